@@ -201,10 +201,10 @@ def test_importing_it_stays_light():
 # Strings made of the pieces that URL parsers trip over find more than random text does.
 # fmt: off
 PIECES = st.sampled_from([
-    "http:", "https:", "HTTP:", "javascript:", "data:", "/", "//", "\\", "?", "#", "@", ":", ":80", ":443", ":0", "&", "=",
-    "..", ".", "%2e", "%41", "%4", "%", "%zz", "a", "A", "b.example", "xn--", "xn--a", "127.1", "0x7f.1", "1.2.3", "[::1]",
-    "user:pw@", "utm_source=1", ";", ";jsessionid=1", "ref=1", "'", '"', "|", "~", "ä", "ü.example", "\ud800", "\x00",
-    " ", "\t", "\n",
+    "http:", "https:", "HTTP:", "javascript:", "data:", "/", "//", "\\", "?", "#", "@", ":", ":80", ":443", ":0", "&",
+    "=", "..", ".", "%2e", "%41", "%4", "%", "%zz", "a", "A", "b.example", "xn--", "xn--a", "127.1", "0x7f.1", "1.2.3",
+    "[::1]", "user:pw@", "utm_source=1", ";", ";jsessionid=1", "ref=1", "'", '"', "|", "~", "ä", "ü.example", "\ud800",
+    "\x00", " ", "\t", "\n",
 ])
 # fmt: on
 HREFS = st.one_of(

@@ -17,61 +17,18 @@ MAX_LENGTH: Final = 8192
 """A longer URL is refused: no server of note serves one, and traps grow them without end."""
 
 TRACKING_PREFIXES: Final = ("utm_", "mtm_", "pk_", "hsa_", "oly_", "vero_")
-TRACKING_PARAMETERS: Final = frozenset(
-    {
-        "gclid",
-        "gclsrc",
-        "gbraid",
-        "wbraid",
-        "dclid",
-        "fbclid",
-        "msclkid",
-        "yclid",
-        "ysclid",
-        "twclid",
-        "ttclid",
-        "igshid",
-        "igsh",
-        "li_fat_id",
-        "mc_cid",
-        "mc_eid",
-        "_ga",
-        "_gl",
-        "_hsenc",
-        "_hsmi",
-        "__hssc",
-        "__hstc",
-        "__hsfp",
-        "hsctatracking",
-        "mkt_tok",
-        "s_cid",
-        "wickedid",
-        "rb_clickid",
-        "irclickid",
-        "srsltid",
-        "epik",
-        "_openstat",
-        "fb_action_ids",
-        "fb_action_types",
-        "fb_ref",
-        "fb_source",
-    }
-)
-SESSION_PARAMETERS: Final = frozenset(
-    {
-        "phpsessid",
-        "jsessionid",
-        "aspsessionid",
-        "asp.net_sessionid",
-        "sessionid",
-        "session_id",
-        "sessid",
-        "zenid",
-        "oscsid",
-        "cfid",
-        "cftoken",
-    }
-)
+# fmt: off
+TRACKING_PARAMETERS: Final = frozenset({
+    "gclid", "gclsrc", "gbraid", "wbraid", "dclid", "fbclid", "msclkid", "yclid", "ysclid", "twclid", "ttclid", "igshid",
+    "igsh", "li_fat_id", "mc_cid", "mc_eid", "_ga", "_gl", "_hsenc", "_hsmi", "__hssc", "__hstc", "__hsfp",
+    "hsctatracking", "mkt_tok", "s_cid", "wickedid", "rb_clickid", "irclickid", "srsltid", "epik", "_openstat",
+    "fb_action_ids", "fb_action_types", "fb_ref", "fb_source",
+})
+SESSION_PARAMETERS: Final = frozenset({
+    "phpsessid", "jsessionid", "aspsessionid", "asp.net_sessionid", "sessionid", "session_id", "sessid", "zenid", "oscsid",
+    "cfid", "cftoken",
+})
+# fmt: on
 
 
 @dataclass(frozen=True, slots=True)
