@@ -70,6 +70,8 @@ def test_the_short_way_agrees_with_the_long_way_on_the_platform_tests(case):
         ("http://example.com/%4%31", "http://example.com/%2541"),
         ("http://bücher.example/", "http://xn--bcher-kva.example/"),
         ("http://example.com./a", "http://example.com/a"),
+        ("http://example.com.:8080/a", "http://example.com:8080/a"),
+        ("http://./", None),
         ("http://127.1/", "http://127.0.0.1/"),
         ("http://0x7f.1/", "http://127.0.0.1/"),
         ("http://2130706433/", "http://127.0.0.1/"),
@@ -142,6 +144,7 @@ def test_only_what_the_rules_name_is_left_out():
         ("https://me:secret@c.example/", "https://c.example/"),
         ("https://127.1/", "https://127.0.0.1/"),
         ("https://c<d.example/", None),
+        ("//c.example:\x00", "https://c.example/"),
         ("tel:123", None),
     ],
 )

@@ -19,14 +19,14 @@ MAX_LENGTH: Final = 8192
 TRACKING_PREFIXES: Final = ("utm_", "mtm_", "pk_", "hsa_", "oly_", "vero_")
 # fmt: off
 TRACKING_PARAMETERS: Final = frozenset({
-    "gclid", "gclsrc", "gbraid", "wbraid", "dclid", "fbclid", "msclkid", "yclid", "ysclid", "twclid", "ttclid", "igshid",
-    "igsh", "li_fat_id", "mc_cid", "mc_eid", "_ga", "_gl", "_hsenc", "_hsmi", "__hssc", "__hstc", "__hsfp",
+    "gclid", "gclsrc", "gbraid", "wbraid", "dclid", "fbclid", "msclkid", "yclid", "ysclid", "twclid", "ttclid",
+    "igshid", "igsh", "li_fat_id", "mc_cid", "mc_eid", "_ga", "_gl", "_hsenc", "_hsmi", "__hssc", "__hstc", "__hsfp",
     "hsctatracking", "mkt_tok", "s_cid", "wickedid", "rb_clickid", "irclickid", "srsltid", "epik", "_openstat",
     "fb_action_ids", "fb_action_types", "fb_ref", "fb_source",
 })
 SESSION_PARAMETERS: Final = frozenset({
-    "phpsessid", "jsessionid", "aspsessionid", "asp.net_sessionid", "sessionid", "session_id", "sessid", "zenid", "oscsid",
-    "cfid", "cftoken",
+    "phpsessid", "jsessionid", "aspsessionid", "asp.net_sessionid", "sessionid", "session_id", "sessid", "zenid",
+    "oscsid", "cfid", "cftoken",
 })
 # fmt: on
 
@@ -73,13 +73,9 @@ def canonical(href: str, rules: Rules = KEEP_ALL, base: str | None = None) -> st
     parts = _PARTS.match(url)
     if parts is None:
         return None
-    scheme, host, path, query = parts.groups("")
-    if host.endswith("."):
-        # `example.com.` is `example.com` to the resolver, and must be so to the politeness clock.
-        host = host[:-1]
-        if host.endswith("."):
-            return None
-    url = scheme + host + _escapes(path) + _escapes(query if query != "?" else "")
+    # Group 3 is left out: `example.com.` is `example.com` to the resolver, and must be so to the politeness clock.
+    scheme, host, _, port, path, query = parts.groups("")
+    url = scheme + host + port + _escapes(path) + _escapes(query if query != "?" else "")
     if rules.trims:
         url = _trim(url, rules)
     return url if len(url) <= MAX_LENGTH else None
@@ -143,14 +139,16 @@ def shard_of(host: str, shards: int) -> int:
 
 
 _SIGN: Final = 1 << 63
-_PARTS: Final = re.compile(r"(https?://)(?:[^/?#]*@)?([^/?#]+)(/[^?#]*)(\?[^#]*)?")
+_PARTS: Final = re.compile(
+    r"(https?://)(?:[^/?#]*@)?([^/?#]*?[^/?#.])(\.?)((?::\d+)?)(/[^?#]*)(\?[^#]*)?"  # scheme host dot port path query
+)
 _ESCAPE: Final = re.compile(r"%(?:([0-9A-Fa-f]{2})|)")
 _UNRESERVED: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
 _SESSION_IN_PATH: Final = re.compile(r";(?:jsessionid|phpsessid|sid)=[^/?;]*", re.IGNORECASE)
 # A link that the WHATWG parser would copy as it stands: [scheme:]//host, a path and a query of plain characters. A
 # relative path has no colon in its first segment (that would be a scheme); `/.` is looked for apart.
 _PLAIN: Final = re.compile(
-    r"""(?:(https?:)?//([^/?#\\@\s]+))?
+    r"""(?:(https?:)?//([^/?#\\@\x00-\x20]+))?
         ((?(2)/|(?:/(?!/)|(?!\.)[\w\-.~!$&'()*+,;=@]+(?=[/?\#]|\Z)))[\w\-.~!$&'()*+,;=:@/]*)?
         (\?[\w\-.~!$&()*+,;=:@/?]*)?
         (?:\#.*)?""",
