@@ -72,6 +72,7 @@ def test_the_short_way_agrees_with_the_long_way_on_the_platform_tests(case):
         ("http://example.com./a", "http://example.com/a"),
         ("http://example.com.:8080/a", "http://example.com:8080/a"),
         ("http://./", None),
+        ("http://me@./", None),
         ("http://127.1/", "http://127.0.0.1/"),
         ("http://0x7f.1/", "http://127.0.0.1/"),
         ("http://2130706433/", "http://127.0.0.1/"),

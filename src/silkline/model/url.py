@@ -140,7 +140,7 @@ def shard_of(host: str, shards: int) -> int:
 
 _SIGN: Final = 1 << 63
 _PARTS: Final = re.compile(
-    r"(https?://)(?:[^/?#]*@)?([^/?#]*?[^/?#.])(\.?)((?::\d+)?)(/[^?#]*)(\?[^#]*)?"  # scheme host dot port path query
+    r"(https?://)(?:[^/?#]*@)?([^/?#@]*?[^/?#@.])(\.?)((?::\d+)?)(/[^?#]*)(\?[^#]*)?"  # scheme host dot port path query
 )
 _ESCAPE: Final = re.compile(r"%(?:([0-9A-Fa-f]{2})|)")
 _UNRESERVED: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
