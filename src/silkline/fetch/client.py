@@ -124,6 +124,11 @@ class Client:
             del self._under_way[handle.easy]
             self._release(exchange, handle)
 
+    @property
+    def buffered(self) -> int:
+        """Bytes of bodies that are on their way."""
+        return self._budget.held
+
     def close(self) -> None:
         """End everything; those who wait are told `closed`. The resolver is the caller's to close."""
         if self._closed:

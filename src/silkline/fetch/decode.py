@@ -4,7 +4,7 @@ Decoding by isal costs half of what libcurl's own zlib does, and the limit is ex
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 import brotli  # type: ignore[import-untyped]
 import zstandard
@@ -24,15 +24,18 @@ _ZSTD_END_FRAME: Final = zstandard.ZstdCompressor().compress(_ZSTD_END)
 _MEANINGLESS: Final = frozenset({"", "identity", "none", "null", "utf-8", "utf8", "binary", "8bit", "text"})
 
 
+# isal's stubs do not say that it is a class.
+_InflateError = cast(type[Exception], igzip_lib.IsalError)
+
+
 class _Undecodable(Exception):
     """The bytes are not what the header says."""
 
 
 def decode(body: bytes, content_encoding: str, limit: int, *, cut: bool = False) -> tuple[bytes, str | None]:
     """The decoded body, or the reason why there is none. With `cut`, at most `limit` bytes of it and no complaint."""
-    layers = [
-        word for word in (part.strip() for part in content_encoding.lower().split(",")) if word not in _MEANINGLESS
-    ]
+    words = (part.strip() for part in content_encoding.lower().split(","))
+    layers = [word for word in words if word not in _MEANINGLESS]
     if len(layers) > MAX_LAYERS:
         return b"", BAD_ENCODING
     for layer in reversed(layers):
@@ -55,10 +58,11 @@ def decode(body: bytes, content_encoding: str, limit: int, *, cut: bool = False)
 def _gzip(body: bytes, most: int, cut: bool) -> bytes:
     parts: list[bytes] = []
     for _ in range(MAX_MEMBERS):
-        inflater = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
+        # Not IgzipDecompressor: given a limit, it takes twice as long (117 against 59 us for 46 KB).
+        inflater = isal_zlib.decompressobj(wbits=31)
         try:
             part = inflater.decompress(body, most)
-        except igzip_lib.IsalError as error:
+        except _InflateError as error:
             raise _Undecodable from error
         parts.append(part)
         most -= len(part)
@@ -83,7 +87,7 @@ def _deflate(body: bytes, most: int, cut: bool) -> bytes:
     inflater = isal_zlib.decompressobj(wbits=15 if has_zlib_header else -15)
     try:
         inflated = inflater.decompress(body, most)
-    except igzip_lib.IsalError as error:
+    except _InflateError as error:
         raise _Undecodable from error
     if not inflater.eof and len(inflated) < most and not cut:
         raise _Undecodable

@@ -24,7 +24,6 @@ _E_PROXY: Final = 97
 _E_TOO_LARGE: Final = 100
 
 _REASONS: Final = {
-    pycurl.E_UNSUPPORTED_PROTOCOL: fetched.SCHEME_BLOCKED,
     pycurl.E_URL_MALFORMAT: fetched.BAD_URL,
     pycurl.E_COULDNT_RESOLVE_PROXY: fetched.PROXY_FAILED,
     pycurl.E_COULDNT_RESOLVE_HOST: fetched.DNS_FAILED,
@@ -145,8 +144,10 @@ def _redirect(url: str, reference: str) -> tuple[str | None, str | None]:
 def _failure(code: int, message: str, info: Any, proxied: bool) -> str:
     if code == pycurl.E_OPERATION_TIMEDOUT:
         return fetched.TIMEOUT if info(pycurl.PRETRANSFER_TIME) > 0 else fetched.CONNECT_TIMEOUT
-    if code == pycurl.E_RECV_ERROR and "oo large response headers" in message:
+    if code == pycurl.E_RECV_ERROR and "arge response headers" in message:
         return fetched.HEADERS_TOO_LARGE
+    if code == pycurl.E_RECV_ERROR and "chunk" in message:
+        return fetched.BAD_RESPONSE
     if proxied and (code == pycurl.E_COULDNT_CONNECT or info(pycurl.HTTP_CONNECTCODE) not in (0, 200)):
         return fetched.PROXY_FAILED
     return _REASONS.get(code, fetched.BAD_RESPONSE)

@@ -47,15 +47,7 @@ class FetchSettings:
     """Headers (cookies too) of the job, by origin (`https://example.com`); no other origin ever gets them."""
 
     def __post_init__(self) -> None:
-        for name in (
-            "connect_timeout",
-            "idle_timeout",
-            "total_timeout",
-            "max_wire",
-            "max_body",
-            "max_headers",
-            "connections",
-        ):
+        for name in _ABOVE_ZERO:
             if getattr(self, name) <= 0:
                 raise UsageError(f"{name} must be above zero")
         if not is_header_value(self.user_agent):
