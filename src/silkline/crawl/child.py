@@ -20,7 +20,7 @@ from silkline.crawl.fetcher import Fetcher, obey, open_client
 from silkline.crawl.messages import Batch, Drained, Refill, Start, to_fetcher
 from silkline.crawl.parser import Parser, ParserPool
 from silkline.crawl.reading import PageReader
-from silkline.crawl.wire import Wire, connect
+from silkline.crawl.wire import Wire
 
 _PR_SET_PDEATHSIG: Final = 1
 
@@ -55,14 +55,15 @@ class Process:
         self._role = role
         self._loop = asyncio.get_running_loop()
         self.gone = asyncio.Event()
-        self._wire: Wire | None = None
+        self._wire = Wire(to_fetcher(), self._heard, self.gone.set)
         self._fetcher: Fetcher | None = None
         self._ends: list[tuple[int, socket.socket]] = []
         self._adopt: Callable[[int, socket.socket], Any] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, wire: socket.socket, door: socket.socket) -> None:
-        self._wire = await connect(wire, to_fetcher(), self._heard, self.gone.set)
+        self._loop.set_exception_handler(_crash)
+        await self._wire.open(wire)
         door.setblocking(False)
         self._loop.add_reader(door.fileno(), self._knock, door)
         await self.gone.wait()
@@ -77,7 +78,7 @@ class Process:
         if self._role == "parser":
             parser = Parser(message.plan)
             self._open_door(lambda _, end: self._spawn(parser.adopt(end)))
-        elif self._wire is not None:
+        else:
             pool = ParserPool() if message.plan.parsers else None
             reader = pool or PageReader(message.plan)
             client = open_client(message.plan)
@@ -110,6 +111,12 @@ class Process:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _crash(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """An error that nobody expected: end at once, and let the leader start another in our place."""
+    loop.default_exception_handler(context)
+    os._exit(70)
 
 
 async def serve(role: str, wire: socket.socket, door: socket.socket) -> None:

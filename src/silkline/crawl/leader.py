@@ -78,6 +78,7 @@ class Leader:
 
     async def run(self) -> End | None:
         """Crawl until there is an end of it; the order that ended it, or None: completed."""
+        self._loop.set_exception_handler(self._unexpected)
         recorder = self._recorder
         recorder.on_saved, recorder.live, recorder.in_flight = self._saved, self._show, self._in_flight
         try:
@@ -303,6 +304,12 @@ class Leader:
         if not task.cancelled() and task.exception() is not None:
             self._failure = self._failure or task.exception()
             self._wake.set()
+
+    def _unexpected(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """An error in a callback: the crawl must not go on without what that callback would have done."""
+        loop.default_exception_handler(context)
+        self._failure = self._failure or context.get("exception") or RuntimeError(context["message"])
+        self._wake.set()
 
     # What people see.
 

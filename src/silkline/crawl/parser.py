@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
 from silkline.crawl.plan import Plan
 from silkline.crawl.reading import Body, OnReading, PageReader, Reading
-from silkline.crawl.wire import Wire, connect
+from silkline.crawl.wire import Wire
 
 CRASHED: Final = "parser_crashed"
 _MOST_DEATHS: Final = 2
@@ -66,7 +65,8 @@ class ParserPool:
 
     async def _connect(self, line: Line, end: socket.socket) -> None:
         decoder = msgspec.msgpack.Decoder(Reading)
-        line.wire = await connect(end, decoder, lambda reading: self._was_read(line, reading), lambda: self._lost(line))
+        line.wire = Wire(decoder, lambda reading: self._was_read(line, reading), lambda: self._lost(line))
+        await line.wire.open(end)
         self._lines.append(line)
         while self._backlog:
             self._give(*self._backlog.popleft())
@@ -112,16 +112,10 @@ class Parser:
 
     async def adopt(self, end: socket.socket) -> None:
         """Another fetcher is there."""
-        wires: list[Wire] = []
-
-        def read(body: Body) -> None:
-            wires[0].send(self._reader.reading_of(body))
-
-        def lost() -> None:
-            self._wires.difference_update(wires)
-
-        wires.append(await connect(end, msgspec.msgpack.Decoder(Body), read, lost))
-        self._wires.update(wires)
-
-
-Adopt = Callable[[int, socket.socket], None]
+        wire = Wire(
+            msgspec.msgpack.Decoder(Body),
+            lambda body: wire.send(self._reader.reading_of(body)),
+            lambda: self._wires.discard(wire),
+        )
+        self._wires.add(wire)
+        await wire.open(end)

@@ -18,7 +18,7 @@ from silkline.crawl.fetcher import Fetcher, obey
 from silkline.crawl.messages import FromFetcher, Start, from_fetcher
 from silkline.crawl.parser import ParserPool
 from silkline.crawl.plan import Plan
-from silkline.crawl.wire import Wire, connect
+from silkline.crawl.wire import Wire
 
 
 class Seat(Protocol):
@@ -67,7 +67,8 @@ class Child:
             )
 
     async def connect(self, on_message: Callable[[Any], None], on_close: Callable[[], None]) -> None:
-        self.wire = await connect(self._socket, from_fetcher(), on_message, on_close)
+        self.wire = Wire(from_fetcher(), on_message, on_close)
+        await self.wire.open(self._socket)
 
     def send(self, message: Any) -> None:
         if self.wire is not None:

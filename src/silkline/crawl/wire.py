@@ -31,6 +31,11 @@ class Wire(asyncio.Protocol):
         self._buffer = bytearray()
         self._transport: asyncio.WriteTransport | None = None
 
+    async def open(self, end: socket.socket) -> None:
+        """Connect over one end of a socket pair. Messages may come in before this returns."""
+        end.setblocking(False)
+        await asyncio.get_running_loop().create_unix_connection(lambda: self, sock=end)
+
     def send(self, message: object) -> None:
         """Hand a frame to the other side. After the end of the connection it goes nowhere."""
         if self._transport is not None:
@@ -65,16 +70,3 @@ class Wire(asyncio.Protocol):
             start = end
         if start:
             self._buffer = buffer[start:]
-
-
-async def connect(
-    end: socket.socket,
-    decoder: msgspec.msgpack.Decoder[Any],
-    on_message: Callable[[Any], None],
-    on_close: Callable[[], None],
-) -> Wire:
-    """A wire over one end of a socket pair."""
-    end.setblocking(False)
-    loop = asyncio.get_running_loop()
-    _, wire = await loop.create_unix_connection(lambda: Wire(decoder, on_message, on_close), sock=end)
-    return wire
