@@ -65,7 +65,7 @@ def block(language: str, opening: str) -> list[str]:
 
 
 def shown_in_the_tree() -> set[str]:
-    """Reads `  model/  values only: job.py spec.py`. A line indented deeper goes on; one without folder is for the top."""
+    """Reads `  model/  values only: job.py spec.py`. A deeper line goes on; one without folder is for the top."""
     shown, folder = set(), ""
     for line in block("", "src/silkline/\n")[1:]:
         heading = re.match(r"  (\w+/)?\S", line)
