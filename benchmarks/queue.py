@@ -2,9 +2,10 @@
 
     make bench BENCH=queue            or: .venv/bin/python benchmarks/queue.py --help
 
-PostgreSQL runs with fsync on and its own defaults; SQLite as Silkline opens it. Each side works alone, on one
-connection, one call after the other, with the same backlog waiting; the sides take turns in every round and the table
-shows each one's median. Procrastinate is installed into build/, never among our own packages.
+PostgreSQL runs with fsync on and its own defaults; SQLite as Silkline opens it. Each side works on one connection, one
+call after the other, with the same backlog waiting. The sides take turns in short slices, so that a noisy machine is
+equally noisy for all, and the table shows each one's median slice. Procrastinate is installed into build/, never among
+our own packages.
 """
 
 import sys
@@ -15,71 +16,98 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:] = [str(ROOT), *(entry for entry in sys.path if Path(entry or ".").resolve() != ROOT / "benchmarks")]
 
 import argparse
-import json
 import platform
-import random
 import statistics
 import subprocess
 import tempfile
 import time
 import venv
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
+from typing import Protocol
 
 from silkline.model.job import Backoff, End, Ended, NewJob, decide
 from silkline.store import jobs
-from silkline.store.database import Database, open_database
+from silkline.store.database import open_database
 from tests.support.postgres import PostgresServer
 
-Speeds = dict[str, float]
-OUR_WORKER = {"worker_id": "bench", "host": "bench", "kinds": ["site"]}
 PEER = ROOT / "build" / "procrastinate"
+ORDERS = {
+    "enqueue": "enqueue, one by one",
+    "enqueue-batches": "enqueue, in batches of {batch}",
+    "work": "claim + finish, one by one",
+    "work-batches": "claim + finish, in batches of {batch}",
+}
+Speeds = dict[tuple[str, str], float]
 
 
-def speed_of(work: Callable[[], object], times: int, jobs_each: int = 1) -> float:
-    began = time.perf_counter()
-    for _ in range(times):
-        work()
-    return times * jobs_each / (time.perf_counter() - began)
+class Side(Protocol):
+    def carry_out(self, order: str, count: int) -> float:
+        """The seconds it took to do it for `count` jobs."""
+        ...
+
+    def close(self) -> None: ...
 
 
-def new_job() -> NewJob:
-    return NewJob("site", {"url": "https://example.com/", "limit": 200}, request_url="https://example.com/")
+class Silkline:
+    def __init__(self, url: str, batch: int) -> None:
+        self._database = open_database(url)
+        self._batch = batch
+
+    def carry_out(self, order: str, count: int) -> float:
+        at_once = self._batch if order.endswith("-batches") else 1
+        action = self._work_off if order.startswith("work") else self._enqueue
+        began = time.perf_counter()
+        for _ in range(count // at_once):
+            action(at_once)
+        return time.perf_counter() - began
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _enqueue(self, count: int) -> None:
+        new = [NewJob("site", {"url": "https://example.com/", "limit": 200}) for _ in range(count)]
+        if count == 1:
+            jobs.enqueue(self._database, new[0])
+        else:
+            jobs.enqueue_many(self._database, new)
+
+    def _work_off(self, count: int) -> None:
+        """Claim and finish, as a supervisor does it."""
+        claimed = jobs.claim(self._database, "bench", "bench", ["site"], count)
+        now = self._database.now()
+        end = partial(decide, ended=Ended(End.COMPLETED), backoff=Backoff(), now=now, jitter=0.5)
+        if count == 1:
+            jobs.finish(self._database, claimed[0], end)
+            return
+        landed = jobs.finish_many(self._database, [(job, end(job)) for job in claimed])
+        assert landed == len(claimed) == count
 
 
-def work_off(database: Database, wanted: int) -> None:
-    """Claim and finish, as a supervisor does it."""
-    now = database.now()
-    end = partial(decide, ended=Ended(End.COMPLETED), backoff=Backoff(), now=now, jitter=0.5)
-    claimed = jobs.claim(database, wanted=wanted, **OUR_WORKER)  # type: ignore[arg-type]
-    if wanted == 1:
-        jobs.finish(database, claimed[0], end)
-        return
-    landed = jobs.finish_many(database, [(job, end(job)) for job in claimed])
-    assert landed == len(claimed) == wanted
+class Procrastinate:
+    def __init__(self, url: str, batch: int) -> None:
+        script = ROOT / "benchmarks" / "queue_procrastinate.py"
+        # -P keeps this folder off the path there too.
+        command = [str(PEER / "bin" / "python"), "-P", str(script), url, str(batch)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.version = self._answer()
 
+    def carry_out(self, order: str, count: int) -> float:
+        assert self._process.stdin is not None
+        print(order, count, file=self._process.stdin, flush=True)
+        return float(self._answer())
 
-def measure_ours(url: str, singles: int, backlog: int, batch: int) -> Speeds:
-    database = open_database(url)
-    try:
-        return {
-            "enqueue, one by one": speed_of(lambda: jobs.enqueue(database, new_job()), singles),
-            "enqueue, in batches": speed_of(
-                lambda: jobs.enqueue_many(database, [new_job() for _ in range(batch)]), backlog // batch, batch
-            ),
-            "claim + finish, one by one": speed_of(lambda: work_off(database, 1), singles),
-            "claim + finish, in batches": speed_of(lambda: work_off(database, batch), backlog // batch, batch),
-        }
-    finally:
-        database.close()
+    def close(self) -> None:
+        self._process.communicate()
 
-
-def measure_procrastinate(url: str, *counts: int) -> tuple[str, Speeds]:
-    script = ROOT / "benchmarks" / "queue_procrastinate.py"
-    # -P keeps this folder off the path there too.
-    command = [str(PEER / "bin" / "python"), "-P", str(script), url, *map(str, counts)]
-    answer = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
-    return answer["version"], answer["speed"]
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline().strip()
+        if not line:
+            raise SystemExit("Procrastinate's side ended early (see above)")
+        return line
 
 
 def install_procrastinate() -> None:
@@ -92,60 +120,67 @@ def install_procrastinate() -> None:
         ready.touch()
 
 
-def run(rounds: int, *counts: int) -> tuple[str, dict[str, list[Speeds]]]:
-    install_procrastinate()
-    version = ""
-    results: dict[str, list[Speeds]] = {"SQLite": [], "PostgreSQL": [], "Procrastinate": []}
+@contextmanager
+def opened(batch: int) -> Iterator[tuple[dict[str, Side], str]]:
+    """The three sides, and Procrastinate's version."""
     server = PostgresServer(fsync=True)
+    sides: dict[str, Side] = {}
     try:
         with tempfile.TemporaryDirectory(prefix="silkline-bench-") as folder:
-            for number in range(rounds):
-                for side in random.sample(sorted(results), len(results)):
-                    print(f"round {number + 1} of {rounds}: {side}", file=sys.stderr)
-                    if side == "SQLite":
-                        results[side].append(measure_ours(f"sqlite:///{folder}/{number}.db", *counts))
-                        continue
-                    url = server.create_database()
-                    if side == "PostgreSQL":
-                        results[side].append(measure_ours(url, *counts))
-                    else:
-                        version, speeds = measure_procrastinate(url, *counts)
-                        results[side].append(speeds)
-                    server.drop_database(url)
+            peer = Procrastinate(server.create_database(), batch)
+            sides["Procrastinate"] = peer
+            sides["PostgreSQL"] = Silkline(server.create_database(), batch)
+            sides["SQLite"] = Silkline(f"sqlite:///{folder}/silkline.db", batch)
+            yield sides, peer.version
+            for side in sides.values():
+                side.close()
     finally:
         server.remove()
-    return version, results
 
 
-def table(version: str, results: dict[str, list[Speeds]], batch: int) -> str:
-    def median(side: str, what: str) -> float:
-        return statistics.median(speeds[what] for speeds in results[side])
+def measure(sides: dict[str, Side], slices: int, singles: int, batched: int) -> Speeds:
+    """Fills the queues slice by slice, then works them off slice by slice; the median speed of each side and order."""
+    taken = defaultdict(list)
+    for orders in (("enqueue", "enqueue-batches"), ("work", "work-batches")):
+        for number in range(slices):
+            print(f"\r{orders[0]}: slice {number + 1} of {slices} ", end="", file=sys.stderr)
+            for order in orders:
+                count = batched if order.endswith("-batches") else singles
+                for name, side in sides.items():
+                    # Procrastinate has no way to fetch several jobs at once.
+                    if (name, order) != ("Procrastinate", "work-batches"):
+                        taken[name, order].append(count / side.carry_out(order, count))
+    print(file=sys.stderr)
+    return {key: statistics.median(speeds) for key, speeds in taken.items()}
 
+
+def table(speeds: Speeds, version: str, batch: int) -> str:
     lines = [
         f"| jobs per second | SQLite | PostgreSQL | Procrastinate {version} | PostgreSQL : Procrastinate |",
         "|---|---:|---:|---:|---:|",
     ]
-    for what in results["SQLite"][0]:
-        # Procrastinate has no way to fetch several jobs at once: our batches stand against its one by one.
-        known = what in results["Procrastinate"][0]
-        peer = median("Procrastinate", what if known else "claim + finish, one by one")
-        ours = median("PostgreSQL", what)
-        cell = f"{peer:,.0f}" if known else f"({peer:,.0f} one by one)"
-        label = what.replace("batches", f"batches of {batch}")
-        lines.append(f"| {label} | {median('SQLite', what):,.0f} | {ours:,.0f} | {cell} | {ours / peer:.1f} : 1 |")
+    for order, words in ORDERS.items():
+        peer = speeds.get(("Procrastinate", order))
+        single = speeds["Procrastinate", order.removesuffix("-batches")]
+        cell = f"{peer:,.0f}" if peer else f"({single:,.0f} one by one)"
+        sqlite, postgres = speeds["SQLite", order], speeds["PostgreSQL", order]
+        ratio = postgres / (peer or single)
+        lines.append(f"| {words.format(batch=batch)} | {sqlite:,.0f} | {postgres:,.0f} | {cell} | {ratio:.1f} : 1 |")
     return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Jobs per second through the queue, beside Procrastinate.")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--singles", type=int, default=1_000, help="jobs one by one, in each round")
-    parser.add_argument("--backlog", type=int, default=10_000, help="jobs in batches, in each round")
+    parser.add_argument("--slices", type=int, default=20, help="how often each side has its turn")
+    parser.add_argument("--singles", type=int, default=50, help="jobs one by one in each slice")
+    parser.add_argument("--batched", type=int, default=1_000, help="jobs in batches in each slice")
     parser.add_argument("--batch", type=int, default=50)
     given = parser.parse_args()
-    version, results = run(given.rounds, given.singles, given.backlog, given.batch)
-    print(table(version, results, given.batch))
-    print(f"\nMedian of {given.rounds} rounds; Python {platform.python_version()}, {platform.machine()}, fsync on.")
+    install_procrastinate()
+    with opened(given.batch) as (sides, version):
+        speeds = measure(sides, given.slices, given.singles, given.batched)
+    print(table(speeds, version, given.batch))
+    print(f"\nMedian of {given.slices} slices; Python {platform.python_version()}, {platform.machine()}, fsync on.")
 
 
 if __name__ == "__main__":

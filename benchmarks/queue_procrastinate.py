@@ -1,14 +1,15 @@
-"""Procrastinate's side of benchmarks/queue.py: enqueue, fetch_job + finish_job on one connection, one after the other.
+"""Procrastinate's side of benchmarks/queue.py: enqueue, and fetch_job + finish_job, on one connection.
 
-Run by that benchmark in an environment of its own: `python queue_procrastinate.py URL SINGLES BACKLOG BATCH`.
-Prints jobs per second as JSON.
+Run by that benchmark in an environment of its own: `python queue_procrastinate.py URL BATCH`. Says its version, then
+reads orders such as `enqueue 100` from stdin, carries each out and answers with the seconds it took.
 """
 
 import asyncio
-import json
+import logging
 import sys
 import time
 from importlib.metadata import version
+from typing import Any
 
 from procrastinate import App, PsycopgConnector
 from procrastinate.jobs import Job, Status
@@ -19,31 +20,34 @@ def new_job() -> Job:
     return Job(id=None, queue="default", lock=None, queueing_lock=None, task_name="site", task_kwargs=arguments)
 
 
-async def measure(url: str, singles: int, backlog: int, batch: int) -> dict[str, float]:
+async def carry_out(order: str, count: int, manager: Any, worker: int, batch: int) -> None:
+    if order == "enqueue":
+        for _ in range(count):
+            await manager.defer_job_async(new_job())
+    elif order == "enqueue-batches":
+        for _ in range(count // batch):
+            await manager.batch_defer_jobs_async([new_job() for _ in range(batch)])
+    elif order == "work":
+        for _ in range(count):
+            job = await manager.fetch_job(queues=None, worker_id=worker)
+            await manager.finish_job(job, status=Status.SUCCEEDED, delete_job=False)
+    else:
+        raise ValueError(order)
+
+
+async def serve(url: str, batch: int) -> None:
     app = App(connector=PsycopgConnector(conninfo=url, min_size=1, max_size=1))
     async with app.open_async():
         await app.schema_manager.apply_schema_async()
-        manager, speed = app.job_manager, {}
-
-        began = time.perf_counter()
-        for _ in range(singles):
-            await manager.defer_job_async(new_job())
-        speed["enqueue, one by one"] = singles / (time.perf_counter() - began)
-
-        began = time.perf_counter()
-        for _ in range(backlog // batch):
-            await manager.batch_defer_jobs_async([new_job() for _ in range(batch)])
-        speed["enqueue, in batches"] = backlog / (time.perf_counter() - began)
-
-        worker = await manager.register_worker()
-        began = time.perf_counter()
-        for _ in range(singles):
-            job = await manager.fetch_job(queues=None, worker_id=worker)
-            await manager.finish_job(job, status=Status.SUCCEEDED, delete_job=False)
-        speed["claim + finish, one by one"] = singles / (time.perf_counter() - began)
-    return speed
+        worker = await app.job_manager.register_worker()
+        print(version("procrastinate"), flush=True)
+        for line in sys.stdin:
+            order, count = line.split()
+            began = time.perf_counter()
+            await carry_out(order, int(count), app.job_manager, worker, batch)
+            print(time.perf_counter() - began, flush=True)
 
 
 if __name__ == "__main__":
-    address, *counts = sys.argv[1:]
-    print(json.dumps({"version": version("procrastinate"), "speed": asyncio.run(measure(address, *map(int, counts)))}))
+    logging.disable(logging.WARNING)
+    asyncio.run(serve(sys.argv[1], int(sys.argv[2])))
