@@ -10,7 +10,7 @@ import time
 class _Lines(logging.Formatter):
     """Control characters from crawled data must not reach a terminal."""
 
-    converter = time.gmtime
+    converter = staticmethod(time.gmtime)
 
     def format(self, record: logging.LogRecord) -> str:
         return "".join(
