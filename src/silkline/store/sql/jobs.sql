@@ -31,8 +31,8 @@ SELECT * FROM crawl_jobs WHERE dedupe_key = :dedupe_key AND status IN ('queued',
 SELECT pg_notify('silkline', '') WHERE EXISTS (SELECT 1 FROM workers WHERE idle);
 
 -- name: claim [sqlite]
--- Take up to :wanted due jobs: highest priority first, then tenants in turn (those with fewer running jobs first), then by
--- time and id. The recursion hops from one (kind, tenant, priority) to the next, one index seek each, however many jobs wait.
+-- Take up to :wanted due jobs: highest priority first, then tenants in turn (those with fewer running jobs first, then those
+-- served longest ago), then by time and id. The recursion hops from one (kind, tenant, priority) to the next, one index seek each, however many jobs wait.
 WITH RECURSIVE
 lanes (worker, tenant, priority) AS (
     SELECT worker, tenant, priority FROM (
@@ -49,7 +49,9 @@ held (tenant, jobs) AS (SELECT tenant, count(*) FROM crawl_jobs WHERE status = '
 due AS (
     SELECT id, priority, run_at, tenant,
            row_number() OVER (PARTITION BY priority, tenant ORDER BY run_at, id)
-           + coalesce((SELECT jobs FROM held WHERE held.tenant = crawl_jobs.tenant), 0) AS turn
+           + coalesce((SELECT jobs FROM held WHERE held.tenant = crawl_jobs.tenant), 0) AS turn,
+           (SELECT max(started_at) FROM crawl_jobs AS j
+            WHERE j.tenant = crawl_jobs.tenant AND j.started_at IS NOT NULL) AS served
     FROM crawl_jobs
     WHERE id IN (
         SELECT waiting.id FROM lanes JOIN crawl_jobs AS waiting ON waiting.id IN (
@@ -63,7 +65,7 @@ UPDATE crawl_jobs
 SET status = 'running', run_lease = run_lease + 1, attempt = attempt + 1, worker_id = :worker_id, host = :host, pid = NULL,
     last_heartbeat = :now, heartbeat_seq = heartbeat_seq + 1, started_at = coalesce(started_at, :now), finished_at = NULL,
     exit_reason = NULL, deadline_at = NULL, updated_at = :now
-WHERE status = 'queued' AND id IN (SELECT id FROM due ORDER BY priority DESC, turn, run_at, id LIMIT :wanted)
+WHERE status = 'queued' AND id IN (SELECT id FROM due ORDER BY priority DESC, turn, served NULLS FIRST, run_at, id LIMIT :wanted)
 RETURNING *;
 
 -- name: claim [postgres]
@@ -90,14 +92,17 @@ locked AS (
 ),
 due AS (
     SELECT id, priority, run_at,
-           row_number() OVER (PARTITION BY priority, locked.tenant ORDER BY run_at, id) + coalesce(jobs, 0) AS turn
+           row_number() OVER (PARTITION BY priority, locked.tenant ORDER BY run_at, id) + coalesce(jobs, 0) AS turn,
+           (SELECT max(started_at) FROM crawl_jobs AS j
+            WHERE j.tenant = locked.tenant AND j.started_at IS NOT NULL) AS served
     FROM locked LEFT JOIN held ON held.tenant = locked.tenant
 )
 UPDATE crawl_jobs
 SET status = 'running', run_lease = run_lease + 1, attempt = attempt + 1, worker_id = :worker_id, host = :host, pid = NULL,
     last_heartbeat = :now, heartbeat_seq = heartbeat_seq + 1, started_at = coalesce(started_at, :now), finished_at = NULL,
     exit_reason = NULL, deadline_at = NULL, updated_at = :now
-WHERE status = 'queued' AND id = ANY(ARRAY(SELECT id FROM due ORDER BY priority DESC, turn, run_at, id LIMIT :wanted))
+WHERE status = 'queued' AND id = ANY(ARRAY(
+    SELECT id FROM due ORDER BY priority DESC, turn, served NULLS FIRST, run_at, id LIMIT :wanted))
 RETURNING *;
 
 -- name: claim_one
