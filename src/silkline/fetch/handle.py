@@ -90,6 +90,8 @@ class Handle:
         setopt(pycurl.PROXY, settings.proxy)
         setopt(pycurl.DNS_CACHE_TIMEOUT, 300 if settings.proxy else 0)
         setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS if settings.http2 else pycurl.CURL_HTTP_VERSION_1_1)
+        # Better to wait for a connection that may be shared than to open one for each request.
+        setopt(pycurl.PIPEWAIT, 1)
         setopt(pycurl.SSL_VERIFYPEER, 1 if settings.verify else 0)
         setopt(pycurl.SSL_VERIFYHOST, 2 if settings.verify else 0)
         setopt(pycurl.CAINFO, settings.ca_file())
