@@ -67,6 +67,21 @@ def test_an_answer_that_changes_is_judged_again(server: HostileServer) -> None:
     assert with_client(twice, guard=guard, names=names) == [fetched.BAD_ENCODING, fetched.ADDRESS_BLOCKED]
 
 
+def test_an_address_that_slipped_through_is_told_nothing(server: HostileServer) -> None:
+    """The guard changes its mind between resolution and connection: no request may leave."""
+
+    class Fickle(Guard):
+        def _check(self, address: str, port: int) -> str | None:
+            self.asked = getattr(self, "asked", 0) + 1
+            return None if self.asked == 1 else fetched.ADDRESS_BLOCKED
+
+    fickle = Fickle()
+    fickle.check = fickle._check  # type: ignore[assignment]
+    before = len(server.requests)
+    assert fetch(server.url("/ok"), guard=fickle).reason == fetched.ADDRESS_BLOCKED
+    assert len(server.requests) == before
+
+
 def test_of_several_addresses_only_the_allowed_ones_are_tried(server: HostileServer) -> None:
     guard = Guard([parse_exemption("127.0.0.2")])
     names = Names({"mixed.test": [("127.0.0.1", "10.0.0.1", "127.0.0.2")]})

@@ -184,7 +184,7 @@ class Client:
         if left <= 0:
             self._finish(exchange, Fetched(url=exchange.target.url, reason=TIMEOUT))
             return
-        handle = self._idle.pop() if self._idle else Handle(self.settings, self._budget)
+        handle = self._idle.pop() if self._idle else Handle(self.settings, self._budget, self.guard.check)
         exchange.handle = handle
         request = exchange.request
         try:

@@ -66,7 +66,7 @@ def join(base: str, reference: str) -> str:
         return ""
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)  # about 0.5 KB each
 def _known_origin(prefix: str) -> Origin | None:
     target = _locate_slowly(prefix + "/")
     if isinstance(target, str) or target.url != prefix + "/":
