@@ -88,6 +88,21 @@ def test_of_several_addresses_only_the_allowed_ones_are_tried(server: HostileSer
     assert fetch(server.url("/ok", "mixed.test"), guard=guard, names=names).address == "127.0.0.2"
 
 
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://mixed.test/", ("1.1.1.1", "2606:4700::1")),
+        ("http://inside.test/", fetched.ADDRESS_BLOCKED),
+        ("http://nobody.test/", fetched.HOST_UNKNOWN),
+        ("http://134744072/", ("8.8.8.8",)),
+        ("ftp://mixed.test/", fetched.SCHEME_BLOCKED),
+    ],
+)
+def test_addresses_are_known_before_the_fetch(url: str, expected: Resolution) -> None:
+    names = Names({"mixed.test": [("10.0.0.1", "1.1.1.1", "2606:4700::1")], "inside.test": [("10.0.0.1",)]})
+    assert with_client(lambda client: client.addresses(url), guard=PUBLIC, names=names) == expected
+
+
 def test_the_next_address_is_tried_where_one_does_not_answer(server: HostileServer) -> None:
     names = Names({"half.test": [("127.0.0.9", "127.0.0.2")], "dead.test": [("127.0.0.9", "127.0.0.8")]})
     assert fetch(server.url("/ok", "half.test"), names=names).address == "127.0.0.2"

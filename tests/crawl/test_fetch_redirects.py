@@ -1,11 +1,13 @@
 """Redirects: one hop at a time, asked about each, and nothing private carried over to another origin."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from urllib.parse import quote
 
 import pytest
 from hostile_client import LOOPBACK, Names, fetch, with_client
+from hostile_routes import Asked, answer
 from hostile_server import HostileServer
 
 from silkline.fetch.guard import Guard, parse_exemption
@@ -59,9 +61,8 @@ def test_the_client_makes_one_hop_and_says_where_the_next_one_leads(server: Host
     ],
 )
 def test_locations_are_understood_as_browsers_do(server: HostileServer, to: str, resolved: str) -> None:
-    async def raw(asked: object, writer: object) -> None:
-        head = b"HTTP/1.1 302 Moved\r\nContent-Length: 0\r\nLocation: " + to.encode() + b"\r\n\r\n"
-        writer.write(head)  # type: ignore[attr-defined]
+    async def raw(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 302 Moved\r\nContent-Length: 0\r\nLocation: " + to.encode() + b"\r\n\r\n")
 
     server.route("/raw", raw)
     assert fetch(server.url("/raw")).location == resolved
@@ -85,7 +86,12 @@ def test_a_loop(server: HostileServer, start: str) -> None:
 
 
 def test_a_redirect_to_itself(server: HostileServer) -> None:
-    assert chase(server.url("/loop/b").replace("/b", "/a")).reason == fetched.REDIRECT_LOOP
+    async def itself(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer(b"", "302 Moved", location=asked.target + "#again"))
+
+    server.route("/itself", itself)
+    end = chase(server.url("/itself?x"))
+    assert (end.reason, end.hops) == (fetched.REDIRECT_LOOP, (server.url("/itself?x"),))
 
 
 @pytest.mark.parametrize(

@@ -94,8 +94,10 @@ def _locate_slowly(url: str) -> Target | str:
         port=port,
         literal=host.strip("[]") if is_literal else "",
     )
+    clean = parsed["href"].partition("#")[0]
     authorization = ""
     if parsed["username"] or parsed["password"]:
         pair = unquote_to_bytes(parsed["username"]) + b":" + unquote_to_bytes(parsed["password"])
         authorization = "Basic " + b64encode(pair).decode("ascii")
-    return Target(f"{origin.text}{parsed['pathname']}{parsed['search']}", origin, authorization)
+        clean = f"{scheme}://{clean.partition('@')[2]}"
+    return Target(clean, origin, authorization)
