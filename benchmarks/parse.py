@@ -38,7 +38,7 @@ def make_page(number: int, chance: random.Random) -> bytes:
         href = (
             f"/section-{link}/page-{number * LINKS + link}.html" if link % 3 else f"https://h{link}.example/p?n={link}"
         )
-        text = " ".join(chance.choices(WORDS, k=145))
+        text = " ".join(chance.choices(WORDS, k=122))
         blocks.append(f"<p class='text wide'>{text} <a href='{href}'>{chance.choice(WORDS)}</a></p>")
         if link % 10 == 0:
             blocks.append(f"<h2>Part {link}</h2>")
