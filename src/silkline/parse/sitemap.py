@@ -5,11 +5,11 @@ break; entity declarations are refused, nothing outside the body is ever loaded,
 """
 
 import re
+import zlib
 from typing import Final, Literal
 from xml.parsers import expat
 
 import msgspec
-from isal import igzip_lib, isal_zlib
 
 from silkline.model.url import KEEP_ALL, Rules, canonical_links
 
@@ -203,14 +203,14 @@ def _unpacked(body: bytes, max_bytes: int) -> tuple[bytes, bool, str]:
     size, rest = 0, body
     try:
         while rest.startswith(b"\x1f\x8b") and size <= max_bytes:
-            member = isal_zlib.decompressobj(wbits=31)
+            member = zlib.decompressobj(wbits=31)
             part = member.decompress(rest, max_bytes + 1 - size)
             parts.append(part)
             size += len(part)
             if not member.eof:
                 break
             rest = member.unused_data
-    except igzip_lib.IsalError as error:
+    except zlib.error as error:
         return b"".join(parts)[:max_bytes], False, f"gzip: {error}"
     whole = b"".join(parts)
     return whole[:max_bytes], size > max_bytes, "" if member.eof or size > max_bytes else "gzip: ends early"
