@@ -57,7 +57,7 @@ format: $(VENV)/.full ## Put the code into the house's format
 
 .PHONY: test
 test: $(VENV)/.full ## The whole suite, on a real PostgreSQL, Redis and Chromium which it provides itself (ARGS="-k name")
-	@$(BIN)/python tests/support/provide.py
+	@$(BIN)/python -m tests.support.provide
 	$(BIN)/python -m pytest $(ARGS)
 
 .PHONY: test-fast
@@ -66,12 +66,12 @@ test-fast: $(VENV)/.full ## Only the tests that need no PostgreSQL, Redis or Chr
 
 .PHONY: chaos
 chaos: $(VENV)/.full ## The long run of the chaos tests: kill -9 at every step
-	@$(BIN)/python tests/support/provide.py
+	@$(BIN)/python -m tests.support.provide
 	SILKLINE_CHAOS=long $(BIN)/python -m pytest tests/chaos $(ARGS)
 
 .PHONY: bench
 bench: $(VENV)/.full ## Run a benchmark and print its table (BENCH=queue)
-	@$(BIN)/python benchmarks/$(BENCH).py $(ARGS)
+	@$(BIN)/python -m benchmarks.$(BENCH) $(ARGS)
 
 .PHONY: lock
 lock: ## Pin the dependencies of pyproject.toml again, with hashes, in requirements/
