@@ -33,7 +33,6 @@ def _needs_programs(item: pytest.Item) -> bool:
     return on_postgres or not NEED_PROGRAMS.isdisjoint(getattr(item, "fixturenames", ()))
 
 
-@pytest.hookimpl
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.skipped and not hasattr(report, "wasxfail"):
         skipped.append(report.nodeid)

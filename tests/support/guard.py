@@ -34,8 +34,13 @@ def main(parent: str, directory: str, user: str, *command: str) -> int:
 
 def _start(command: tuple[str, ...], directory: str, user: str) -> subprocess.Popen[bytes]:
     servers: list[subprocess.Popen[bytes]] = []
+
+    def pass_on(signum: int, frame: object) -> None:
+        for server in servers:
+            server.send_signal(signum)
+
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
-        signal.signal(number, lambda signum, frame: [server.send_signal(signum) for server in servers])
+        signal.signal(number, pass_on)
     servers.append(
         subprocess.Popen(
             command,

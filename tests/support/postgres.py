@@ -30,17 +30,21 @@ class PostgresDatabases:
     def create_database(self, template: str = "template0") -> str:
         """The URL of a new, empty database (or of a copy of `template`, which nobody may be using)."""
         name = f"silkline_{os.getpid()}_{next(self._numbers)}"
-        self.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template)))
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
+        with self._connect() as connection:
+            # Measured, PostgreSQL 15 without fsync: 16 ms by copying files, 133 ms through the write-ahead log.
+            by_file = sql.SQL(" STRATEGY file_copy" if connection.info.server_version >= 150_000 else "")
+            connection.execute(statement + by_file)
         return self.url(name)
 
     def drop_database(self, url: str) -> None:
         """Drops it at once, even if a test left connections or processes behind."""
         name = urlsplit(url).path.lstrip("/")
-        self.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+        with self._connect() as connection:
+            connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
-    def execute(self, statement: sql.Composable) -> None:
-        with psycopg.connect(self.url(self._url.path.lstrip("/") or "postgres"), autocommit=True) as connection:
-            connection.execute(statement)
+    def _connect(self) -> psycopg.Connection:
+        return psycopg.connect(urlunsplit(self._url), autocommit=True)
 
 
 class PostgresServer(PostgresDatabases):
@@ -95,9 +99,9 @@ class PostgresServer(PostgresDatabases):
         user = self._daemon.user
         if user and not _may_run(self._bin / "initdb", user):
             self._bin = _copy(self._bin.parent, self._daemon.directory / "install", user) / "bin"
-        command = [self._bin / "initdb", "-D", self._data, "-U", "silkline", "--auth=trust", "--encoding=UTF8"]
+        options = ("--username=silkline", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
         done = subprocess.run(
-            [*command, "--locale=C", "--no-sync"],
+            [self._bin / "initdb", "--pgdata", self._data, *options],
             user=user or None,
             extra_groups=[] if user else None,
             cwd=self._daemon.directory,
