@@ -185,7 +185,7 @@ class DiagnosticSpec(Spec):
     """What the diagnostic worker does; see workers/diagnostic.py. Offered only under the setting `test_workers`."""
 
     do: Literal[
-        "nothing", "work", "sleep", "spin", "hang", "leak", "segfault", "escape", "flood", "exit", "disobey", "record"
+        "nothing", "work", "sleep", "spin", "hang", "leak", "segfault", "escape", "flood", "exit", "disobey"
     ] = "nothing"
     seconds: float = Field(0.0, ge=0)
     steps: int = Field(1, ge=0)

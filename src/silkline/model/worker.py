@@ -10,8 +10,8 @@
 
     run.spec = MySpec
 
-To end otherwise raise `errors.Temporary` (tried again later) or `errors.Permanent` (never again). Any other exception is a
-crash. The runner in runner/context.py fulfils these protocols.
+To end otherwise raise `errors.Temporary` (tried again later) or `errors.Permanent` (never again); any other exception
+is a crash. The runner in runner/context.py fulfils these protocols.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Progress(Protocol):
     database: Any
 
     def record(self, checkpoint: Any) -> Any:
-        """Store a `store.urls.Checkpoint` in one transaction fenced by the lease; the new `Counts`. `LeaseLost`: give up."""
+        """Store a `store.urls.Checkpoint` in one transaction, fenced by the lease. `LeaseLost`: give up."""
         ...
 
     def report(self, **live: Any) -> None:
