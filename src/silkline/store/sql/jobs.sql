@@ -218,7 +218,10 @@ SELECT id FROM crawl_jobs WHERE id >= :low::uuid AND id <= :high::uuid AND id::t
 SELECT * FROM crawl_jobs WHERE id < :before ORDER BY id DESC LIMIT :wanted;
 
 -- name: page_by_status
-SELECT * FROM crawl_jobs WHERE status = :status AND id < :before ORDER BY id DESC LIMIT :wanted;
+-- The same for one status and, unless :worker is null, one kind.
+SELECT * FROM crawl_jobs
+WHERE status = :status AND id < :before AND (CAST(:worker AS text) IS NULL OR worker = CAST(:worker AS text))
+ORDER BY id DESC LIMIT :wanted;
 
 -- name: page_by_worker
 SELECT * FROM crawl_jobs WHERE worker = :worker AND id < :before ORDER BY id DESC LIMIT :wanted;
