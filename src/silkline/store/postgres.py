@@ -42,23 +42,23 @@ class PostgresDatabase:
         self._free: list[Connection] = []
         self._lock = threading.Lock()
         self._closed = False
-        self._offset = timedelta()
-        self._offset_until = 0.0
+        self._clock: tuple[datetime, float] | None = None  # the server's time, and the machine's uptime at it
 
     def now(self) -> datetime:
-        """The server's time: our own clock, corrected by the difference measured now and then."""
-        if time.monotonic() > self._offset_until:
+        """The server's time: asked now and then, in between counted on by a clock that nobody can set."""
+        if self._clock is None or _uptime() - self._clock[1] > CLOCK_EVERY:
             with contextlib.suppress(Unavailable):
-                self._measure_clock()
-        return datetime.now(UTC) + self._offset
+                self._clock = self._ask_clock()
+        if self._clock is None:
+            return datetime.now(UTC)
+        asked, uptime = self._clock
+        return asked + timedelta(seconds=_uptime() - uptime)
 
-    def _measure_clock(self) -> None:
+    def _ask_clock(self) -> tuple[datetime, float]:
         with self._connection() as connection:
-            before = datetime.now(UTC)
+            before = _uptime()
             rows = connection.execute("SELECT clock_timestamp() AS now").fetchall()
-            after = datetime.now(UTC)
-        self._offset = rows[0]["now"] - (before + (after - before) / 2)
-        self._offset_until = time.monotonic() + CLOCK_EVERY
+            return rows[0]["now"], (before + _uptime()) / 2
 
     def rows(self, name: str, *, durable: bool = False, **parameters: Any) -> list[dict[str, Any]]:
         with self._connection() as connection:
@@ -187,6 +187,10 @@ def _translated() -> Iterator[None]:
         raise Unavailable(f"PostgreSQL cannot be used now: {_first_line(error)}") from error
     except psycopg.Error as error:
         raise StoreError(f"PostgreSQL refused: {_first_line(error)}") from error
+
+
+def _uptime() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)  # unlike the monotonic clock it goes on while a laptop sleeps
 
 
 def _first_line(error: Exception) -> str:
