@@ -16,10 +16,7 @@ from silkline.runner.leftovers import marked
 from silkline.store import jobs, logs, results, urls, workers
 from silkline.store.database import Database, open_database
 
-COMMAND = (
-    "-c",
-    "import sys, silkline.log; from silkline.config import load; from silkline.service.supervisor import Supervisor; silkline.log.set_up(); sys.exit(Supervisor(load().settings, reload=lambda: load().settings).run())",
-)
+COMMAND = ("-m", "silkline", "worker")
 PATIENCE = 90.0  # seconds; a loaded machine may need them, an idle one needs a few
 QUICK = {
     "heartbeat_interval": 0.3,

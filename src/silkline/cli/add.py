@@ -32,7 +32,9 @@ _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 @click.option("--payload", metavar="JSON", type=TEXT, help="The spec of the job as JSON, @FILE or - for stdin.")
 @click.option("--priority", type=click.IntRange(-_INT4, _INT4), default=0, help="Higher runs first. Default: 0.")
 @click.option("--tenant", type=TEXT, default="", help="Whose job it is; tenants take turns.")
-@click.option("--run-at", metavar="TIME", type=TEXT, help="Not before: 2030-01-31T08:00Z, or from now: 30s, 10m, 2h, 1d.")
+@click.option(
+    "--run-at", metavar="TIME", type=TEXT, help="Not before: 2030-01-31T08:00Z, or from now: 30s, 10m, 2h, 1d."
+)
 @click.option("--dedupe-key", type=TEXT, help="At most one live job has this key; if there is one, it is the answer.")
 @click.option("--max-retries", type=click.IntRange(0, 1_000), help="Retries, and crashes, allowed. Default: a setting.")
 @everywhere()

@@ -16,9 +16,7 @@ _PARAMETER = re.compile(r"(?P<name>[?&;](?P<key>[^?&;=#\s]+)=)(?P<value>[^?&;#\s
 def without_password(text: str) -> str:
     """The URLs in a text without their passwords, be those before the host or in a parameter."""
     text = _USER_INFO.sub(lambda found: f"{found['start']}{_user(found['info'])}@", text)
-    return _PARAMETER.sub(
-        lambda found: found["name"] + (HIDDEN if _is_secret(found["key"]) else found["value"]), text
-    )
+    return _PARAMETER.sub(lambda found: found["name"] + (HIDDEN if _is_secret(found["key"]) else found["value"]), text)
 
 
 def redacted(value: Any, name: str = "") -> Any:
@@ -26,7 +24,8 @@ def redacted(value: Any, name: str = "") -> Any:
     match value:
         case dict():
             return {
-                key: HIDDEN if name == "cookies" and inner else redacted(inner, str(key)) for key, inner in value.items()
+                key: HIDDEN if name == "cookies" and inner else redacted(inner, str(key))
+                for key, inner in value.items()
             }
         case list() | tuple():
             return [redacted(inner, name) for inner in value]

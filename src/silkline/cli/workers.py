@@ -28,7 +28,12 @@ def workers(session: Session) -> None:
     elif found:
         rows = (
             (one.id, one.host, str(one.pid), "alive" if one.last_seen > alive_since else "silent", one.state)
-            + (f"{one.jobs_held}/{one.slots}", duration(now - one.last_seen), duration(now - one.started_at), one.version)
+            + (
+                f"{one.jobs_held}/{one.slots}",
+                duration(now - one.last_seen),
+                duration(now - one.started_at),
+                one.version,
+            )
             for one in found
         )
         head = ("ID", "HOST", "PID", "LIFE", "STATE", "JOBS", "SEEN", "AGE", "VERSION")

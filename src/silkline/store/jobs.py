@@ -72,12 +72,13 @@ def enqueue_many(database: Database, jobs: Sequence[NewJob]) -> list[str]:
     """Store many jobs in one transaction; the ids of those that were new, in order."""
     now = database.now()
     rows = [_new_row(job, now) for job in jobs]
-    keyed = any(job.dedupe_key is not None for job in jobs)
-    with database.transaction(durable=True) as transaction:
-        stored = transaction.many("jobs.enqueue", _ENQUEUE, rows)
-        ids = [row[0] for row in rows]
-        if keyed and stored < len(rows):
-            ids = [id for id in ids if transaction.rows("jobs.get", id=id)]
+    ids = [row[0] for row in rows]
+    if any(job.dedupe_key is not None for job in jobs):
+        with database.transaction(durable=True) as transaction:
+            if transaction.many("jobs.enqueue", _ENQUEUE, rows) < len(rows):
+                ids = [id for id in ids if transaction.rows("jobs.get", id=id)]
+    else:
+        database.many("jobs.enqueue", _ENQUEUE, rows, durable=True)
     database.ring()
     return ids
 

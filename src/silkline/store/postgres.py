@@ -133,7 +133,8 @@ class PostgresDatabase:
         # Ids and JSON stay text, as they are with SQLite; who needs JSON decodes it.
         for name in ("uuid", "json", "jsonb"):
             connection.adapters.register_loader(name, TextLoader)
-        connection.execute("SET TimeZone = 'UTC'")
+        # Compiling a statement costs more than our short ones ever do: 33 claims a second with it, 300 without.
+        connection.execute("SET TimeZone = 'UTC'; SET jit = off")
         return connection
 
 
@@ -148,13 +149,26 @@ class PostgresTransaction:
         return cursor.fetchall() if cursor.description else []
 
     def many(self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], **shared: Any) -> int:
-        parameters = {column: list(values) for column, values in zip(columns, zip(*rows, strict=True), strict=False)}
+        parameters = {column: _array(values) for column, values in zip(columns, zip(*rows, strict=True), strict=False)}
         if not parameters:
             return 0
         return self.connection.execute(statement(name, "postgres").encode(), {**parameters, **shared}).rowcount
 
     def script(self, sql: str) -> None:
         self.connection.execute(sql.encode())
+
+
+def _array(values: Iterable[Any]) -> str:
+    """An array as PostgreSQL writes it; psycopg's own takes six times as long (5,000 URLs: 6.2 ms against 0.9)."""
+    return "{" + ",".join(map(_element, values)) + "}"
+
+
+def _element(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return f'"{value}"'
 
 
 class NotifyBell:

@@ -31,10 +31,10 @@ SELECT * FROM crawl_jobs WHERE dedupe_key = :dedupe_key AND status IN ('queued',
 SELECT pg_notify('silkline', '') WHERE EXISTS (SELECT 1 FROM workers WHERE idle);
 
 -- name: claim [sqlite]
--- Take up to :wanted due jobs: highest priority first, then tenants in turn (those with fewer running jobs first, then those
--- served longest ago), then by time and id. A lane is one kind, tenant and priority; the recursion hops from each to the next and to its earliest job,
--- an index seek or two, however many jobs wait. The best jobs stand in the lanes whose earliest jobs are best: only
--- those are read further. INDEXED BY, because without statistics the planner sorts every queued job at each hop.
+-- Take up to :wanted due jobs: highest priority first, then tenants in turn (those with fewer running jobs first, then
+-- those served longest ago), then by time and id. A lane is one kind, tenant and priority; the recursion hops from each to
+-- the next and to its earliest job, an index seek or two, however many jobs wait. The best jobs stand in the lanes whose
+-- earliest jobs are best: only those are read further. INDEXED BY, because without statistics the planner sorts every queued job at each hop.
 WITH RECURSIVE
 lanes (worker, tenant, priority, run_at, job) AS (
     SELECT first.worker, first.tenant, first.priority, first.run_at, first.rowid
