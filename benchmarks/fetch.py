@@ -1,9 +1,11 @@
 """What one page costs the HTTP client: CPU-ms per page, new connection and keep-alive, plain HTTP and HTTPS.
 
-Starts nginx (from Debian: `apt install nginx-light`) on loopback with synthetic pages of 46.5 KB that gzip to about 16 KB,
-asks for them on many 127.x.y.z hosts, and prints the least of several rounds. Never asserts a time.
+Starts nginx (Debian's nginx-light) on loopback with synthetic pages of 46.5 KB that gzip to about 16 KB, asks for them
+on many 127.x.y.z hosts, and prints the least of several rounds. Never asserts a time.
 
     python benchmarks/fetch.py [--pages 6000] [--concurrency 300] [--rounds 3] [--tls] [--only new|keep]
+
+Over TLS certificates are verified, against the system's bundle with the server's own certificate added.
 """
 
 import argparse
@@ -24,7 +26,7 @@ from pathlib import Path
 import uvloop
 
 from silkline.fetch.client import Client
-from silkline.fetch.dns import SystemResolver
+from silkline.fetch.dns import Resolution
 from silkline.fetch.guard import Guard, parse_exemption
 from silkline.fetch.settings import FetchSettings
 from silkline.model.fetched import Fetched, Request
@@ -51,9 +53,8 @@ def page(number: int) -> bytes:
     paragraphs = []
     for _ in range(60):
         text = " ".join(f"{words.getrandbits(28):x}"[: words.randint(2, 7)] for _ in range(75))
-        paragraphs.append(
-            f'<div class="entry"><p class="text">{text}</p><a href="/p{words.randrange(PAGES)}.html">{text[:20]}</a></div>'
-        )
+        link = f'<a href="/p{words.randrange(PAGES)}.html">{text[:20]}</a>'
+        paragraphs.append(f'<div class="entry"><p class="text">{text}</p>{link}</div>')
     return ("<!doctype html><title>page</title><body>" + "\n".join(paragraphs)).encode().ljust(46_500)[:46_500]
 
 
@@ -66,8 +67,8 @@ def free_ports(count: int) -> list[int]:
 
 
 @contextmanager
-def nginx() -> Iterator[dict[str, int]]:
-    """A running server; gives the port for each way to ask."""
+def nginx() -> Iterator[tuple[dict[str, int], str]]:
+    """A running server; gives the port for each way to ask, and a bundle that knows its certificate."""
     if shutil.which("nginx") is None:
         raise SystemExit("nginx is not installed: apt install nginx-light")
     with tempfile.TemporaryDirectory() as folder:
@@ -76,12 +77,12 @@ def nginx() -> Iterator[dict[str, int]]:
         (root / "web").mkdir()
         for number in range(PAGES):
             (root / "web" / f"p{number}.html.gz").write_bytes(gzip.compress(page(number), 6))
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
-            + ["-subj", "/CN=benchmark", "-keyout", f"{root}/key", "-out", f"{root}/cert"],
-            check=True,
-            capture_output=True,
-        )
+        command = ["openssl", "req", "-x509", "-nodes", "-days", "2", "-subj", "/CN=benchmark", "-addext"]
+        command += ["subjectAltName=DNS:*.web.test", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+        command += ["-keyout", f"{root}/key", "-out", f"{root}/cert"]
+        subprocess.run(command, check=True, capture_output=True)
+        bundle = root / "bundle.pem"
+        bundle.write_text(Path(FetchSettings().ca_file()).read_text() + (root / "cert").read_text())
         ports = dict(zip(("new", "keep", "new_tls", "keep_tls"), free_ports(4), strict=True))
         cert = f"ssl_certificate {root}/cert; ssl_certificate_key {root}/key;"
         user = "user root;" if os.getuid() == 0 else ""
@@ -94,16 +95,30 @@ def nginx() -> Iterator[dict[str, int]]:
                     break
                 except OSError:
                     time.sleep(0.05)
-            yield ports
+            yield ports, str(bundle)
         finally:
             server.terminate()
             server.wait()
 
 
-async def ask(urls: list[str], concurrency: int, warm: int) -> tuple[float, float, int]:
+class Names:
+    """`h7.web.test` is an address of its own on loopback."""
+
+    def cached(self, host: str) -> Resolution | None:
+        number = int(host[1:-9])
+        return (f"127.{1 + number // 250}.1.{1 + number % 250}",)
+
+    async def resolve(self, host: str) -> Resolution:
+        return self.cached(host) or ()
+
+    def close(self) -> None:
+        pass
+
+
+async def ask(urls: list[str], concurrency: int, warm: int, ca_bundle: str) -> tuple[float, float, int]:
     """CPU seconds, wall seconds and bytes for these URLs, after `warm` of them that are not counted."""
     guard = Guard([parse_exemption("127.0.0.0/8")])
-    client = Client(FetchSettings(verify=False, http2=False), guard, SystemResolver())
+    client = Client(FetchSettings(ca_bundle=ca_bundle, http2=False), guard, Names())
     done = asyncio.Event()
     rest = iter(urls)
     left, size = len(urls), 0
@@ -139,18 +154,15 @@ def main() -> None:
     parser.add_argument("--tls", action="store_true")
     parser.add_argument("--only", choices=["new", "keep"])
     options = parser.parse_args()
-    with nginx() as ports:
+    with nginx() as (ports, bundle):
         for way in [options.only] if options.only else ["new", "keep"]:
             port = ports[way + "_tls"] if options.tls else ports[way]
             scheme = "https" if options.tls else "http"
             # Kept connections are of use only where there are fewer hosts than connections.
             hosts = options.hosts if way == "new" else options.concurrency
             warm = options.concurrency
-            urls = [
-                f"{scheme}://127.{1 + n % hosts // 250}.1.{1 + n % hosts % 250}:{port}/p{n % PAGES}.html"
-                for n in range(options.pages + warm)
-            ]
-            best = min(uvloop.run(ask(urls, options.concurrency, warm)) for _ in range(options.rounds))
+            urls = [f"{scheme}://h{n % hosts}.web.test:{port}/p{n % PAGES}.html" for n in range(options.pages + warm)]
+            best = min(uvloop.run(ask(urls, options.concurrency, warm, bundle)) for _ in range(options.rounds))
             cpu, wall, size = best
             print(
                 f"{scheme} {way:5} {1000 * cpu / options.pages:.3f} CPU-ms/page  {options.pages / wall:7.0f} pages/s  "

@@ -70,6 +70,8 @@ class Settings(BaseModel):
     stall_after: float = Field(900.0, ge=0, description="A job without progress for this long is killed; 0: never.")
     nice: int = Field(5, ge=0, le=19, description="How far runners step back behind other programs.")
     open_files: int = Field(65536, ge=256, description="Open files a runner may have, as far as the system allows.")
+    cgroups: bool = Field(True, description="Put each job in a cgroup v2 of its own where that is allowed.")
+    fork_server: bool = Field(True, description="Start runners from a fork server instead of a fresh interpreter.")
     log_bytes: int = Field(
         10 << 20, ge=4096, description="Size of a job's log file before it is rotated; one older is kept."
     )
@@ -126,7 +128,7 @@ def load(
 
 def _from_file(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text())
+        return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
-import brotli
+import brotli  # type: ignore[import-untyped]
 import zstandard
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

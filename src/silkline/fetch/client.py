@@ -3,6 +3,10 @@
 How a request travels: the URL is taken apart (origin.py), its host resolved (dns.py), each address judged (guard.py),
 and the first that passes pinned with CONNECT_TO, so libcurl never resolves anything itself; a pooled handle (handle.py)
 runs on the multi interface (transport.py); what came back becomes a `Fetched` (response.py), decoded by decode.py.
+
+What it costs (benchmarks/fetch.py, 2-vCPU EPYC, pages of 46.5 KB, 15 KB gzipped, 300 at once, decoding included, CPU-ms
+per page): new connection 0.20, keep-alive 0.13; TLS with verification 0.93 and 0.22. Awaiting `fetch` costs no more
+than the callback of `start`, within the noise. Memory is flat from 16,000 hosts on (32,000 asked, one page each).
 """
 
 import asyncio
@@ -110,6 +114,20 @@ class Client:
                 exchange.lookup = self._loop.create_task(self._look_up(exchange))
         return None if exchange.over else exchange
 
+    async def addresses(self, url: str) -> Resolution:
+        """Where a request for this URL would connect to, for limits per address; or the reason why nowhere.
+
+        Empty behind a proxy, which alone knows.
+        """
+        target = locate(url)
+        if isinstance(target, str):
+            return target
+        origin = target.origin
+        if self.settings.proxy:
+            return ()
+        found = (origin.literal,) if origin.literal else await self.resolver.resolve(origin.host)
+        return found if isinstance(found, str) else self._allowed(found, origin.port) or ADDRESS_BLOCKED
+
     def cancel(self, exchange: Exchange) -> None:
         """End a transfer without calling back."""
         if exchange.over:
@@ -154,8 +172,7 @@ class Client:
             self._finish(exchange, Fetched(url=exchange.target.url, reason=resolution))
             return
         port = exchange.target.origin.port
-        check = self.guard.check
-        allowed = [address for address in resolution if check(address, port) is None]
+        allowed = self._allowed(resolution, port)
         if not allowed:
             detail = f"refused: {', '.join(resolution[:4])} port {port}"
             self._finish(exchange, Fetched(url=exchange.target.url, reason=ADDRESS_BLOCKED, detail=detail))
@@ -163,8 +180,12 @@ class Client:
         if self.settings.proxy:
             self._send(exchange, "")
             return
-        exchange.addresses = allowed[: self.settings.addresses]
+        exchange.addresses = list(allowed[: self.settings.addresses])
         self._try_next_address(exchange)
+
+    def _allowed(self, addresses: tuple[str, ...], port: int) -> tuple[str, ...]:
+        check = self.guard.check
+        return tuple(address for address in addresses if check(address, port) is None)
 
     def _connect_by_proxy(self, exchange: Exchange) -> None:
         """The proxy resolves the name; the names of its own machine are refused like their address."""
@@ -184,7 +205,7 @@ class Client:
         if left <= 0:
             self._finish(exchange, Fetched(url=exchange.target.url, reason=TIMEOUT))
             return
-        handle = self._idle.pop() if self._idle else Handle(self.settings, self._budget)
+        handle = self._idle.pop() if self._idle else Handle(self.settings, self._budget, self.guard.check)
         exchange.handle = handle
         request = exchange.request
         try:

@@ -32,30 +32,34 @@ class _Undecodable(Exception):
     """The bytes are not what the header says."""
 
 
-def decode(body: bytes, content_encoding: str, limit: int, *, cut: bool = False) -> tuple[bytes, str | None]:
-    """The decoded body, or the reason why there is none. With `cut`, at most `limit` bytes of it and no complaint."""
+def decode(
+    body: bytes, content_encoding: str, limit: int, *, cut: bool = False, partial: bool = False
+) -> tuple[bytes, str | None]:
+    """The decoded body, or the reason why there is none.
+
+    With `cut`, a body above the limit is cut to it instead of refused; `partial` says that the input itself was cut.
+    """
     words = (part.strip() for part in content_encoding.lower().split(","))
     layers = [word for word in words if word not in _MEANINGLESS]
-    if len(layers) > MAX_LAYERS:
+    if len(layers) > MAX_LAYERS or not _DECODERS.keys() >= set(layers):
         return b"", BAD_ENCODING
     for layer in reversed(layers):
-        inflate = _DECODERS.get(layer)
-        if inflate is None:
-            return b"", BAD_ENCODING
         if not body:
             break
         try:
-            body = inflate(body, limit + 1, cut)
+            body = _DECODERS[layer](body, limit + 1, partial)
         except _Undecodable:
             return b"", BAD_ENCODING
-        if len(body) > limit and not cut:
-            return b"", BODY_TOO_LARGE
+        if len(body) > limit:
+            if not cut:
+                return b"", BODY_TOO_LARGE
+            partial = True
     if len(body) > limit:
         return (body[:limit], None) if cut else (b"", BODY_TOO_LARGE)
     return body, None
 
 
-def _gzip(body: bytes, most: int, cut: bool) -> bytes:
+def _gzip(body: bytes, most: int, partial: bool) -> bytes:
     parts: list[bytes] = []
     for _ in range(MAX_MEMBERS):
         # Not IgzipDecompressor: given a limit, it takes twice as long (117 against 59 us for 46 KB).
@@ -69,7 +73,7 @@ def _gzip(body: bytes, most: int, cut: bool) -> bytes:
         if most <= 0:
             break
         if not inflater.eof:
-            if cut:
+            if partial:
                 break
             raise _Undecodable
         body = inflater.unused_data
@@ -81,7 +85,7 @@ def _gzip(body: bytes, most: int, cut: bool) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _deflate(body: bytes, most: int, cut: bool) -> bytes:
+def _deflate(body: bytes, most: int, partial: bool) -> bytes:
     """The header means zlib, but many servers send raw deflate."""
     has_zlib_header = len(body) >= 2 and body[0] & 0x0F == 8 and (body[0] << 8 | body[1]) % 31 == 0
     inflater = isal_zlib.decompressobj(wbits=15 if has_zlib_header else -15)
@@ -89,12 +93,12 @@ def _deflate(body: bytes, most: int, cut: bool) -> bytes:
         inflated = inflater.decompress(body, most)
     except _InflateError as error:
         raise _Undecodable from error
-    if not inflater.eof and len(inflated) < most and not cut:
+    if not inflater.eof and len(inflated) < most and not partial:
         raise _Undecodable
     return inflated
 
 
-def _brotli(body: bytes, most: int, cut: bool) -> bytes:
+def _brotli(body: bytes, most: int, partial: bool) -> bytes:
     inflater = brotli.Decompressor()
     parts: list[bytes] = []
     try:
@@ -107,14 +111,14 @@ def _brotli(body: bytes, most: int, cut: bool) -> bytes:
                 break
     except brotli.error as error:
         raise _Undecodable from error
-    if most > 0 and not inflater.is_finished() and not cut:
+    if most > 0 and not inflater.is_finished() and not partial:
         raise _Undecodable
     return b"".join(parts)
 
 
-def _zstd(body: bytes, most: int, cut: bool) -> bytes:
+def _zstd(body: bytes, most: int, partial: bool) -> bytes:
     """The reader does not say whether the stream was cut short; a frame of our own at its end does."""
-    source = body if cut else body + _ZSTD_END_FRAME
+    source = body if partial else body + _ZSTD_END_FRAME
     reader = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).stream_reader(source, read_across_frames=True)
     chunk = min(most, max(65_536, 4 * len(body)))
     parts: list[bytes] = []
@@ -124,11 +128,11 @@ def _zstd(body: bytes, most: int, cut: bool) -> bytes:
             parts.append(part)
             left -= len(part)
     except zstandard.ZstdError as error:
-        if cut:
+        if partial:
             return b"".join(parts)
         raise _Undecodable from error
     inflated = b"".join(parts)
-    if cut or left <= 0:
+    if partial or left <= 0:
         return inflated[:most]
     if not inflated.endswith(_ZSTD_END):
         raise _Undecodable

@@ -1,16 +1,19 @@
 """One reusable easy handle of libcurl: its fixed options, the request set on it, and what it has received so far."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import pycurl  # type: ignore[import-untyped]
 
 from silkline.fetch.decode import ACCEPT_ENCODING
 from silkline.fetch.settings import MIB, FetchSettings
-from silkline.model.fetched import BODY_TOO_LARGE, MEMORY_FULL
+from silkline.model.fetched import ADDRESS_BLOCKED, BODY_TOO_LARGE, MEMORY_FULL
 
 _BIG: Final = MIB
 _STALLED: Final = 1  # byte per second; below it for the idle timeout, the transfer ends
+
+
+Check = Callable[[str, int], str | None]
 
 
 class Budget:
@@ -27,12 +30,13 @@ class Handle:
     """Created once and used for one request after the other: a new handle costs 30 us, setting a used one 3."""
 
     __slots__ = (
-        *("_budget", "_custom", "_refuse_above", "_timeout", "cut", "easy"),
+        *("_budget", "_check", "_custom", "_refuse_above", "_timeout", "cut", "easy"),
         *("lines", "max_wire", "parts", "refusal", "size"),
     )
 
-    def __init__(self, settings: FetchSettings, budget: Budget) -> None:
+    def __init__(self, settings: FetchSettings, budget: Budget, check: Check) -> None:
         self._budget = budget
+        self._check = check
         self._custom = False
         self._timeout = 0
         self.max_wire = 0
@@ -90,6 +94,8 @@ class Handle:
         setopt(pycurl.PROXY, settings.proxy)
         setopt(pycurl.DNS_CACHE_TIMEOUT, 300 if settings.proxy else 0)
         setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS if settings.http2 else pycurl.CURL_HTTP_VERSION_1_1)
+        # Better to wait for a connection that may be shared than to open one for each request.
+        setopt(pycurl.PIPEWAIT, 1)
         setopt(pycurl.SSL_VERIFYPEER, 1 if settings.verify else 0)
         setopt(pycurl.SSL_VERIFYHOST, 2 if settings.verify else 0)
         setopt(pycurl.CAINFO, settings.ca_file())
@@ -100,6 +106,15 @@ class Handle:
         setopt(pycurl.HTTPHEADER, list(base_headers(settings)))
         setopt(pycurl.HEADERFUNCTION, self._on_header)
         setopt(pycurl.WRITEFUNCTION, self._on_body)
+        if not settings.proxy:
+            setopt(pycurl.PREREQFUNCTION, self._on_connected)
+
+    def _on_connected(self, remote: str, _local: str, port: int, _local_port: int) -> int:
+        """The last line of defence: whatever led here, nothing is said to an address that the guard refuses."""
+        if self._check(remote, port) is None:
+            return int(pycurl.PREREQFUNC_OK)
+        self.refusal = ADDRESS_BLOCKED
+        return int(pycurl.PREREQFUNC_ABORT)
 
     def _on_header(self, line: bytes) -> None:
         self.lines.append(line)

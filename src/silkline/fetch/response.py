@@ -71,7 +71,9 @@ def outcome(handle: Handle, url: str, request: Request, settings: FetchSettings,
         if location is None and handle.parts and not code:
             received = handle.parts[0] if len(handle.parts) == 1 else b"".join(handle.parts)
             max_body = request.max_body or settings.max_body
-            body, undecoded = decode(received, headers.get("content-encoding", ""), max_body, cut=handle.cut)
+            encoding = headers.get("content-encoding", "")
+            was_cut = handle.refusal is not None
+            body, undecoded = decode(received, encoding, max_body, cut=handle.cut, partial=was_cut)
             reason = reason or undecoded
     content_type = headers.get("content-type", "")
     charset = _CHARSET.search(content_type) if content_type else None
@@ -100,7 +102,7 @@ def parse_headers(lines: Iterable[bytes]) -> tuple[str, dict[str, str]]:
     for raw in lines:
         line = raw.decode("latin-1").rstrip("\r\n")
         if line.startswith("HTTP/"):
-            version, headers, name, reading = line[5:8].rstrip(), {}, "", True
+            version, headers, name, reading = line[5:].partition(" ")[0], {}, "", True
         elif not line:
             reading = False
         elif not reading:
@@ -143,7 +145,8 @@ def _redirect(url: str, reference: str) -> tuple[str | None, str | None]:
 
 def _failure(code: int, message: str, info: Any, proxied: bool) -> str:
     if code == pycurl.E_OPERATION_TIMEDOUT:
-        return fetched.TIMEOUT if info(pycurl.PRETRANSFER_TIME) > 0 else fetched.CONNECT_TIMEOUT
+        # Only the words tell: a connection that failed reports times as if it had sent something.
+        return fetched.TIMEOUT if message.startswith("Operation") else fetched.CONNECT_TIMEOUT
     if code == pycurl.E_RECV_ERROR and "arge response headers" in message:
         return fetched.HEADERS_TOO_LARGE
     if code == pycurl.E_RECV_ERROR and "chunk" in message:

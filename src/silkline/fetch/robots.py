@@ -223,7 +223,7 @@ def _delay(value: str) -> float | None:
 
 
 def comparable_path(url: str) -> str:
-    """Path and query of an absolute URL in the one form that patterns are compared in."""
+    """Path and query of a canonical URL in the one form that patterns are compared in."""
     start = url.find("/", url.find("://") + 3)
     path = url[start:].partition("#")[0] if start >= 0 else "/"
     if "*" in path or "$" in path:

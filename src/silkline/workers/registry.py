@@ -63,6 +63,16 @@ def kind_named(name: str, *, test_workers: bool = False) -> Kind:
     raise SpecError(f"unknown worker {name!r}{hint} (known: {', '.join(sorted(known))})")
 
 
+def claimable(*, test_workers: bool = False) -> list[str]:
+    """The kinds that a supervisor runs itself."""
+    return [name for name, kind in kinds(test_workers=test_workers).items() if not kind.external]
+
+
+def is_crawl(name: str) -> bool:
+    """Whether this kind may run for days, with the wall-clock limit of a site."""
+    return name in BUILT_IN and BUILT_IN[name].crawl
+
+
 def load(kind: Kind) -> Any:
     """Import the code behind a kind. Only a runner does this."""
     module, _, attribute = kind.target.partition(":")

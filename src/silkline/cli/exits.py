@@ -1,0 +1,86 @@
+"""Runs a command and gives its exit code: the one place where errors become a line on stderr and a number.
+
+| code | meaning |
+|---|---|
+| 0 | done; where a job is waited for: it completed |
+| 1 | failed or refused: the job's state does not allow it, the database cannot be used |
+| 2 | usage: an unknown option, setting or field, a broken payload |
+| 3 | the job was paused |
+| 4 | the job was stopped or cancelled |
+| 5 | not found |
+| 130 | interrupted by Ctrl-C |
+| 141 | whoever read the output went away, as with `head` |
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from silkline.cli import terminal
+from silkline.cli.group import silkline
+from silkline.cli.redact import without_password
+from silkline.cli.session import Session
+from silkline.errors import NotFound, SilklineError, UsageError
+
+OK, FAILED, USAGE, PAUSED, STOPPED, NOT_FOUND, INTERRUPTED, NO_READER = 0, 1, 2, 3, 4, 5, 130, 141
+PROGRAM = "silkline"
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line; its exit code."""
+    terminal.prepare()
+    session = Session()
+    try:
+        code = _invoke(list(arguments) or ["--help"], session)
+        terminal.flush()
+        return code
+    except click.exceptions.NoArgsIsHelpError as error:
+        terminal.message(error.format_message())
+        return USAGE
+    except click.UsageError as error:
+        terminal.complain(f"{error.format_message()}{_where_to_look(error)}")
+        return USAGE
+    except SilklineError as error:
+        terminal.complain(without_password(str(error)))
+        if session.verbose:
+            terminal.message(terminal.safe_lines(without_password("".join(traceback.format_exception(error)))))
+        return code_of(error)
+    except BrokenPipeError:
+        terminal.forget_output()
+        return NO_READER
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except terminal.OutputLost as error:
+        terminal.forget_output()
+        terminal.complain(str(error))
+        return FAILED
+
+
+def code_of(error: SilklineError) -> int:
+    match error:
+        case UsageError():
+            return USAGE
+        case NotFound():
+            return NOT_FOUND
+        case _:
+            return FAILED
+
+
+def _invoke(arguments: list[str], session: Session) -> int:
+    if os.environ.get("_SILKLINE_COMPLETE"):
+        silkline.main(prog_name=PROGRAM)  # answers the shell that completes a command line
+    try:
+        with silkline.make_context(PROGRAM, arguments, obj=session) as context:
+            code = silkline.invoke(context)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    return code if isinstance(code, int) else OK
+
+
+def _where_to_look(error: click.UsageError) -> str:
+    path = error.ctx.command_path if error.ctx else PROGRAM
+    return f" (see `{path} --help`)"
