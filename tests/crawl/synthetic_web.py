@@ -1,9 +1,9 @@
 """A web with a known graph: many hosts on 127.x.y.z, one process, a log of every request.
 
-    python synthetic_web.py HOSTS PAGES SEED
+    python synthetic_web.py HOSTS PAGES SEED LATENCY
 
 prints its port, then serves until its standard input ends. `GET /__log` on 127.0.0.1 gives the log as JSON lines:
-time, host, path, and how many requests of that host were open.
+time, host and path.
 """
 
 from __future__ import annotations
