@@ -68,7 +68,9 @@ def disk(settings: Settings) -> Check:
     free = shutil.disk_usage(_nearest(settings.data)).free
     says = f"{size(free)} free, jobs start above {size(settings.disk_free_min)}"
     if free < settings.disk_free_min:
-        return Check("disk", FAIL, says, "Free some space, remove old jobs with `silkline jobs rm`, or use another --data.")
+        return Check(
+            "disk", FAIL, says, "Free some space, remove old jobs with `silkline jobs rm`, or use another --data."
+        )
     if free < 2 * settings.disk_free_min:
         return Check("disk", WARN, says, "Free some space before a large crawl.")
     return Check("disk", OK, says)
@@ -85,13 +87,15 @@ def open_files(settings: Settings) -> Check:
     allowed = "without limit" if hard == resource.RLIM_INFINITY else f"{hard:,}"
     says = f"{allowed} allowed (now {soft:,}), a runner wants {settings.open_files:,}"
     if hard != resource.RLIM_INFINITY and hard < settings.open_files:
-        advice = f"Raise it: `ulimit -Hn {settings.open_files}` as root, LimitNOFILE= in a systemd unit, --ulimit in Docker."
+        advice = (
+            f"Raise it: `ulimit -Hn {settings.open_files}` as root, LimitNOFILE= in a systemd unit, --ulimit in Docker."
+        )
         return Check("open files", WARN, says, advice)
     return Check("open files", OK, says)
 
 
 def memory_control(root: Path = CGROUP, of_process: Path = Path("/proc/self/cgroup")) -> Check:
-    """Memory limits are kept by the kernel where a cgroup v2 with a memory controller may be written, else by polling."""
+    """The kernel keeps memory limits where a cgroup v2 with a memory controller may be written; else we do."""
     polled = "Nothing to do: the memory of jobs is measured every memory_interval and limited all the same."
     mount = next((place for place in (root, root / "unified") if (place / "cgroup.controllers").exists()), None)
     if mount is None:
@@ -179,7 +183,9 @@ def _opened(opened: Database, url: str, settings: Settings) -> Iterator[Check]:
 
 def clock(difference: timedelta) -> Check:
     """Silkline follows the server's clock; a large difference confuses people who read logs of several machines."""
-    says = f"{abs(difference.total_seconds()):.1f} s {'behind' if difference > timedelta() else 'ahead of'} PostgreSQL's"
+    says = (
+        f"{abs(difference.total_seconds()):.1f} s {'behind' if difference > timedelta() else 'ahead of'} PostgreSQL's"
+    )
     if abs(difference) > CLOCK_WARN:
         return Check("clock", WARN, says, "Jobs are safe. Set up NTP on both machines, so that times in logs agree.")
     return Check("clock", OK, says)
@@ -192,7 +198,9 @@ def supervisors(opened: Database, stale: timedelta) -> Iterator[Check]:
         held, slots = sum(worker.jobs_held for worker in alive), sum(worker.slots for worker in alive)
         yield Check("workers", OK, f"{len(alive)} alive, {held} of {slots} slots in use")
     else:
-        yield Check("workers", WARN, "none is alive, so no job starts", "Start one: `silkline worker` or `silkline serve`.")
+        yield Check(
+            "workers", WARN, "none is alive, so no job starts", "Start one: `silkline worker` or `silkline serve`."
+        )
     silent = [job for job in jobs.running(opened) if job.last_heartbeat is None or now - job.last_heartbeat > stale]
     if not silent:
         yield Check("running jobs", OK, "none is silent")

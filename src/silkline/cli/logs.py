@@ -9,7 +9,7 @@ import click
 
 from silkline.cli import terminal
 from silkline.cli.resources import opened, settings_of
-from silkline.cli.session import TEXT, Session, everywhere
+from silkline.cli.session import Session, everywhere, text
 from silkline.model.job import ENDED
 from silkline.store import jobs as store
 from silkline.store import logs as lines
@@ -20,7 +20,7 @@ LOOK_AGAIN = 0.5  # seconds between two looks at the log of a running job
 
 
 @click.command()
-@click.argument("id", type=TEXT)
+@click.argument("id", type=text)
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job ends.")
 @click.option("-n", "--lines", "wanted", type=click.IntRange(1, 1_000_000), help="Begin with the newest so many lines.")
 @everywhere()

@@ -6,8 +6,11 @@ import re
 from typing import Any
 
 HIDDEN = "***"
-_SECRET = r"pass(?:word|wd|phrase)?|pwd|secret|token|auth|authorization|authentication|cookie|credential|signature|sig|api[-_]?key|access[-_]?key|private[-_]?key"
-_SECRET_NAME = re.compile(rf"(?:^|[-_.])(?:{_SECRET})s?(?:$|[-_.])|^key$|-key$", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"(?:^|[-_.])(?:pass(?:word|wd|phrase)?|pwd|secret|token|auth|authorization|authentication|cookie|credential|signature|sig"
+    r"|(?:api|access|private)[-_]?key)s?(?:$|[-_.])|^key$|-key$",
+    re.IGNORECASE,
+)
 # Each begins with a mark that its own middle cannot hold, so that a long text costs linear time.
 _USER_INFO = re.compile(r"(?P<start>://)(?P<info>[^/?#\s]*)@")
 _PARAMETER = re.compile(r"(?P<name>[?&;](?P<key>[^?&;=#\s]+)=)(?P<value>[^?&;#\s]*)")
@@ -16,9 +19,7 @@ _PARAMETER = re.compile(r"(?P<name>[?&;](?P<key>[^?&;=#\s]+)=)(?P<value>[^?&;#\s
 def without_password(text: str) -> str:
     """The URLs in a text without their passwords, be those before the host or in a parameter."""
     text = _USER_INFO.sub(lambda found: f"{found['start']}{_user(found['info'])}@", text)
-    return _PARAMETER.sub(
-        lambda found: found["name"] + (HIDDEN if _is_secret(found["key"]) else found["value"]), text
-    )
+    return _PARAMETER.sub(lambda found: found["name"] + (HIDDEN if _is_secret(found["key"]) else found["value"]), text)
 
 
 def redacted(value: Any, name: str = "") -> Any:
@@ -26,7 +27,8 @@ def redacted(value: Any, name: str = "") -> Any:
     match value:
         case dict():
             return {
-                key: HIDDEN if name == "cookies" and inner else redacted(inner, str(key)) for key, inner in value.items()
+                key: HIDDEN if name == "cookies" and inner else redacted(inner, str(key))
+                for key, inner in value.items()
             }
         case list() | tuple():
             return [redacted(inner, name) for inner in value]
