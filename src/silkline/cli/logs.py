@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 
 import click
 
@@ -17,6 +18,7 @@ from silkline.store.database import Database
 
 PAGE = 1_000
 LOOK_AGAIN = 0.5  # seconds between two looks at the log of a running job
+LATE = timedelta(seconds=3)
 
 
 @click.command()
@@ -38,7 +40,7 @@ def _lines(database: Database, job_id: str, wanted: int | None, follow: bool) ->
     yield from newest
     after = newest[-1].id if newest else 0
     while True:
-        # Asked before the lines are read: what an ended job wrote is all there.
+        # Asked before the lines are read, so that none comes between.
         going = follow and _may_write(database, job_id)
         while page := lines.page(database, job_id, after=after, wanted=PAGE):
             yield from page
@@ -50,8 +52,10 @@ def _lines(database: Database, job_id: str, wanted: int | None, follow: bool) ->
 
 
 def _may_write(database: Database, job_id: str) -> bool:
-    """Is the job there, and may it still write?"""
-    return store.get(database, job_id).status not in ENDED
+    """May lines still come? A supervisor stores them in batches, the last ones after it wrote down the end."""
+    job = store.get(database, job_id)
+    ended = job.finished_at if job.status in ENDED else None
+    return ended is None or database.now() - ended < LATE
 
 
 def _print(line: lines.Line, *, as_json: bool) -> None:

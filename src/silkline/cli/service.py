@@ -32,7 +32,7 @@ def worker(session: Session, slots: int | None) -> int:
 @everywhere()
 @click.pass_obj
 def serve(session: Session, slots: int | None) -> int:
-    """Run Silkline on this machine: for now a supervisor only, as `silkline worker` does."""
+    """Run Silkline on this machine: for now a supervisor only."""
     session.say("This version has no API and no web page yet: serve runs a supervisor only, as `silkline worker` does.")
     return _supervise(session, slots)
 
