@@ -68,7 +68,7 @@ def shown_in_the_tree() -> set[str]:
     """Reads `  model/  values only: job.py spec.py`. A deeper line goes on; one without folder is for the top."""
     shown, folder = set(), ""
     for line in block("", "src/silkline/\n")[1:]:
-        heading = re.match(r"  (\w+/)?\S", line)
+        heading = re.match(r"  (?:(\w+/)\s|\S)", line)
         if heading:
             folder = heading[1] or ""
         shown |= {folder + found for found in re.findall(r"[\w/]+\.py\b", line)}

@@ -76,6 +76,7 @@ def test_redis_is_empty_for_each_test(redis_url: str) -> None:
 test_redis_is_empty_again = test_redis_is_empty_for_each_test
 
 
+@pytest.mark.usefixtures("postgres", "redis")
 def test_servers_die_with_a_session_that_is_killed() -> None:
     command = [sys.executable, "-c", SESSION_THAT_WILL_BE_KILLED]
     root = Path(__file__).parents[2]

@@ -24,9 +24,11 @@ def _web_url(url: str) -> str:
     scheme, separator, rest = url.partition("://")
     if not separator or scheme.lower() not in ("http", "https"):
         raise ValueError("must start with http:// or https://")
-    if not rest.strip("/") or re.search(r"[\x00-\x20\x7f]", url):
+    authority = re.split(r"[/\\?#]", rest.lstrip("/\\"), maxsplit=1)[0]
+    _, _, host = authority.rpartition("@")
+    if not host or re.search(r"[\x00-\x20\x7f]", url):
         raise ValueError("is not a web address")
-    return url
+    return url.replace(f"{authority}", host, 1) if host != authority else url  # no password is ever stored
 
 
 def _pattern(pattern: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -17,6 +18,9 @@ from silkline.runner import wire
 
 READY_TIMEOUT = 60.0
 BIRTH_TIMEOUT = 30.0
+
+
+log = logging.getLogger("silkline.launcher")
 
 
 class LaunchFailed(SilklineError):
@@ -54,8 +58,13 @@ class Launcher:
 
     def warm_up(self) -> None:
         """Start the fork server before the first job needs it."""
-        if self._fork_server and self._server is None:
+        if not self._fork_server or self._server is not None:
+            return
+        try:
             self._start_server()
+        except OSError as error:
+            log.warning("the fork server did not start, trying again with the first job: %s", error)
+            self.stop()
 
     def stop(self) -> None:
         if self._server is not None:

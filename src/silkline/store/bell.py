@@ -18,10 +18,13 @@ class PipeBell:
     def __init__(self, folder: Path, name: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / name
-        with contextlib.suppress(FileExistsError):
-            os.mkfifo(self._path, 0o600)
+        # Hidden until it is open, or who rings in between would take it for a dead supervisor's.
+        hidden = folder / f".{name}.{os.getpid()}"
+        hidden.unlink(missing_ok=True)
+        os.mkfifo(hidden, 0o600)
         # Opened for writing too, so that the pipe never reports end of file.
-        self._descriptor = os.open(self._path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._descriptor = os.open(hidden, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        hidden.rename(self._path)
 
     def fileno(self) -> int:
         return self._descriptor
@@ -39,7 +42,7 @@ class PipeBell:
 def ring_pipes(folder: Path) -> None:
     """Wake every listener."""
     try:
-        pipes = list(folder.iterdir())
+        pipes = [pipe for pipe in folder.iterdir() if not pipe.name.startswith(".")]
     except OSError:
         return
     for pipe in pipes:
@@ -47,10 +50,11 @@ def ring_pipes(folder: Path) -> None:
             descriptor = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             if error.errno == errno.ENXIO:
-                pipe.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    pipe.unlink()
             continue
         try:
-            with contextlib.suppress(BlockingIOError, BrokenPipeError):
+            with contextlib.suppress(OSError):
                 os.write(descriptor, b"!")
         finally:
             os.close(descriptor)

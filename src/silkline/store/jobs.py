@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from silkline.errors import LeaseLost, NotFound, Refused, StoreError
+from silkline.errors import DiskFull, LeaseLost, NotFound, Refused, StoreError, Unavailable, UsageError
 from silkline.model.ids import new_id
 from silkline.model.job import (
     ENDED,
@@ -23,8 +24,10 @@ from silkline.model.job import (
     answer,
 )
 from silkline.store.database import Database, Row, Transaction
+from silkline.store.text import clean, to_json
 
 LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 CHUNK = 2_000
 _ENQUEUE = (
     *("id", "worker", "status", "desired", "request_url", "payload", "metadata", "priority", "tenant"),
@@ -59,7 +62,7 @@ def enqueue(database: Database, job: NewJob) -> tuple[Job, bool]:
     stored = enqueue_many(database, [job])
     if stored:
         return get(database, stored[0]), True
-    found = database.rows("jobs.live_with_key", dedupe_key=job.dedupe_key)
+    found = database.rows("jobs.live_with_key", dedupe_key=clean(job.dedupe_key))
     if found:
         return from_row(found[0]), False
     return enqueue(database, job)  # the job that held the key ended in between
@@ -69,12 +72,13 @@ def enqueue_many(database: Database, jobs: Sequence[NewJob]) -> list[str]:
     """Store many jobs in one transaction; the ids of those that were new, in order."""
     now = database.now()
     rows = [_new_row(job, now) for job in jobs]
-    keyed = any(job.dedupe_key is not None for job in jobs)
-    with database.transaction(durable=True) as transaction:
-        stored = transaction.many("jobs.enqueue", _ENQUEUE, rows)
-        ids = [row[0] for row in rows]
-        if keyed and stored < len(rows):
-            ids = [id for id in ids if transaction.rows("jobs.get", id=id)]
+    ids = [row[0] for row in rows]
+    if any(job.dedupe_key is not None for job in jobs):
+        with database.transaction(durable=True) as transaction:
+            if transaction.many("jobs.enqueue", _ENQUEUE, rows) < len(rows):
+                ids = [id for id in ids if transaction.rows("jobs.get", id=id)]
+    else:
+        database.many("jobs.enqueue", _ENQUEUE, rows, durable=True)
     database.ring()
     return ids
 
@@ -86,13 +90,13 @@ def _new_row(job: NewJob, now: datetime) -> tuple[Any, ...]:
         job.worker,
         status.value,
         desired.value,
-        job.request_url,
-        _json(job.payload),
-        _json(job.metadata),
+        clean(job.request_url),
+        to_json(job.payload),
+        to_json(job.metadata),
         job.priority,
-        job.tenant,
+        clean(job.tenant),
         job.run_at or now,
-        job.dedupe_key,
+        clean(job.dedupe_key),
         job.parent_id,
         job.max_retries,
         now,
@@ -111,7 +115,7 @@ def claim(database: Database, worker_id: str, host: str, kinds: Iterable[str], w
 
 def claim_one(database: Database, worker_id: str, host: str, id: str) -> Job:
     """Take one named job, now."""
-    found = database.rows("jobs.claim_one", now=database.now(), worker_id=worker_id, host=host, id=id)
+    found = database.rows("jobs.claim_one", now=database.now(), worker_id=worker_id, host=host, id=_checked(id))
     if found:
         return from_row(found[0])
     job = get(database, id)
@@ -149,7 +153,7 @@ def heartbeat(database: Database, worker_id: str, *, slots: int, jobs_held: int,
 
 def renew(database: Database, id: str, run_lease: int, worker_id: str) -> Wish:
     """Renew one lease, for a worker outside; what people want of the job."""
-    found = database.rows("jobs.renew", id=id, run_lease=run_lease, worker_id=worker_id, now=database.now())
+    found = database.rows("jobs.renew", id=_checked(id), run_lease=run_lease, worker_id=worker_id, now=database.now())
     if not found:
         raise LeaseLost(f"job {id} is no longer yours (lease {run_lease})")
     return Wish(found[0]["desired"])
@@ -182,8 +186,8 @@ def finish_many(database: Database, ended: Sequence[tuple[Job, Decision]]) -> in
             decision.run_at,
             decision.retry_count,
             decision.crash_count,
-            decision.exit_reason,
-            _clean(decision.error_message),
+            clean(decision.exit_reason),
+            clean(decision.error_message),
             now if decision.status in ENDED else None,
             job.id,
             job.run_lease,
@@ -223,8 +227,8 @@ def rescue(database: Database, job: Job, decision: Decision) -> bool:
         run_at=decision.run_at,
         retry_count=decision.retry_count,
         crash_count=decision.crash_count,
-        exit_reason=decision.exit_reason,
-        error_message=_clean(decision.error_message),
+        exit_reason=clean(decision.exit_reason),
+        error_message=clean(decision.error_message),
         finished_at=now if decision.status in ENDED else None,
         now=now,
     )
@@ -269,6 +273,8 @@ def _change(database: Database, job: Job, change: Change) -> Job | None:
             finished_at=now if change.status in ENDED else None,
             now=now,
         )
+    except (Unavailable, DiskFull):
+        raise
     except StoreError as error:
         if job.dedupe_key and database.rows("jobs.live_with_key", dedupe_key=job.dedupe_key):
             raise Refused(f"another live job holds the dedupe key {job.dedupe_key!r}") from error
@@ -277,7 +283,7 @@ def _change(database: Database, job: Job, change: Change) -> Job | None:
 
 
 def get(database: Database, id: str) -> Job:
-    found = database.rows("jobs.get", id=id)
+    found = database.rows("jobs.get", id=_checked(id))
     if not found:
         raise NotFound(f"no job {id}")
     return from_row(found[0])
@@ -315,8 +321,10 @@ def page(
     worker: str | None = None,
 ) -> list[Job]:
     """Jobs, newest first, below the cursor `before`."""
+    if not _ID.fullmatch(before):
+        raise UsageError(f"{before!r} is not a cursor: it is the id of the last job of the page before")
     if status is not None:
-        found = database.rows("jobs.page_by_status", before=before, wanted=wanted, status=status.value)
+        found = database.rows("jobs.page_by_status", before=before, wanted=wanted, status=status.value, worker=worker)
     elif worker is not None:
         found = database.rows("jobs.page_by_worker", before=before, wanted=wanted, worker=worker)
     else:
@@ -331,7 +339,7 @@ def counts(database: Database) -> dict[Status, int]:
 
 def note(database: Database, id: str, metadata: dict[str, Any]) -> None:
     """Replace the job's metadata."""
-    if not database.rows("jobs.note", id=id, metadata=_json(metadata), now=database.now()):
+    if not database.rows("jobs.note", id=_checked(id), metadata=to_json(metadata), now=database.now()):
         raise NotFound(f"no job {id}")
 
 
@@ -350,7 +358,7 @@ def delete(database: Database, id: str, *, chunk: int = CHUNK) -> None:
     `finish_deletions` goes on after a crash.
     """
     with database.transaction() as transaction:
-        if not transaction.rows("jobs.forget", id=id):
+        if not transaction.rows("jobs.forget", id=_checked(id)):
             job = get(database, id)
             raise Refused(f"job {id} is {job.status}: cancel it first")
         transaction.rows("jobs.mark_deleted", id=id)
@@ -374,6 +382,13 @@ def _delete_data(database: Database, id: str, chunk: int) -> None:
         transaction.rows("jobs.unmark_deleted", id=id)
 
 
+def _checked(id: str) -> str:
+    """PostgreSQL refuses to look for what cannot be an id."""
+    if not _ID.fullmatch(id):
+        raise NotFound(f"no job {id!r}")
+    return id
+
+
 def _hyphened(name: str) -> str | None:
     """An id or the beginning of one, as it is stored; None if it cannot be one."""
     digits = name.lower().replace("-", "")
@@ -385,16 +400,8 @@ def _hyphened(name: str) -> str | None:
     return text
 
 
-def _json(value: Any) -> str:
-    """JSON that both databases take: PostgreSQL refuses NUL in text."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("\\u0000", "\ufffd")
-
-
-def _clean(text: str | None) -> str | None:
-    return text.replace("\x00", "\ufffd").encode(errors="replace").decode() if text else text
-
-
-def fence(transaction: Transaction, job: Job) -> None:
-    """Raise `LeaseLost` unless the attempt that holds `job` still owns it."""
-    if not transaction.rows("urls.fence", job_id=job.id, run_lease=job.run_lease, worker_id=job.worker_id):
+def fence(transaction: Transaction, job: Job, *, lock: bool = True) -> None:
+    """Raise `LeaseLost` unless the attempt that holds `job` still owns it; with `lock`, until the commit."""
+    name = "urls.fence" if lock else "urls.glance"
+    if not transaction.rows(name, job_id=job.id, run_lease=job.run_lease, worker_id=job.worker_id):
         raise LeaseLost(f"job {job.id} is no longer owned by lease {job.run_lease}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from silkline.store.database import Database
+from silkline.store.text import clean
 
 _COLUMNS = ("job_id", "attempt", "level", "message", "at")
 
@@ -33,7 +34,7 @@ class Line:
 
 def append(database: Database, lines: Sequence[NewLine]) -> None:
     """Store lines. Characters that no database takes are replaced."""
-    rows = [(line.job_id, line.attempt, line.level, _clean(line.message), line.at) for line in lines]
+    rows = [(line.job_id, line.attempt, line.level, clean(line.message), line.at) for line in lines]
     database.many("logs.append", _COLUMNS, rows)
 
 
@@ -54,7 +55,3 @@ def trim(database: Database, job_id: str, keep: int) -> None:
 def expire(database: Database, before: datetime, wanted: int = 5_000) -> int:
     """Delete lines of jobs that ended before a time, a bounded number; how many."""
     return len(database.rows("logs.expire", before=before, wanted=wanted))
-
-
-def _clean(text: str) -> str:
-    return text.replace("\x00", "\ufffd").encode(errors="replace").decode()

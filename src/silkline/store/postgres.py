@@ -42,23 +42,23 @@ class PostgresDatabase:
         self._free: list[Connection] = []
         self._lock = threading.Lock()
         self._closed = False
-        self._offset = timedelta()
-        self._offset_until = 0.0
+        self._clock: tuple[datetime, float] | None = None  # the server's time, and the machine's uptime at it
 
     def now(self) -> datetime:
-        """The server's time: our own clock, corrected by the difference measured now and then."""
-        if time.monotonic() > self._offset_until:
+        """The server's time: asked now and then, in between counted on by a clock that nobody can set."""
+        if self._clock is None or _uptime() - self._clock[1] > CLOCK_EVERY:
             with contextlib.suppress(Unavailable):
-                self._measure_clock()
-        return datetime.now(UTC) + self._offset
+                self._clock = self._ask_clock()
+        if self._clock is None:
+            return datetime.now(UTC)
+        asked, uptime = self._clock
+        return asked + timedelta(seconds=_uptime() - uptime)
 
-    def _measure_clock(self) -> None:
+    def _ask_clock(self) -> tuple[datetime, float]:
         with self._connection() as connection:
-            before = datetime.now(UTC)
+            before = _uptime()
             rows = connection.execute("SELECT clock_timestamp() AS now").fetchall()
-            after = datetime.now(UTC)
-        self._offset = rows[0]["now"] - (before + (after - before) / 2)
-        self._offset_until = time.monotonic() + CLOCK_EVERY
+            return rows[0]["now"], (before + _uptime()) / 2
 
     def rows(self, name: str, *, durable: bool = False, **parameters: Any) -> list[dict[str, Any]]:
         with self._connection() as connection:
@@ -133,7 +133,8 @@ class PostgresDatabase:
         # Ids and JSON stay text, as they are with SQLite; who needs JSON decodes it.
         for name in ("uuid", "json", "jsonb"):
             connection.adapters.register_loader(name, TextLoader)
-        connection.execute("SET TimeZone = 'UTC'")
+        # Compiling a statement costs more than our short ones ever do: 33 claims a second with it, 300 without.
+        connection.execute("SET TimeZone = 'UTC'; SET jit = off")
         return connection
 
 
@@ -148,13 +149,26 @@ class PostgresTransaction:
         return cursor.fetchall() if cursor.description else []
 
     def many(self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], **shared: Any) -> int:
-        parameters = {column: list(values) for column, values in zip(columns, zip(*rows, strict=True), strict=False)}
+        parameters = {column: _array(values) for column, values in zip(columns, zip(*rows, strict=True), strict=False)}
         if not parameters:
             return 0
         return self.connection.execute(statement(name, "postgres").encode(), {**parameters, **shared}).rowcount
 
     def script(self, sql: str) -> None:
         self.connection.execute(sql.encode())
+
+
+def _array(values: Iterable[Any]) -> str:
+    """An array as PostgreSQL writes it; psycopg's own takes six times as long (5,000 URLs: 6.2 ms against 0.9)."""
+    return "{" + ",".join(map(_element, values)) + "}"
+
+
+def _element(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return f'"{value}"'
 
 
 class NotifyBell:
@@ -187,6 +201,10 @@ def _translated() -> Iterator[None]:
         raise Unavailable(f"PostgreSQL cannot be used now: {_first_line(error)}") from error
     except psycopg.Error as error:
         raise StoreError(f"PostgreSQL refused: {_first_line(error)}") from error
+
+
+def _uptime() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)  # unlike the monotonic clock it goes on while a laptop sleeps
 
 
 def _first_line(error: Exception) -> str:

@@ -108,13 +108,15 @@ class SqliteDatabase:
             raise StoreError(f"{self.path} is not a Silkline database, or it is damaged: {error}") from error
         except apsw.ConstraintError as error:
             raise StoreError(f"the database refused a row: {error}") from error
+        except apsw.Error as error:
+            raise StoreError(f"SQLite refused: {error}") from error
         finally:
             if connection is not None:
                 self._give_back(connection)
 
     def _give_back(self, connection: apsw.Connection) -> None:
         with self._lock:
-            if not self._closed:
+            if not self._closed and not connection.in_transaction:
                 self._free.append(connection)
                 return
         connection.close()

@@ -13,6 +13,7 @@ from silkline.errors import StoreError
 from silkline.model.job import Job
 from silkline.store.database import Database, Transaction
 from silkline.store.jobs import fence
+from silkline.store.text import clean, clean_json, to_json
 
 QUEUED, DONE, UNCHANGED, FAILED, SKIPPED = "queued", "done", "unchanged", "failed", "skipped"
 STATES = (QUEUED, DONE, UNCHANGED, FAILED, SKIPPED)
@@ -120,7 +121,7 @@ class QueuedUrl(NamedTuple):
 def record(database: Database, job: Job, checkpoint: Checkpoint) -> Counts:
     """One checkpoint: results, ledger and counters in one transaction, fenced by the lease of `job`."""
     with database.transaction() as transaction:
-        fence(transaction, job)
+        fence(transaction, job, lock=False)
         counts = write(transaction, job.id, checkpoint, database.now())
         fence(transaction, job)
     return counts
@@ -134,14 +135,15 @@ def seed(database: Database, job_id: str, found: Sequence[NewUrl]) -> None:
 
 def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: datetime) -> Counts:
     """The writes of a checkpoint. Only `record` and `seed` call this."""
-    found, settled, results = checkpoint.found, checkpoint.settled, checkpoint.results
+    found, settled, results = checkpoint.found, _last_word(job_id, checkpoint.settled), checkpoint.results
     transaction.rows("urls.open_state", job_id=job_id, now=now)
     if found:
         transaction.many("urls.append", NewUrl._fields, found, job_id=job_id)
     if settled and transaction.many("urls.settle", Settled._fields, settled, job_id=job_id) != len(settled):
         raise StoreError(f"the ledger of job {job_id} disagrees: a URL that was settled had not been queued")
     if results:
-        transaction.many("results.append", NewResult._fields, results, job_id=job_id, now=now)
+        rows = [each._replace(data=clean_json(each.data), metadata=clean_json(each.metadata)) for each in results]
+        transaction.many("results.append", NewResult._fields, rows, job_id=job_id, now=now)
     ended = Counter(each.state for each in settled)
     fresh = Counter(each.state for each in found)
     still = ended.pop(QUEUED, 0)
@@ -157,10 +159,20 @@ def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: da
         bytes=checkpoint.bytes,
         in_flight=checkpoint.in_flight,
         seconds=checkpoint.seconds,
-        live=json.dumps(checkpoint.live, ensure_ascii=False).replace("\\u0000", "\ufffd"),
+        live=to_json(checkpoint.live),
         now=now,
     )[0]
     return _counts(row)
+
+
+def _last_word(job_id: str, settled: Sequence[Settled]) -> Sequence[Settled]:
+    """A URL may be tried and tried again within one checkpoint; the last try counts."""
+    latest: dict[int, Settled] = {}
+    for each in settled:
+        if each.id in latest and latest[each.id].state != QUEUED:
+            raise StoreError(f"the ledger of job {job_id} disagrees: URL {each.id} was settled twice")
+        latest[each.id] = each if each.detail is None else each._replace(detail=clean(each.detail))
+    return list(latest.values())
 
 
 def counts(database: Database, job_id: str) -> Counts:
@@ -255,7 +267,9 @@ def requeue(database: Database, job_id: str, reason: str, *, chunk: int = 2_000)
     total = 0
     while True:
         with database.transaction() as transaction:
-            moved = len(transaction.rows("urls.requeue", job_id=job_id, reason=reason, wanted=chunk))
+            ids = [row["id"] for row in transaction.rows("urls.requeue", job_id=job_id, reason=reason, wanted=chunk)]
+            moved = len(ids)
+            transaction.rows("results.withdraw", job_id=job_id, url_ids=json.dumps(ids))
             transaction.rows("urls.requeued", job_id=job_id, urls=moved, now=database.now())
         total += moved
         if moved < chunk:

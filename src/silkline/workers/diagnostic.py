@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import signal
 import subprocess
@@ -34,7 +35,7 @@ def _work(context: Context, spec: DiagnosticSpec) -> End | None:
             return order
         url = f"https://example.test/{step}"
         progress.record(Checkpoint(found=[NewUrl(step, step, url, "example.test", 0)]))
-        result = NewResult(step, url, step, url, step, '{"markdown": "step"}', True, "{}")
+        result = NewResult(step, url, step, url, step, json.dumps({"markdown": spec.text}), True, "{}")
         progress.record(Checkpoint(settled=[Settled(step, DONE)], results=[result]))
     return None
 
@@ -85,7 +86,7 @@ def _segfault(context: Context, spec: DiagnosticSpec) -> End | None:
 
 def _escape(context: Context, spec: DiagnosticSpec) -> End | None:
     """Leave processes behind in every way a program can: orphans, new sessions, other programs, empty environments."""
-    script = "import os, time; os.setsid(); time.sleep(600)"
+    script = f"import time; time.sleep(600)  # escaped from {context.progress.job.id}"
     environments: tuple[dict[str, str] | None, ...] = (None, {})
     for environment in environments:
         subprocess.Popen(  # noqa: S603 - our own interpreter

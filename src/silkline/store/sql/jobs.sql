@@ -31,73 +31,92 @@ SELECT * FROM crawl_jobs WHERE dedupe_key = :dedupe_key AND status IN ('queued',
 SELECT pg_notify('silkline', '') WHERE EXISTS (SELECT 1 FROM workers WHERE idle);
 
 -- name: claim [sqlite]
--- Take up to :wanted due jobs: highest priority first, then tenants in turn (those with fewer running jobs first), then by
--- time and id. The recursion hops from one (kind, tenant, priority) to the next, one index seek each, however many jobs wait.
+-- Take up to :wanted due jobs: highest priority first, then tenants in turn (those with fewer running jobs first, then
+-- those served longest ago), then by time and id. A lane is one kind, tenant and priority; the recursion hops from each to
+-- the next and to its earliest job, an index seek or two, however many jobs wait. The best jobs stand in the lanes whose
+-- earliest jobs are best: only those are read further. INDEXED BY, because without statistics the planner sorts every queued job at each hop.
 WITH RECURSIVE
-lanes (worker, tenant, priority) AS (
-    SELECT worker, tenant, priority FROM (
-        SELECT worker, tenant, priority FROM crawl_jobs WHERE status = 'queued'
-        ORDER BY worker, tenant, priority LIMIT 1)
+lanes (worker, tenant, priority, run_at, job) AS (
+    SELECT first.worker, first.tenant, first.priority, first.run_at, first.rowid
+    FROM json_each(:kinds) AS kind CROSS JOIN crawl_jobs AS first ON first.rowid = (
+        SELECT j.rowid FROM crawl_jobs AS j INDEXED BY crawl_jobs_claim WHERE j.status = 'queued' AND j.worker = kind.value
+        ORDER BY j.tenant, j.priority, j.run_at, j.id LIMIT 1)
     UNION ALL
-    SELECT next.worker, next.tenant, next.priority
-    FROM lanes JOIN crawl_jobs AS next ON next.id = (
-        SELECT id FROM crawl_jobs AS j
-        WHERE j.status = 'queued' AND (j.worker, j.tenant, j.priority) > (lanes.worker, lanes.tenant, lanes.priority)
-        ORDER BY j.worker, j.tenant, j.priority LIMIT 1)
+    SELECT next.worker, next.tenant, next.priority, next.run_at, next.rowid
+    FROM lanes CROSS JOIN crawl_jobs AS next ON next.rowid = coalesce(
+        (SELECT j.rowid FROM crawl_jobs AS j INDEXED BY crawl_jobs_claim
+         WHERE j.status = 'queued' AND j.worker = lanes.worker AND j.tenant = lanes.tenant AND j.priority > lanes.priority
+         ORDER BY j.priority, j.run_at, j.id LIMIT 1),
+        (SELECT j.rowid FROM crawl_jobs AS j INDEXED BY crawl_jobs_claim
+         WHERE j.status = 'queued' AND j.worker = lanes.worker AND j.tenant > lanes.tenant
+         ORDER BY j.tenant, j.priority, j.run_at, j.id LIMIT 1))
 ),
-held (tenant, jobs) AS (SELECT tenant, count(*) FROM crawl_jobs WHERE status = 'running' GROUP BY tenant),
+held (tenant, jobs) AS MATERIALIZED (
+    SELECT tenant, count(*) FROM crawl_jobs INDEXED BY crawl_jobs_live WHERE status = 'running' GROUP BY tenant),
+best AS MATERIALIZED (
+    SELECT lanes.worker, lanes.tenant, lanes.priority, coalesce(held.jobs, 0) AS held,
+           (SELECT max(j.started_at) FROM crawl_jobs AS j WHERE j.tenant = lanes.tenant AND j.started_at IS NOT NULL) AS served
+    FROM lanes LEFT JOIN held ON held.tenant = lanes.tenant
+    WHERE lanes.run_at <= :now
+    ORDER BY lanes.priority DESC, held, served NULLS FIRST, lanes.run_at, lanes.job LIMIT :wanted * json_array_length(:kinds)
+),
 due AS (
-    SELECT id, priority, run_at, tenant,
-           row_number() OVER (PARTITION BY priority, tenant ORDER BY run_at, id)
-           + coalesce((SELECT jobs FROM held WHERE held.tenant = crawl_jobs.tenant), 0) AS turn
-    FROM crawl_jobs
-    WHERE id IN (
-        SELECT waiting.id FROM lanes JOIN crawl_jobs AS waiting ON waiting.id IN (
-            SELECT id FROM crawl_jobs AS j
-            WHERE j.status = 'queued' AND j.worker = lanes.worker AND j.tenant = lanes.tenant
-              AND j.priority = lanes.priority AND j.run_at <= :now
-            ORDER BY j.run_at, j.id LIMIT :wanted)
-        WHERE lanes.worker IN (SELECT value FROM json_each(:kinds)))
+    SELECT waiting.rowid AS job, waiting.id, waiting.priority, waiting.run_at, served,
+           row_number() OVER (PARTITION BY best.priority, best.tenant ORDER BY waiting.run_at, waiting.id) + held AS turn
+    FROM best CROSS JOIN crawl_jobs AS waiting ON waiting.rowid IN (
+        SELECT j.rowid FROM crawl_jobs AS j INDEXED BY crawl_jobs_claim
+        WHERE j.status = 'queued' AND j.worker = best.worker AND j.tenant = best.tenant AND j.priority = best.priority
+          AND j.run_at <= :now
+        ORDER BY j.run_at, j.id LIMIT :wanted)
 )
 UPDATE crawl_jobs
 SET status = 'running', run_lease = run_lease + 1, attempt = attempt + 1, worker_id = :worker_id, host = :host, pid = NULL,
     last_heartbeat = :now, heartbeat_seq = heartbeat_seq + 1, started_at = coalesce(started_at, :now), finished_at = NULL,
     exit_reason = NULL, deadline_at = NULL, updated_at = :now
-WHERE status = 'queued' AND id IN (SELECT id FROM due ORDER BY priority DESC, turn, run_at, id LIMIT :wanted)
+WHERE +status = 'queued' AND rowid IN (SELECT job FROM due ORDER BY priority DESC, turn, served NULLS FIRST, run_at, id LIMIT :wanted)
 RETURNING *;
 
 -- name: claim [postgres]
--- The same, with rows locked as they are chosen so that claimers pass each other by.
+-- The same. What is chosen is locked, best first, and claimers pass each other by; for that each lane is read a little
+-- further than :wanted. Locking while the lanes are read would hide a job of each tenant from every other claimer.
 WITH RECURSIVE
-lanes (worker, tenant, priority) AS (
-    (SELECT worker, tenant, priority FROM crawl_jobs WHERE status = 'queued'
-     ORDER BY worker, tenant, priority LIMIT 1)
+lanes AS (
+    SELECT first.* FROM jsonb_array_elements_text(:kinds::jsonb) AS kind CROSS JOIN LATERAL (
+        SELECT j.worker, j.tenant, j.priority, j.run_at, j.id FROM crawl_jobs AS j
+        WHERE j.status = 'queued' AND j.worker = kind ORDER BY j.worker, j.tenant, j.priority, j.run_at, j.id LIMIT 1) AS first
     UNION ALL
-    SELECT next.worker, next.tenant, next.priority
-    FROM lanes CROSS JOIN LATERAL (
-        SELECT j.worker, j.tenant, j.priority FROM crawl_jobs AS j
-        WHERE j.status = 'queued' AND (j.worker, j.tenant, j.priority) > (lanes.worker, lanes.tenant, lanes.priority)
-        ORDER BY j.worker, j.tenant, j.priority LIMIT 1) AS next
+    SELECT next.* FROM lanes CROSS JOIN LATERAL (
+        SELECT j.worker, j.tenant, j.priority, j.run_at, j.id FROM crawl_jobs AS j
+        WHERE j.status = 'queued' AND j.worker = lanes.worker AND (j.tenant, j.priority) > (lanes.tenant, lanes.priority)
+        ORDER BY j.worker, j.tenant, j.priority, j.run_at, j.id LIMIT 1) AS next
 ),
-held (tenant, jobs) AS (SELECT tenant, count(*) FROM crawl_jobs WHERE status = 'running' GROUP BY tenant),
+held (tenant, jobs) AS MATERIALIZED (SELECT tenant, count(*) FROM crawl_jobs WHERE status = 'running' GROUP BY tenant),
+best AS MATERIALIZED (
+    SELECT lanes.worker, lanes.tenant, lanes.priority, coalesce(held.jobs, 0) AS held,
+           (SELECT max(j.started_at) FROM crawl_jobs AS j WHERE j.tenant = lanes.tenant AND j.started_at IS NOT NULL) AS served
+    FROM lanes LEFT JOIN held ON held.tenant = lanes.tenant
+    WHERE lanes.run_at <= :now
+    ORDER BY lanes.priority DESC, held, served NULLS FIRST, lanes.run_at, lanes.id LIMIT :wanted * jsonb_array_length(:kinds::jsonb)
+),
+due AS MATERIALIZED (
+    SELECT waiting.*, served,
+           row_number() OVER (PARTITION BY best.priority, best.tenant ORDER BY waiting.run_at, waiting.id) + held AS turn
+    FROM best CROSS JOIN LATERAL (
+        SELECT j.id, j.priority, j.run_at FROM crawl_jobs AS j
+        WHERE j.status = 'queued' AND j.worker = best.worker AND j.tenant = best.tenant AND j.priority = best.priority
+          AND j.run_at <= :now
+        ORDER BY j.run_at, j.id LIMIT :wanted + 50 / (SELECT greatest(count(*), 1) FROM best)) AS waiting
+),
 locked AS (
-    SELECT waiting.* FROM lanes CROSS JOIN LATERAL (
-        SELECT j.id, j.priority, j.run_at, j.tenant FROM crawl_jobs AS j
-        WHERE j.status = 'queued' AND j.worker = lanes.worker AND j.tenant = lanes.tenant
-          AND j.priority = lanes.priority AND j.run_at <= :now
-        ORDER BY j.run_at, j.id LIMIT :wanted FOR UPDATE SKIP LOCKED) AS waiting
-    WHERE lanes.worker = ANY(ARRAY(SELECT jsonb_array_elements_text(:kinds::jsonb)))
-),
-due AS (
-    SELECT id, priority, run_at,
-           row_number() OVER (PARTITION BY priority, locked.tenant ORDER BY run_at, id) + coalesce(jobs, 0) AS turn
-    FROM locked LEFT JOIN held ON held.tenant = locked.tenant
+    SELECT j.id FROM due JOIN crawl_jobs AS j ON j.id = due.id
+    WHERE j.status = 'queued'
+    ORDER BY due.priority DESC, due.turn, due.served NULLS FIRST, due.run_at, due.id LIMIT :wanted FOR UPDATE OF j SKIP LOCKED
 )
 UPDATE crawl_jobs
 SET status = 'running', run_lease = run_lease + 1, attempt = attempt + 1, worker_id = :worker_id, host = :host, pid = NULL,
     last_heartbeat = :now, heartbeat_seq = heartbeat_seq + 1, started_at = coalesce(started_at, :now), finished_at = NULL,
     exit_reason = NULL, deadline_at = NULL, updated_at = :now
-WHERE status = 'queued' AND id = ANY(ARRAY(SELECT id FROM due ORDER BY priority DESC, turn, run_at, id LIMIT :wanted))
+WHERE id = ANY(ARRAY(SELECT id FROM locked))
 RETURNING *;
 
 -- name: claim_one
@@ -109,8 +128,11 @@ SET status = 'running', run_lease = run_lease + 1, attempt = attempt + 1, worker
 WHERE id = :id AND status = 'queued'
 RETURNING *;
 
--- name: next_due
+-- name: next_due [sqlite]
 -- When the next job that waits may start, so that an idle supervisor wakes in time.
+SELECT min(run_at) AS run_at FROM crawl_jobs INDEXED BY crawl_jobs_due WHERE status = 'queued' AND run_at > :now;
+
+-- name: next_due [postgres]
 SELECT min(run_at) AS run_at FROM crawl_jobs WHERE status = 'queued' AND run_at > :now;
 
 -- name: started
@@ -198,7 +220,10 @@ SELECT id FROM crawl_jobs WHERE id >= :low::uuid AND id <= :high::uuid AND id::t
 SELECT * FROM crawl_jobs WHERE id < :before ORDER BY id DESC LIMIT :wanted;
 
 -- name: page_by_status
-SELECT * FROM crawl_jobs WHERE status = :status AND id < :before ORDER BY id DESC LIMIT :wanted;
+-- The same for one status and, unless :worker is null, one kind.
+SELECT * FROM crawl_jobs
+WHERE status = :status AND id < :before AND (CAST(:worker AS text) IS NULL OR worker = CAST(:worker AS text))
+ORDER BY id DESC LIMIT :wanted;
 
 -- name: page_by_worker
 SELECT * FROM crawl_jobs WHERE worker = :worker AND id < :before ORDER BY id DESC LIMIT :wanted;

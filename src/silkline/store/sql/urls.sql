@@ -1,5 +1,9 @@
 -- The ledger and the counters of crawls.
 
+-- name: glance
+-- Is this attempt the owner so far? Asked first, without a lock: who lost the lease need not write at all.
+SELECT id FROM crawl_jobs WHERE id = :job_id AND status = 'running' AND run_lease = :run_lease AND worker_id = :worker_id;
+
 -- name: fence [sqlite]
 -- Is this attempt still the owner? SQLite has one writer, so what is true at the start is true at the commit.
 SELECT id FROM crawl_jobs WHERE id = :job_id AND status = 'running' AND run_lease = :run_lease AND worker_id = :worker_id;
@@ -104,7 +108,7 @@ ON CONFLICT (job_id, url_key, id) DO NOTHING;
 -- name: requeue
 -- Failed URLs get another chance, one cause at a time, a bounded number at a time.
 UPDATE crawl_urls SET state = 'queued', reason = NULL, detail = NULL, attempts = 0
-WHERE job_id = :job_id AND id IN (
+WHERE job_id = :job_id AND state = 'failed' AND id IN (
     SELECT id FROM crawl_urls WHERE job_id = :job_id AND state = 'failed' AND reason = :reason LIMIT :wanted)
 RETURNING id;
 
@@ -118,8 +122,8 @@ DELETE FROM crawl_urls WHERE job_id = :job_id AND id IN (
     SELECT id FROM crawl_urls WHERE job_id = :job_id LIMIT :wanted) RETURNING id;
 
 -- name: forget_keys
-DELETE FROM crawl_url_keys WHERE job_id = :job_id AND id IN (
-    SELECT id FROM crawl_url_keys WHERE job_id = :job_id LIMIT :wanted) RETURNING id;
+DELETE FROM crawl_url_keys WHERE (job_id, url_key, id) IN (
+    SELECT job_id, url_key, id FROM crawl_url_keys WHERE job_id = :job_id LIMIT :wanted) RETURNING id;
 
 -- name: forget_state
 DELETE FROM crawl_states WHERE job_id = :job_id;

@@ -37,6 +37,10 @@ WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_
 
 -- Claiming: one seek per kind, tenant and priority, then the jobs that are due, in order.
 CREATE INDEX crawl_jobs_claim ON crawl_jobs (worker, tenant, priority, run_at, id) WHERE status = 'queued';
+-- Whose turn it is: when each tenant was last served.
+CREATE INDEX crawl_jobs_turn ON crawl_jobs (tenant, started_at) WHERE started_at IS NOT NULL;
+-- When the next scheduled job may start.
+CREATE INDEX crawl_jobs_due ON crawl_jobs (run_at) WHERE status = 'queued';
 -- Heartbeats, wishes, the watchdog: only what is running.
 CREATE INDEX crawl_jobs_live ON crawl_jobs (worker_id) WHERE status = 'running';
 -- One live job for each dedupe key.

@@ -7,8 +7,6 @@ CREATE TABLE crawl_jobs (
     status TEXT NOT NULL CHECK (status IN ('queued', 'running', 'paused', 'stopped', 'cancelled', 'completed', 'failed')),
     desired TEXT NOT NULL CHECK (desired IN ('run', 'pause', 'stop', 'cancel')),
     request_url TEXT,
-    payload TEXT NOT NULL,
-    metadata TEXT NOT NULL DEFAULT '{}',
     priority INTEGER NOT NULL DEFAULT 0,
     tenant TEXT NOT NULL DEFAULT '',
     run_at TEXT NOT NULL,
@@ -31,11 +29,17 @@ CREATE TABLE crawl_jobs (
     updated_at TEXT NOT NULL,
     started_at TEXT,
     finished_at TEXT,
+    metadata TEXT NOT NULL DEFAULT '{}',
+    payload TEXT NOT NULL,  -- last: it may be large, and the columns behind it would be read through it
     CHECK ((status = 'running') = (worker_id IS NOT NULL))
 );
 
 -- Claiming: one seek per kind, tenant and priority, then the jobs that are due, in order.
 CREATE INDEX crawl_jobs_claim ON crawl_jobs (worker, tenant, priority, run_at, id) WHERE status = 'queued';
+-- Whose turn it is: when each tenant was last served.
+CREATE INDEX crawl_jobs_turn ON crawl_jobs (tenant, started_at) WHERE started_at IS NOT NULL;
+-- When the next scheduled job may start.
+CREATE INDEX crawl_jobs_due ON crawl_jobs (run_at) WHERE status = 'queued';
 -- Heartbeats, wishes, the watchdog: only what is running.
 CREATE INDEX crawl_jobs_live ON crawl_jobs (worker_id) WHERE status = 'running';
 -- One live job for each dedupe key.

@@ -1,0 +1,83 @@
+"""What a page says: the facts that parsing gives, as values. No I/O, no parser.
+
+Every string here is free of NUL and of lone surrogates, so that both databases and JSON take it as it is.
+"""
+
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from silkline.model.url import KEEP_ALL, Rules
+
+Kind = Literal["html", "xml", "feed", "text", "pdf", "image", "other"]
+Content = Literal["none", "text", "markdown", "full"]
+LinkKind = Literal["a", "area", "frame", "refresh", "canonical", "alternate", "feed", "next", "prev"]
+
+CONTENT_MODES: tuple[str, ...] = get_args(Content)
+
+
+class Link(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One link of a page: its canonical URL, and what the page says about it."""
+
+    url: str
+    kind: LinkKind = "a"
+    rel: str = ""
+    text: str = ""
+
+    @property
+    def nofollow(self) -> bool:
+        return bool(self.rel) and "nofollow" in self.rel.lower().split()
+
+
+class Robots(msgspec.Struct, frozen=True):
+    """What the page asks of us in meta tags and X-Robots-Tag headers."""
+
+    noindex: bool = False
+    nofollow: bool = False
+    directives: tuple[str, ...] = ()
+    """All that applied to us, in lower case, for the reports."""
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What to take from a page. The less is wanted, the less a page costs."""
+
+    content: Content = "none"
+    facts: bool = False
+    """Description, headings, languages, JSON-LD and OpenGraph besides links, title and robots."""
+    simhash: bool = False
+    rules: Rules = KEEP_ALL
+    agent: str = "silkline"
+    """The name by which a page may address us in its robots tags, in lower case."""
+    max_body: int = 10_000_000
+    max_links: int = 10_000
+    max_content: int = 2_000_000
+    """Characters of text or Markdown."""
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """The facts of one HTML page."""
+
+    url: str
+    base: str
+    """What relative links on the page stand against: `<base href>`, or the URL itself."""
+    charset: str = ""
+    title: str = ""
+    links: list[Link] = []
+    robots: Robots = Robots()
+    canonical: str | None = None
+    refresh: tuple[float, str] | None = None
+    """Seconds and target of a meta refresh."""
+    content_hash: int = 0
+    """xxh3-64 of the visible text, signed."""
+    simhash: int | None = None
+    """64 bits, signed; near-duplicates differ in few of them."""
+    description: str = ""
+    language: str = ""
+    headings: list[tuple[int, str]] = []
+    hreflang: list[tuple[str, str]] = []
+    json_ld: list[Any] = []
+    opengraph: dict[str, str] = {}
+    markdown: str = ""
+    text: str = ""
+    truncated: tuple[str, ...] = ()
+    """What was cut because the page has more of it than any honest one: body, links, anchors, text, formatting."""

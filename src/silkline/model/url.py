@@ -1,0 +1,196 @@
+"""URLs as the crawl knows them: parsed as a browser would, then brought to one canonical spelling.
+
+Two spellings of one address must give one canonical URL, and so one `url_key`: the ledger, the seen-set and the cache
+all rest on it. Parsing is WHATWG's (ada); the rules of our own come after it. Nothing here opens a socket.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from ada_url import join_url, normalize_url
+from xxhash import xxh3_64_intdigest
+
+MAX_LENGTH: Final = 8192
+"""A longer URL is refused: no server of note serves one, and traps grow them without end."""
+
+TRACKING_PREFIXES: Final = ("utm_", "mtm_", "pk_", "hsa_", "oly_", "vero_")
+# fmt: off
+TRACKING_PARAMETERS: Final = frozenset({
+    "gclid", "gclsrc", "gbraid", "wbraid", "dclid", "fbclid", "msclkid", "yclid", "ysclid", "twclid", "ttclid",
+    "igshid", "igsh", "li_fat_id", "mc_cid", "mc_eid", "_ga", "_gl", "_hsenc", "_hsmi", "__hssc", "__hstc", "__hsfp",
+    "hsctatracking", "mkt_tok", "s_cid", "wickedid", "rb_clickid", "irclickid", "srsltid", "epik", "_openstat",
+    "fb_action_ids", "fb_action_types", "fb_ref", "fb_source",
+})
+SESSION_PARAMETERS: Final = frozenset({
+    "phpsessid", "jsessionid", "aspsessionid", "asp.net_sessionid", "sessionid", "session_id", "sessid", "zenid",
+    "oscsid", "cfid", "cftoken",
+})
+# fmt: on
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the canonical spelling leaves out, beyond what is always left out (fragment, credentials, default port)."""
+
+    drop_tracking: bool = False
+    drop_sessions: bool = False
+    drop_parameters: frozenset[str] = frozenset()
+    """Further names to leave out, in lower case."""
+
+    @property
+    def trims(self) -> bool:
+        return self.drop_tracking or self.drop_sessions or bool(self.drop_parameters)
+
+    def drops(self, name: str) -> bool:
+        """Whether the query parameter of this name is left out. Names are compared without regard to case."""
+        name = name.lower()
+        if self.drop_tracking and (name in TRACKING_PARAMETERS or name.startswith(TRACKING_PREFIXES)):
+            return True
+        return (self.drop_sessions and name in SESSION_PARAMETERS) or name in self.drop_parameters
+
+
+KEEP_ALL: Final = Rules()
+
+
+def parse(href: str, base: str | None = None) -> str | None:
+    """The WHATWG href of a link on a page, or None when it is no http(s) URL."""
+    try:
+        url = normalize_url(href) if base is None else join_url(base, href)
+    except ValueError:
+        whole = _without_lone_surrogates(href)
+        return None if whole == href else parse(whole, base)
+    return url if url.startswith(("https://", "http://")) else None
+
+
+def canonical(href: str, rules: Rules = KEEP_ALL, base: str | None = None) -> str | None:
+    """The one spelling of an http(s) URL that the crawl stores, or None when there is none."""
+    url = parse(href, base)
+    if url is None:
+        return None
+    parts = _PARTS.match(url)
+    if parts is None:
+        return None
+    # Group 3 is left out: `example.com.` is `example.com` to the resolver, and must be so to the politeness clock.
+    scheme, host, _, port, path, query = parts.groups("")
+    url = scheme + host + port + _escapes(path) + _escapes(query if query != "?" else "")
+    if rules.trims:
+        url = _trim(url, rules)
+    return url if len(url) <= MAX_LENGTH else None
+
+
+def canonical_links(base: str, hrefs: Iterable[str], rules: Rules = KEEP_ALL) -> list[str | None]:
+    """The canonical URL of each link on the page at `base`, in order; None for what is no http(s) URL.
+
+    Equal to `canonical(href, rules, base)` for each, at half the cost: a plain path needs no parser, and a host is
+    parsed once for all its links. Anything out of the ordinary goes the long way.
+    """
+    home = canonical(base) or ""
+    scheme, _, _ = home.partition("//")
+    origin = origin_of(home) if home else ""
+    page = home.partition("?")[0]
+    folder = page[: page.rfind("/") + 1]
+    trims, match, known = rules.trims, _PLAIN.fullmatch, _known_origin
+    found: list[str | None] = []
+    for href in hrefs:
+        plain = match(href)
+        if plain is None or "/." in href or not home:
+            found.append(canonical(href, rules, base))
+            continue
+        start, host, path, query = plain.groups()
+        if host is not None:
+            prefix = known((start or scheme) + "//" + host)
+            url = None if prefix is None else prefix + (path or "/")
+        elif path is None:
+            url = page if query is not None else home
+        else:
+            url = (origin if path[0] == "/" else folder) + path
+        if url is not None:
+            if query is not None and query != "?":
+                url += query
+            if trims:
+                url = _trim(url, rules)
+            if len(url) > MAX_LENGTH:
+                url = None
+        found.append(url)
+    return found
+
+
+def url_key(url: str) -> int:
+    """The 64-bit key of a canonical URL: xxh3, signed so that both databases take it as an integer."""
+    return (xxh3_64_intdigest(url.encode()) ^ _SIGN) - _SIGN
+
+
+def host_of(url: str) -> str:
+    """`host[:port]` of a canonical URL: what a politeness clock belongs to."""
+    return url.split("/", 3)[2]
+
+
+def origin_of(url: str) -> str:
+    """`scheme://host[:port]` of a canonical URL: what robots rules, cookies and credentials belong to."""
+    return "/".join(url.split("/", 3)[:3])
+
+
+def shard_of(host: str, shards: int) -> int:
+    """Which of the fetchers owns this host: the same in every process and every run."""
+    return xxh3_64_intdigest(host.encode()) % shards
+
+
+_SIGN: Final = 1 << 63
+_PARTS: Final = re.compile(
+    r"(https?://)(?:[^/?#]*@)?([^/?#@]*?[^/?#@.])(\.?)((?::\d+)?)(/[^?#]*)(\?[^#]*)?"  # scheme host dot port path query
+)
+_ESCAPE: Final = re.compile(r"%(?:([0-9A-Fa-f]{2})|)")
+_UNRESERVED: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
+_SESSION_IN_PATH: Final = re.compile(r";(?:jsessionid|phpsessid|sid)=[^/?;]*", re.IGNORECASE)
+# A link that the WHATWG parser would copy as it stands: [scheme:]//host, a path and a query of plain characters. A
+# relative path has no colon in its first segment (that would be a scheme); `/.` is looked for apart.
+_PLAIN: Final = re.compile(
+    r"""(?:(https?:)?//([^/?#\\@\x00-\x20]+))?
+        ((?(2)/|(?:/(?!/)|(?!\.)[\w\-.~!$&'()*+,;=@]+(?=[/?\#]|\Z)))[\w\-.~!$&'()*+,;=:@/]*)?
+        (\?[\w\-.~!$&()*+,;=:@/?]*)?
+        (?:\#.*)?""",
+    re.VERBOSE | re.ASCII | re.DOTALL,
+)
+
+
+def _escapes(text: str) -> str:
+    """Percent-encoding in one spelling: upper-case, nothing encoded that need not be, and no `%` that encodes nothing.
+
+    A lone `%` becomes `%25`, as servers read it; left alone, `%4%31` would turn into the escape `%41`.
+    """
+    return _ESCAPE.sub(_escape, text) if "%" in text else text
+
+
+def _escape(found: re.Match[str]) -> str:
+    digits = found[1]
+    if digits is None:
+        return "%25"
+    code = int(digits, 16)
+    return chr(code) if code in _UNRESERVED else "%" + digits.upper()
+
+
+def _trim(url: str, rules: Rules) -> str:
+    """The URL without the parameters that the rules leave out."""
+    head, mark, query = url.partition("?")
+    if rules.drop_sessions and ";" in head and (bare := _SESSION_IN_PATH.sub("", head)) != head:
+        # What stood around it may be a dot segment now.
+        head = parse(bare) or head
+    if mark:
+        kept = [pair for pair in query.split("&") if not rules.drops(pair.partition("=")[0])]
+        query = "&".join(kept)
+    return f"{head}?{query}" if query else head
+
+
+@lru_cache(maxsize=16384)
+def _known_origin(prefix: str) -> str | None:
+    """The canonical origin that `https://Some.Host:443` stands for; hosts repeat, so each is parsed once."""
+    url = canonical(prefix + "/")
+    return None if url is None else url[:-1]
+
+
+def _without_lone_surrogates(text: str) -> str:
+    """Half a surrogate pair is no character; it becomes U+FFFD, as everywhere on the web platform."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,50 @@
+"""Robots directives of one page, from `<meta name=robots>` and the X-Robots-Tag header.
+
+A directive without a name is for everybody; one with a name counts if the name is ours. All that apply are obeyed
+together, as search engines do it. The robots.txt of a host is not read here.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from silkline.model.page import Robots
+
+_WITH_VALUE: Final = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
+_KEPT: Final = 32
+
+
+def robots(metas: Iterable[tuple[str, str]], headers: Iterable[str], agent: str) -> Robots:
+    """What applies to `agent` of the meta tags (name, content) and the X-Robots-Tag values."""
+    found: list[str] = []
+    for name, content in metas:
+        if name.lower() in ("robots", agent):
+            found += _split(content)
+    for header in headers:
+        found += _addressed_to(agent, header)
+    if not found:
+        return _NO_WISHES
+    words = frozenset(found)
+    return Robots(
+        noindex=bool(words & {"noindex", "none"}),
+        nofollow=bool(words & {"nofollow", "none"}),
+        directives=tuple(dict.fromkeys(found))[:_KEPT],
+    )
+
+
+_NO_WISHES: Final = Robots()
+
+
+def _split(content: str) -> list[str]:
+    return [word for word in (part.strip().lower()[:100] for part in content[:2000].split(",")) if word]
+
+
+def _addressed_to(agent: str, header: str) -> list[str]:
+    """The directives of one header value that are for everybody or for us: `otherbot: noindex, nofollow` is neither."""
+    ours, found = True, []
+    for part in _split(header):
+        name, colon, rest = part.partition(":")
+        if colon and name.strip() not in _WITH_VALUE:
+            ours, part = name.strip() == agent, rest.strip()
+        if ours and part:
+            found.append(part)
+    return found

@@ -1,0 +1,118 @@
+"""One walk over a document that picks up links, title, meta tags and headings, in document order.
+
+Limits: so many links, so long an address, so long a label. A link or heading that holds another of its kind gets no
+text, so that no text is read twice and the work stays proportional to the size of the page.
+"""
+
+from typing import Final
+
+from turbohtml import Document, Element, Namespace
+
+from silkline.model.page import Link, LinkKind
+from silkline.model.url import Rules, canonical_links
+
+_MAX_HREF: Final = 16_384
+_MAX_LABEL: Final = 1_000
+_MAX_HEADINGS: Final = 500
+_MAX_METAS: Final = 500
+
+_ALWAYS: Final = ("a", "area", "iframe", "frame", "link", "meta", "title", "base")
+_HEADINGS: Final = ("h1", "h2", "h3", "h4", "h5", "h6")
+_RELATIONS: Final[dict[str, LinkKind]] = {
+    "canonical": "canonical",
+    "alternate": "alternate",
+    "next": "next",
+    "prev": "prev",
+    "previous": "prev",
+}
+_FEED_TYPES: Final = ("application/rss+xml", "application/atom+xml", "application/feed+json")
+
+
+class Harvest:
+    """What the walk found. `truncated` says that there were more links than wanted, or one too long to be true."""
+
+    def __init__(self, document: Document, max_links: int, headings: bool) -> None:
+        self.title = ""
+        self.base_href: str | None = None
+        self.refreshes = False
+        self.truncated = False
+        self.metas: list[tuple[str, str]] = []
+        self.headings: list[tuple[int, str]] = []
+        self._hrefs: list[str] = []
+        self._said: list[tuple[LinkKind, str, str]] = []
+        self._links_left = max_links
+        # A link in a template is a pattern (`{{url}}`), not an address.
+        if document.find("template") is not None:
+            document.remove("template")
+        for element in document.iter_elements((*_ALWAYS, *_HEADINGS) if headings else _ALWAYS):
+            self._pick(element)
+            if self._links_left < 0:
+                break
+
+    def links(self, base: str, rules: Rules) -> list[Link]:
+        """The links with their canonical URLs; what is no http(s) URL is left out."""
+        urls = canonical_links(base, self._hrefs, rules)
+        return [Link(url, *said) for url, said in zip(urls, self._said, strict=True) if url is not None]
+
+    def meta(self, name: str) -> str:
+        """The content of the first meta tag of this name that has any."""
+        return next((content for key, content in self.metas if key == name and content), "")
+
+    def _pick(self, element: Element) -> None:
+        tag = element.tag
+        if tag == "a":
+            href = element.attr("href")
+            if href is not None and href[:1] != "#":
+                self._add(
+                    href, "a", label(element.attr("rel")), label(element.text) if element.find("a") is None else ""
+                )
+        elif tag == "area":
+            self._add(element.attr("href"), "area", label(element.attr("rel")), label(element.attr("alt")))
+        elif tag == "meta":
+            self._add_meta(element)
+        elif tag == "link":
+            self._add_relation(element)
+        elif tag == "title":
+            if not self.title and element.namespace is Namespace.HTML:
+                self.title = label(element.text)
+        elif tag == "base":
+            if self.base_href is None:
+                self.base_href = element.attr("href")
+        elif tag == "iframe" or tag == "frame":
+            self._add(element.attr("src"), "frame")
+        elif len(self.headings) < _MAX_HEADINGS:
+            inner = next(element.iter_elements(_HEADINGS), None)
+            self.headings.append((int(tag[1]), label(element.text) if inner is None else ""))
+
+    def _add(self, href: str | None, kind: LinkKind, rel: str = "", text: str = "") -> None:
+        if href is None:
+            return
+        if len(href) > _MAX_HREF:
+            self.truncated = True
+            return
+        self._links_left -= 1
+        if self._links_left < 0:
+            self.truncated = True
+            return
+        self._hrefs.append(href)
+        self._said.append((kind, rel, text))
+
+    def _add_relation(self, element: Element) -> None:
+        rel = label(element.attr("rel"))
+        kind = next((_RELATIONS[word] for word in rel.lower().split() if word in _RELATIONS), None)
+        if kind == "alternate" and (element.attr("type") or "").lower() in _FEED_TYPES:
+            kind = "feed"
+        if kind is not None:
+            self._add(element.attr("href"), kind, rel, label(element.attr("hreflang") or element.attr("title")))
+
+    def _add_meta(self, element: Element) -> None:
+        if (element.attr("http-equiv") or "").lower() == "refresh":
+            self.refreshes = True
+        name = element.attr("name") or element.attr("property")
+        if name and len(self.metas) < _MAX_METAS:
+            self.metas.append((label(name).lower(), label(element.attr("content"), 4 * _MAX_LABEL)))
+
+
+def label(text: str | None, longest: int = _MAX_LABEL) -> str:
+    """A short text on one line."""
+    return " ".join(text[: 4 * longest].split())[:longest] if text else ""

@@ -1,0 +1,132 @@
+"""One parse of an HTML page gives all its facts. Bytes in, facts out: no network, no database, nothing kept.
+
+Whatever comes in, time and memory are bounded by the limits in `Wanted`; what was cut is named in `Page.truncated`.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from turbohtml import Document, parse
+
+from silkline.model.page import Link, Page, Wanted
+from silkline.model.url import canonical
+from silkline.parse import content
+from silkline.parse.defuse import defused, shortened
+from silkline.parse.directives import robots
+from silkline.parse.fingerprint import content_hash, simhash
+from silkline.parse.harvest import Harvest, label
+from silkline.parse.sniff import utf16_without_mark
+
+LINKS_ONLY: Final = Wanted()
+_MAX_JSON_LD: Final = 500_000
+_OPENGRAPH: Final = ("og:", "twitter:", "article:")
+
+
+def parse_page(
+    body: bytes,
+    url: str,
+    wanted: Wanted = LINKS_ONLY,
+    *,
+    charset: str | None = None,
+    robots_tags: Sequence[str] = (),
+) -> Page:
+    """The facts of the page that came from `url`, a canonical URL.
+
+    `charset` is what the Content-Type named, `robots_tags` the values of its X-Robots-Tag headers.
+    """
+    kept = shortened(body, wanted.max_body)
+    safe = defused(kept)
+    document = _document(safe, charset)
+    harvest = Harvest(document, wanted.max_links, headings=wanted.facts)
+    base = url
+    if harvest.base_href:
+        base = canonical(harvest.base_href, base=url) or url
+    links = harvest.links(base, wanted.rules)
+    refresh = _refresh(document, url, wanted) if harvest.refreshes else None
+    if refresh is not None:
+        links.append(Link(refresh[1], "refresh"))
+    more = _facts(document, harvest, links) if wanted.facts else {}
+    document.remove("script, style")
+    text = document.text
+    markdown, plain, cut_content = content.render(document, base, wanted)
+    return Page(
+        url=url,
+        base=base,
+        charset=(document.encoding or "").lower(),
+        title=harvest.title,
+        links=links,
+        robots=robots(harvest.metas, robots_tags, wanted.agent),
+        canonical=next((link.url for link in links if link.kind == "canonical"), None),
+        refresh=refresh,
+        content_hash=content_hash(text),
+        simhash=simhash(text) if wanted.simhash else None,
+        markdown=markdown,
+        text=plain,
+        truncated=_names(
+            body=kept is not body, formatting=safe is not kept, links=harvest.truncated, content=cut_content
+        ),
+        **more,
+    )
+
+
+def _names(**cut: bool) -> tuple[str, ...]:
+    return tuple(name for name, happened in cut.items() if happened)
+
+
+def _document(body: bytes, charset: str | None) -> Document:
+    """The DOM, decoded by the WHATWG rules: byte-order mark, HTTP, meta tag, the bytes themselves, windows-1252."""
+    charset = charset or utf16_without_mark(body)
+    if charset is not None:
+        try:
+            return parse(body, encoding=charset, positions=False)
+        except LookupError:
+            pass  # A name that no browser knows is as good as none.
+    return parse(body, positions=False)
+
+
+def _refresh(document: Document, url: str, wanted: Wanted) -> tuple[float, str] | None:
+    """Seconds and target of a meta refresh that leads away from the page."""
+    found = document.meta_refresh(url)
+    target = canonical(found[1], wanted.rules) if found else None
+    return (found[0], target) if found and target and target != url else None
+
+
+def _facts(document: Document, harvest: Harvest, links: list[Link]) -> dict[str, Any]:
+    """What a report or an index wants to know besides links and title."""
+    root = document.root
+    return {
+        "description": harvest.meta("description") or harvest.meta("og:description"),
+        "language": label(root.attr("lang") if root is not None else None, 35),
+        "headings": harvest.headings,
+        "hreflang": [(link.text, link.url) for link in links if link.kind == "alternate" and link.text],
+        "json_ld": _json_ld(document),
+        "opengraph": {name: value for name, value in reversed(harvest.metas) if name.startswith(_OPENGRAPH)},
+    }
+
+
+def _json_ld(document: Document) -> list[Any]:
+    """Every JSON-LD block that is JSON, up to a limit in size."""
+    left, found = _MAX_JSON_LD, []
+    for script in document.find_all("script"):
+        if "ld+json" not in (script.attr("type") or "").lower():
+            continue
+        source = script.text
+        left -= len(source)
+        if left < 0:
+            break
+        try:
+            found.append(_storable(json.loads(source, strict=False)))
+        except (ValueError, RecursionError):
+            continue  # Broken blocks are common, and nobody but the page's author can mend them.
+    return found
+
+
+def _storable(value: Any) -> Any:
+    """The value without NUL and half surrogate pairs, which JSON can spell and databases refuse."""
+    if isinstance(value, str):
+        value = value.replace("\x00", "")
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_storable(key): _storable(item) for key, item in value.items()}
+    return [_storable(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,127 @@
+"""What a body is: its first bytes are believed before its Content-Type, which servers often get wrong."""
+
+import re
+from typing import Final
+
+from silkline.model.page import Kind
+
+_MAGIC: Final[tuple[tuple[bytes, Kind], ...]] = (
+    (b"%PDF-", "pdf"),
+    (b"\x89PNG\r\n", "image"),
+    (b"\xff\xd8\xff", "image"),
+    (b"GIF87a", "image"),
+    (b"GIF89a", "image"),
+    (b"BM", "image"),
+    (b"II*\x00", "image"),
+    (b"MM\x00*", "image"),
+    (b"\x00\x00\x01\x00", "image"),
+    (b"PK\x03\x04", "other"),
+    (b"PK\x05\x06", "other"),
+    (b"\x1f\x8b", "other"),
+    (b"BZh", "other"),
+    (b"\xfd7zXZ", "other"),
+    (b"7z\xbc\xaf", "other"),
+    (b"Rar!", "other"),
+    (b"(\xb5/\xfd", "other"),
+    (b"\x7fELF", "other"),
+    (b"MZ", "other"),
+    (b"wOFF", "other"),
+    (b"wOF2", "other"),
+    (b"OggS", "other"),
+    (b"ID3", "other"),
+    (b"\x1aE\xdf\xa3", "other"),
+    (b"\xd0\xcf\x11\xe0", "other"),
+    (b"\x00asm", "other"),
+)
+_FEED: Final = re.compile(rb"<(?:rss|feed|rdf:rdf)[\s>]", re.IGNORECASE)
+_HTML: Final = re.compile(
+    rb"<(?:!doctype\s+html|html|head|body|title|meta|script|style|link|div|p|h[1-6]|table|a|iframe|br|b|font|article|main|"
+    rb"header|nav|section|span|ul|ol|form)[\s>/]",
+    re.IGNORECASE,
+)
+_XHTML: Final = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
+_BINARY: Final = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+_SPACE_AND_COMMENTS: Final = re.compile(rb"(?:\s+|<!--.*?-->)*", re.DOTALL)
+
+
+def media_type(content_type: str) -> str:
+    """`text/html` from `Text/HTML; charset=utf-8`."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def charset_of(content_type: str) -> str | None:
+    """The charset that a Content-Type names, if it names one."""
+    found = _CHARSET.search(content_type)
+    return found[1].strip() or None if found else None
+
+
+_CHARSET: Final = re.compile(r"""charset\s*=\s*["']?([^\s;"',]+)""", re.IGNORECASE)
+
+
+def sniff(body: bytes, content_type: str = "") -> Kind:
+    """The kind of a body, from its first bytes and the Content-Type it came with."""
+    kind = _magic(body)
+    if kind is not None:
+        return kind
+    declared = media_type(content_type)
+    text_like = _looks_like_text(body)
+    if declared in ("text/html", "application/xhtml+xml"):
+        return "html" if text_like else "other"
+    if declared.startswith(("image/", "audio/", "video/", "font/")) and declared != "image/svg+xml":
+        return "image" if declared.startswith("image/") else "other"
+    if not text_like:
+        return "other"
+    return _markup(body, declared)
+
+
+def _magic(body: bytes) -> Kind | None:
+    for mark, kind in _MAGIC:
+        # Two letters prove nothing about a text: `BM` and `MZ` must be followed by a byte that no text has.
+        if body.startswith(mark) and (len(mark) > 2 or _BINARY.search(body[:64])):
+            return kind
+    if body[:4] == b"RIFF" and body[8:12] == b"WEBP":
+        return "image"
+    if body[4:8] == b"ftyp":
+        return "image" if body[8:12] in (b"avif", b"heic", b"mif1") else "other"
+    return None
+
+
+def _looks_like_text(body: bytes) -> bool:
+    """No control bytes near the start, or UTF-16, whose every other byte is NUL in a text with markup."""
+    head = body[:512]
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or _BINARY.search(head) is None:
+        return True
+    return utf16_without_mark(body) is not None
+
+
+def utf16_without_mark(body: bytes) -> str | None:
+    """`utf-16le` or `utf-16be` for a text that starts with markup in it but carries no byte-order mark."""
+    head = body[:64]
+    if len(head) < 8 or head.count(0) < len(head) // 3:
+        return None
+    if head[1::2].count(0) > 0.8 * len(head[1::2]) and not head[0::2].count(0):
+        return "utf-16le"
+    if head[0::2].count(0) > 0.8 * len(head[0::2]) and not head[1::2].count(0):
+        return "utf-16be"
+    return None
+
+
+def _markup(body: bytes, declared: str) -> Kind:
+    start = body[:4096].removeprefix(b"\xef\xbb\xbf")
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")) or utf16_without_mark(body):
+        start = start.replace(b"\x00", b"").lstrip(b"\xff\xfe")
+    lead = _SPACE_AND_COMMENTS.match(start)
+    start = start[lead.end() if lead else 0 :]
+    if start[:5].lower() == b"<?xml" or declared.endswith(("/xml", "+xml")):
+        if _FEED.search(start):
+            return "feed"
+        return "html" if _XHTML.search(start) else "xml"
+    if _FEED.match(start):
+        return "feed"
+    if declared in ("text/plain", "text/markdown", "text/csv", "application/json", "text/css", "text/javascript"):
+        return "text"
+    if _HTML.match(start):
+        return "html"
+    if start[:1] == b"<" and not declared:
+        return "xml" if re.match(rb"<(?:urlset|sitemapindex|svg|opml)[\s>]", start) else "html"
+    return "text" if not declared or declared.startswith("text/") else "other"
