@@ -53,7 +53,8 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if "fetch" in self.lazy and args[0] not in self.list_commands(ctx) and is_address(args[0]):
+        known = self.list_commands(ctx)
+        if "fetch" in known and args[0] not in known and is_address(args[0]):
             args = ["fetch", *args]
         return super().resolve_command(ctx, args)
 
