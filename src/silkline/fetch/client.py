@@ -29,6 +29,7 @@ from silkline.model.fetched import (
     CLOSED,
     CONNECT_FAILED,
     CONNECT_TIMEOUT,
+    DNS_FAILED,
     TIMEOUT,
     Fetched,
     Request,
@@ -161,15 +162,19 @@ class Client:
         self._transport.close()
 
     async def _look_up(self, exchange: Exchange) -> None:
-        resolution = await self.resolver.resolve(exchange.target.origin.host)
+        detail = ""
+        try:
+            resolution = await self.resolver.resolve(exchange.target.origin.host)
+        except Exception as error:  # whatever a resolver does, whoever waits must hear of it
+            resolution, detail = DNS_FAILED, repr(error)
         self._looking_up.discard(exchange)
         if not exchange.over:
-            self._connect(exchange, resolution)
+            self._connect(exchange, resolution, detail)
 
-    def _connect(self, exchange: Exchange, resolution: Resolution) -> None:
+    def _connect(self, exchange: Exchange, resolution: Resolution, detail: str = "") -> None:
         """Keep the addresses that the guard lets pass, and try the first."""
         if isinstance(resolution, str):
-            self._finish(exchange, Fetched(url=exchange.target.url, reason=resolution))
+            self._finish(exchange, Fetched(url=exchange.target.url, reason=resolution, detail=detail))
             return
         port = exchange.target.origin.port
         allowed = self._allowed(resolution, port)
