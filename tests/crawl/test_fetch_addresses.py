@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 import uvloop
-from hostile_client import Names, fetch, with_client
-from hostile_server import HostileServer
 
 from silkline.fetch.client import Client
 from silkline.fetch.dns import Resolution, SystemResolver, look_up
 from silkline.fetch.guard import Guard, parse_exemption
 from silkline.model import fetched
 from silkline.model.fetched import Request
+from tests.crawl.hostile_client import Names, fetch, with_client
+from tests.crawl.hostile_server import HostileServer
 
 PUBLIC = Guard()
 

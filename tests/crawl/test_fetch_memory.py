@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hostile_server import HostileServer
+from tests.crawl.hostile_server import HostileServer
 
 GROWTH_MB = 100
 
@@ -12,7 +12,7 @@ CRAWL = """
 import asyncio, re, sys
 sys.path.insert(0, sys.argv[1])
 import uvloop
-from hostile_client import LOOPBACK, Names
+from tests.crawl.hostile_client import LOOPBACK, Names
 from silkline.fetch.client import Client
 from silkline.fetch.settings import FetchSettings
 from silkline.model.fetched import Request
@@ -50,7 +50,7 @@ uvloop.run(main())
 def test_memory_stays_flat_under_everything_at_once() -> None:
     with HostileServer() as server:
         done = subprocess.run(
-            [sys.executable, "-c", CRAWL, str(Path(__file__).parent), server.url("")],
+            [sys.executable, "-c", CRAWL, str(Path(__file__).parents[2]), server.url("")],
             capture_output=True,
             text=True,
             timeout=240,
