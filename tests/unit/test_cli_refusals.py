@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from silkline.cli.exits import USAGE, run
+from silkline.cli.codes import USAGE
+from silkline.cli.exits import run
 
 ADD = ("jobs", "add", "--worker", "site")
 
