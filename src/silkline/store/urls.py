@@ -116,6 +116,8 @@ class QueuedUrl(NamedTuple):
     host: str
     depth: int
     attempts: int
+    detail: str | None
+    found_via: str
 
 
 def record(database: Database, job: Job, checkpoint: Checkpoint) -> Counts:
@@ -228,6 +230,35 @@ def page(database: Database, job_id: str, *, after: int = 0, wanted: int = 500, 
 def queued(database: Database, job_id: str, *, after: int = 0, wanted: int = 10_000) -> list[QueuedUrl]:
     """URLs still to do, after a cursor."""
     return [QueuedUrl(**row) for row in database.rows("urls.queued", job_id=job_id, after=after, wanted=wanted)]
+
+
+def roots(database: Database, job_id: str, *, chunk: int = 50_000) -> Iterator[list[str]]:
+    """Seeds, and what seeds redirected to, in chunks: what the scope of the crawl hangs on."""
+    after = 0
+    while rows := database.rows("urls.roots", job_id=job_id, after=after, wanted=chunk):
+        after = rows[-1]["id"]
+        yield [row["url"] for row in rows]
+
+
+def skip_queued(database: Database, job: Job, reason: str, *, chunk: int = 20_000) -> Counts:
+    """Give every URL still queued the state `skipped`, for a crawl that ends before them. Fenced by the lease."""
+    after = 0
+    while True:
+        with database.transaction() as transaction:
+            fence(transaction, job)
+            upto = transaction.rows("urls.next_queued", job_id=job.id, after=after, wanted=chunk)[0]["upto"]
+            if upto is not None:
+                moved = len(transaction.rows("urls.skip_queued", job_id=job.id, after=after, upto=upto, reason=reason))
+                transaction.rows("urls.skipped", job_id=job.id, urls=moved, now=database.now())
+            fence(transaction, job)
+        if upto is None:
+            return counts(database, job.id)
+        after = upto
+
+
+def queued_depths(database: Database, job_id: str) -> dict[int, int]:
+    """How many URLs are queued at each depth."""
+    return {row["depth"]: row["urls"] for row in database.rows("urls.queued_depths", job_id=job_id)}
 
 
 def keys(database: Database, job_id: str, *, chunk: int = 50_000) -> Iterator[list[tuple[int, str]]]:
