@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from silkline.cli.redact import redacted, without_password
-from silkline.cli.terminal import duration, moment, safe, safe_lines, size
-from silkline.cli.terminal import as_json as to_json
+from silkline.cli.terminal import as_json, duration, moment, safe, safe_lines, size
 from silkline.model.job import Job, Status, shown_status
 from silkline.store.urls import Counts
 
@@ -79,10 +78,23 @@ def everything(
         ("Updated", moment(job.updated_at)),
         ("Ends by", moment(job.deadline_at)),
         ("Finished", moment(job.finished_at)),
-        ("Payload", to_json(redacted(job.payload))),
-        ("Metadata", to_json(redacted(job.metadata)) if job.metadata else ""),
+        ("Payload", as_json(redacted(job.payload))),
+        ("Metadata", as_json(redacted(job.metadata)) if job.metadata else ""),
         ("Log", safe(log)),
     ]
+
+
+def ending(job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], now: datetime) -> list[str]:
+    """How a job ended, in a few lines for the person who waited for it."""
+    told = [f"Job {job.id} is {shown(job, now)}: {_sum(counts)}."]
+    told += [f"  {state}: {why}" for state in ("failed", "skipped") if (why := _reasons(reasons, state))]
+    if job.status is Status.FAILED:
+        told.append(f"  {safe_lines(job.error_message or job.exit_reason or '', indent='  ')}")
+    if job.status in (Status.PAUSED, Status.QUEUED):
+        told.append(f"Go on with: silkline resume {job.id}")
+    elif job.status in (Status.FAILED, Status.STOPPED):
+        told.append(f"Go on from the checkpoint with: silkline jobs retry {job.id}")
+    return told
 
 
 def _sum(counts: Counts) -> str:
