@@ -43,11 +43,11 @@ _WORD: Final = re.compile(r"\w{3,}")
 class Measure:
     """What one block element holds, its descendants included; `own` is the text that belongs to no inner block."""
 
-    __slots__ = ("all_prose", "link", "own", "own_link", "prose", "suspect", "text", "up")
+    __slots__ = ("all_prose", "code", "link", "own", "own_link", "prose", "suspect", "text", "up")
 
     def __init__(self, up: Element | None) -> None:
         self.up = up
-        self.own = self.own_link = self.text = self.link = 0
+        self.own = self.own_link = self.text = self.link = self.code = 0
         self.prose = 0.0
         """Prose, that of suspects at a discount."""
         self.all_prose = 0
@@ -90,6 +90,12 @@ def is_link(anchor: Element) -> bool:
     return href is not None and href[:1] != "#"
 
 
+def name_verdict(element: Element) -> Suspect:
+    """What the names of an element give away."""
+    names, ident = element.attr("class"), element.attr("id")
+    return suspicion(f"{names or ''} {ident or ''}") if names or ident else Suspect.NO
+
+
 def measure(body: Element) -> Measures:
     """Measures every block element in one walk down and one up."""
     measures: Measures = {body: Measure(None)}
@@ -119,19 +125,19 @@ def _add_up(element: Element, measures: Measures) -> None:
     at = measures[element]
     at.text += at.own
     at.link += at.own_link
+    at.code = at.text if element.tag == "pre" else at.code
     if at.own >= _PROSE and at.own_link < at.own / 2 and element.tag not in HEADINGS:
         at.prose += at.own - at.own_link
         at.all_prose += at.own - at.own_link
-    if element.tag not in ("body", "main", "article"):
-        names, ident = element.attr("class"), element.attr("id")
-        if names or ident:
-            at.suspect = suspicion(f"{names or ''} {ident or ''}")
-            if at.suspect in (Suspect.SMALL, Suspect.LEAD) and at.text > _SMALL:
-                at.suspect = Suspect.NO
+    if element.tag not in ("body", "main", "article") and at.code <= at.text / 2:
+        at.suspect = name_verdict(element)
+        if at.suspect in (Suspect.SMALL, Suspect.LEAD) and at.text > _SMALL:
+            at.suspect = Suspect.NO
     if at.up is not None:
         above = measures[at.up]
         above.text += at.text
         above.link += at.link
+        above.code += at.code
         above.all_prose += at.all_prose
         above.prose += _weight(at)
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from turbohtml import Element, Node, Text
 
-from silkline.parse.article import HEADINGS, INLINE, Found, Measure, Measures, is_link
+from silkline.parse.article import HEADINGS, INLINE, Found, Measure, Measures, is_link, name_verdict
 from silkline.parse.names import Suspect
 
 _BOXES: Final = HEADINGS - {"h1"} | {
@@ -152,7 +152,7 @@ def _is_list_of_cards(element: Element, measures: Measures) -> bool:
 
 
 def _strays(element: Element) -> list[Element]:
-    """Links and dates in lines of their own, in no sentence. A line ends at a break or a block."""
+    """Links, dates and the like in lines of their own, in no sentence. A line ends at a break or a block."""
     strays: list[Element] = []
     line: list[Element] = []
     in_sentence = False
@@ -163,7 +163,7 @@ def _strays(element: Element) -> list[Element]:
             if child.tag == "br" or child.tag not in INLINE:
                 strays += [] if in_sentence else line
                 line, in_sentence = [], False
-            elif child.tag == "time" or (child.tag == "a" and is_link(child)):
+            elif child.tag == "time" or (child.tag == "a" and is_link(child)) or name_verdict(child):
                 line.append(child)
             else:
                 in_sentence = True
