@@ -16,7 +16,7 @@ HOME: Final = "https://github.com/silkline/silkline"
 class Pace(msgspec.Struct, frozen=True):
     """How hard a host, and an address, may be worked.
 
-    A host's least delay is `patience` times its answering time; `most` is the longest one that its failures bring about.
+    A host's least delay is `patience` times its answering time; `most` is the longest that its failures bring about.
     """
 
     delay: float
@@ -88,6 +88,11 @@ class Plan(msgspec.Struct, frozen=True):
     allow_private: tuple[str, ...] = ()
     origin_headers: dict[str, tuple[tuple[str, str], ...]] = {}
     tuning: Tuning = Tuning()
+
+    @property
+    def scoped(self) -> bool:
+        """Whether the scope depends on where the crawl began."""
+        return self.scope != "any" or self.seeded_hosts_only
 
 
 def plan_of(
