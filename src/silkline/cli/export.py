@@ -39,8 +39,8 @@ def rows(results: Iterable[Result]) -> Iterator[str]:
 
 def _row(cells: tuple[str, ...]) -> str:
     line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow([_cell(cell) for cell in cells])
-    return line.getvalue()
+    csv.writer(line, lineterminator="\n").writerow([_cell(cell) for cell in cells])
+    return line.getvalue().removesuffix("\n")
 
 
 def _cell(text: str) -> str:
