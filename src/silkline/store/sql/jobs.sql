@@ -76,8 +76,8 @@ WHERE +status = 'queued' AND rowid IN (SELECT job FROM due ORDER BY priority DES
 RETURNING *;
 
 -- name: claim [postgres]
--- The same. What is chosen is locked, best first, and claimers pass each other by; for that each lane is read a little
--- further than :wanted. Locking while the lanes are read would hide a job of each tenant from every other claimer.
+-- The same. What is chosen is locked, best first, and claimers pass each other by; for that some 50 jobs more than :wanted
+-- are looked at. Locking while the lanes are read would hide a job of each tenant from every other claimer.
 WITH RECURSIVE
 lanes AS (
     SELECT first.* FROM jsonb_array_elements_text(:kinds::jsonb) AS kind CROSS JOIN LATERAL (
@@ -94,7 +94,7 @@ best AS MATERIALIZED (
     SELECT lanes.worker, lanes.tenant, lanes.priority, coalesce(held.jobs, 0) AS held
     FROM lanes LEFT JOIN held ON held.tenant = lanes.tenant
     WHERE lanes.run_at <= :now
-    ORDER BY lanes.priority DESC, held, lanes.run_at, lanes.id LIMIT :wanted * jsonb_array_length(:kinds::jsonb)
+    ORDER BY lanes.priority DESC, held, lanes.run_at, lanes.id LIMIT :wanted * jsonb_array_length(:kinds::jsonb) + 50
 ),
 due AS MATERIALIZED (
     SELECT waiting.*,
