@@ -245,7 +245,9 @@ def test_many_processes_write_into_one_file(tmp_path: Path) -> None:
     database.close()
 
 
-def test_a_broken_connection_of_the_bell_is_unavailable(postgres_database: Database, migrated_postgres_url: str) -> None:
+def test_a_broken_connection_of_the_bell_is_unavailable(
+    postgres_database: Database, migrated_postgres_url: str
+) -> None:
     bell = postgres_database.listen("w1")
     with psycopg.connect(migrated_postgres_url, autocommit=True) as connection:
         connection.execute(

@@ -180,7 +180,9 @@ def test_heartbeats_are_heap_only_updates(postgres_database: Database, migrated_
         running(postgres_database)
     with psycopg.connect(migrated_postgres_url, autocommit=True) as connection:
         counters = "SELECT pg_stat_get_xact_tuples_updated(c.oid), pg_stat_get_xact_tuples_hot_updated(c.oid)"
-        beat = "UPDATE crawl_jobs SET last_heartbeat = now(), heartbeat_seq = heartbeat_seq + 1 WHERE status = 'running'"
+        beat = (
+            "UPDATE crawl_jobs SET last_heartbeat = now(), heartbeat_seq = heartbeat_seq + 1 WHERE status = 'running'"
+        )
         with connection.transaction():
             for _ in range(3):
                 connection.execute(beat)

@@ -75,7 +75,13 @@ def test_a_registered_worker_is_seen_by_everyone(database: Database) -> None:
     register(database, "w1")
     (worker,) = workers.everyone(database)
     assert (worker.id, worker.host, worker.pid, worker.boot_id) == ("w1", "h", 42, "boot")
-    assert (worker.slots, worker.jobs_held, worker.idle, worker.state, worker.version) == (3, 0, False, "running", "0.1.0")
+    assert (worker.slots, worker.jobs_held, worker.idle, worker.state, worker.version) == (
+        3,
+        0,
+        False,
+        "running",
+        "0.1.0",
+    )
     assert worker.started_at == worker.last_seen
     with pytest.raises(StoreError):
         register(database, "w1")

@@ -72,7 +72,9 @@ def test_a_newer_database_is_refused_and_left_alone(database_url: str) -> None:
 
 def test_a_migration_that_fails_leaves_nothing(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     good = migrate.migrations("sqlite" if database_url.startswith("sqlite") else "postgres")
-    monkeypatch.setattr(migrate, "migrations", lambda dialect: {**good, 3: "CREATE TABLE half (id int); SELECT nonsense"})
+    monkeypatch.setattr(
+        migrate, "migrations", lambda dialect: {**good, 3: "CREATE TABLE half (id int); SELECT nonsense"}
+    )
     with pytest.raises(StoreError):
         open_database(database_url)
     monkeypatch.undo()

@@ -186,7 +186,12 @@ def test_a_deletion_goes_on_after_a_crash(database: Database, step: str, monkeyp
 
 
 def test_ended_in_every_way_can_be_deleted(database: Database) -> None:
-    for end, wish in ((End.COMPLETED, None), (End.PERMANENT, None), (End.STOPPED, Verb.STOP), (End.RELEASED, Verb.CANCEL)):
+    for end, wish in (
+        (End.COMPLETED, None),
+        (End.PERMANENT, None),
+        (End.STOPPED, Verb.STOP),
+        (End.RELEASED, Verb.CANCEL),
+    ):
         job = running(database)
         if wish:
             jobs.wish(database, job.id, wish)

@@ -6,7 +6,6 @@ only the transitions of TRANSITIONS happened, leases never fell, nobody owns a j
 
 import random
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +52,7 @@ class Lives(RuleBasedStateMachine):
         self.random = random.Random(0)
         self.before: dict[str, Job] = {}
         self.held: dict[tuple[str, int], Job] = {}  # what each attempt believes that it owns
+        self.known: set[str] = set()
         self.lost: list[Job] = []  # attempts that were told, or will be, that they own nothing any more
 
     @initialize()
@@ -64,7 +64,9 @@ class Lives(RuleBasedStateMachine):
         for worker in WORKERS:
             workers.retire(self.database, worker)
             workers.register(self.database, id=worker, host="h", pid=1, boot_id="b", slots=9, version="1")
-        self.known: set[str] = set()
+        # Some jobs to begin with: Hypothesis leaves out rules at random, and without `enqueue` nothing would happen.
+        new = [NewJob("page", {}, max_retries=number % 3, priority=number % 2) for number in range(3)]
+        self.known = set(jobs.enqueue_many(self.database, new))
 
     def _end(self, id: str) -> None:
         job = jobs.wish(self.database, id, Verb.CANCEL)
@@ -77,7 +79,9 @@ class Lives(RuleBasedStateMachine):
     def _pick(self, number: int, things: list[Any]) -> Any:
         return things[number % len(things)] if things else None
 
-    @rule(key=KEYS, priority=st.integers(0, 2), tenant=st.sampled_from("xy"), paused=st.booleans(), most=st.integers(0, 2))
+    @rule(
+        key=KEYS, priority=st.integers(0, 2), tenant=st.sampled_from("xy"), paused=st.booleans(), most=st.integers(0, 2)
+    )
     def enqueue(self, key: str | None, priority: int, tenant: str, paused: bool, most: int) -> None:
         if len(self.known) >= MOST_JOBS:
             return
@@ -130,7 +134,8 @@ class Lives(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, 99), verb=st.sampled_from(Verb))
     def wish(self, number: int, verb: Verb) -> None:
-        id = self._pick(number, sorted(self.known))
+        running = [job.id for job in self.before.values() if job.status is Status.RUNNING]
+        id = self._pick(number, (running if number % 2 else []) or sorted(self.known))
         if id is None:
             return
         before = self.before[id]
@@ -177,30 +182,29 @@ class Lives(RuleBasedStateMachine):
         jobs.renew(self.database, job.id, job.run_lease, worker)
         assert not jobs.rescue(self.database, job, self._decision(job, End.CRASHED))
 
-    @rule(number=st.integers(0, 99), how=st.sampled_from(["finish", "renew", "started", "record", "rescue"]))
-    def an_old_owner_cannot_write(self, number: int, how: str) -> None:
-        job = self._pick(number, self.lost)
+    @rule(number=st.integers(0, 99))
+    def an_old_owner_cannot_write(self, number: int) -> None:
+        """Most of all one whose worker owns the job again: only the lease tells them apart."""
+        again = [job for job in self.lost if self.before[job.id].worker_id == job.worker_id]
+        job = self._pick(number, again or self.lost)
         if job is None:
             return
         table = jobs.page(self.database, wanted=1000)
-        with pytest.raises(LeaseLost) if how != "rescue" else suppress():
-            if how == "finish":
-                jobs.finish(self.database, job, lambda now: self._decision(now, End.COMPLETED))
-            elif how == "renew":
-                jobs.renew(self.database, job.id, job.run_lease, job.worker_id or "")
-            elif how == "started":
-                jobs.started(self.database, job, 1, None)
-            elif how == "record":
-                urls.record(self.database, job, Checkpoint([url(1)]))
-            else:
-                assert not jobs.rescue(self.database, job, self._decision(job, End.CRASHED))
+        assert job.worker_id
+        with pytest.raises(LeaseLost):
+            jobs.finish(self.database, job, lambda now: self._decision(now, End.COMPLETED))
+        with pytest.raises(LeaseLost):
+            jobs.renew(self.database, job.id, job.run_lease, job.worker_id)
+        with pytest.raises(LeaseLost):
+            jobs.started(self.database, job, 1, None)
+        with pytest.raises(LeaseLost):
+            urls.record(self.database, job, Checkpoint([url(1)]))
+        assert not jobs.rescue(self.database, job, self._decision(job, End.CRASHED))
         assert jobs.page(self.database, wanted=1000) == table
         assert urls.page(self.database, job.id) == []
 
     @invariant()
     def the_table_is_sane(self) -> None:
-        if not hasattr(self, "known"):
-            return
         after = {job.id: job for job in jobs.page(self.database, wanted=1000)}
         assert set(after) == self.known, "a job was lost, or came from nowhere"
         for job in after.values():
@@ -250,12 +254,11 @@ def test_random_lives_keep_every_promise(lives_database: Database, tmp_path: Pat
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         Bound,
         settings=settings(
-            max_examples=100,
+            max_examples=60,
             stateful_step_count=60,
             deadline=None,
             database=None,
             suppress_health_check=list(HealthCheck),
         ),
     )
-    print(Bound.steps)
-    assert Bound.steps > 2_000
+    assert Bound.steps > 1_000

@@ -23,7 +23,10 @@ ODD: dict[str, tuple[Any, Any]] = {
     "backslashes": ("\\\\\\", "\\\\\\"),
     "every plane": ("aü€𐍈👩‍👩‍👧\u2028\u202e", "aü€𐍈👩‍👩‍👧\u2028\u202e"),
     "control characters": ("\x01\x1f\x7f\x85\r\n\t", "\x01\x1f\x7f\x85\r\n\t"),
-    "quotes": ("'; DROP TABLE crawl_jobs; -- \" %s %(id)s :id $1 ?", "'; DROP TABLE crawl_jobs; -- \" %s %(id)s :id $1 ?"),
+    "quotes": (
+        "'; DROP TABLE crawl_jobs; -- \" %s %(id)s :id $1 ?",
+        "'; DROP TABLE crawl_jobs; -- \" %s %(id)s :id $1 ?",
+    ),
     "empty": ("", ""),
 }
 
@@ -104,9 +107,7 @@ def test_a_huge_payload(database: Database) -> None:
 def test_a_huge_result(database: Database) -> None:
     job = running(database)
     text = "wörter und zahlen 123\n" * 200_000
-    urls.record(
-        database, job, Checkpoint([url(1)], [settled(1)], [result(1, data=json.dumps({"markdown": text}))])
-    )
+    urls.record(database, job, Checkpoint([url(1)], [settled(1)], [result(1, data=json.dumps({"markdown": text}))]))
     found = results.by_url_id(database, job.id, 1)
     assert found is not None
     assert found.data["markdown"] == text
