@@ -12,9 +12,9 @@ import psycopg
 import pytest
 
 from silkline.errors import DiskFull, StoreError, Unavailable
-from silkline.model.job import End, NewJob
+from silkline.model.job import End, NewJob, Status
 from silkline.store import jobs, migrate, postgres, sqlite
-from silkline.store.database import Database, open_database
+from silkline.store.database import Bell, Database, open_database
 from tests.store.given import finished, queued, running
 from tests.support.postgres import PostgresServer
 
@@ -27,6 +27,11 @@ database = open_database(sys.argv[1])
 for number in range(int(sys.argv[2])):
     jobs.enqueue(database, NewJob("page", {"number": number}))
 database.close()
+"""
+
+CUT_LISTENERS = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE query LIKE 'LISTEN%' AND datname = current_database()
 """
 
 
@@ -59,11 +64,16 @@ def test_a_statement_that_is_not_sql_is_our_own_error(database: Database) -> Non
     queued(database)
 
 
+def note_and_be_interrupted(database: Database, id: str) -> None:
+    with database.transaction() as transaction:
+        transaction.rows("jobs.note", id=id, metadata='{"half":true}', now=database.now())
+        raise KeyboardInterrupt
+
+
 def test_a_transaction_that_fails_leaves_nothing(database: Database) -> None:
     job = queued(database)
-    with pytest.raises(KeyboardInterrupt), database.transaction() as transaction:
-        transaction.rows("jobs.note", id=job.id, metadata='{"half":true}', now=database.now())
-        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        note_and_be_interrupted(database, job.id)
     assert jobs.get(database, job.id) == job
 
 
@@ -84,7 +94,7 @@ def test_threads_work_side_by_side(database: Database) -> None:
     for thread in threads:
         thread.join()
     assert errors == []
-    assert jobs.counts(database)[jobs.Status.COMPLETED] == 60
+    assert jobs.counts(database)[Status.COMPLETED] == 60
     assert 1 <= free(database) <= 6
 
 
@@ -131,11 +141,16 @@ def test_a_server_that_restarts_is_unavailable_once_and_then_used_again(own_post
     database.close()
 
 
+def note_and_be_cut_off(database: Database, id: str) -> None:
+    with database.transaction() as transaction:
+        transaction.rows("jobs.note", id=id, metadata="{}", now=database.now())
+        transaction.script("SELECT pg_terminate_backend(pg_backend_pid())")
+
+
 def test_a_connection_cut_within_a_transaction_is_thrown_away(postgres_database: Database) -> None:
     job = queued(postgres_database)
-    with pytest.raises(Unavailable), postgres_database.transaction() as transaction:
-        transaction.rows("jobs.note", id=job.id, metadata="{}", now=postgres_database.now())
-        transaction.script("SELECT pg_terminate_backend(pg_backend_pid())")
+    with pytest.raises(Unavailable):
+        note_and_be_cut_off(postgres_database, job.id)
     assert free(postgres_database) <= 1
     assert jobs.get(postgres_database, job.id) == job
 
@@ -181,7 +196,12 @@ def test_time_is_the_servers(postgres_database: Any, monkeypatch: pytest.MonkeyP
 def test_the_servers_time_is_asked_again_now_and_then(postgres_database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     ask = postgres_database._ask_clock
-    monkeypatch.setattr(postgres_database, "_ask_clock", lambda: (asked.append(1), ask())[1])
+
+    def ask_and_count() -> Any:
+        asked.append(1)
+        return ask()
+
+    monkeypatch.setattr(postgres_database, "_ask_clock", ask_and_count)
     uptime = postgres._uptime()
     monkeypatch.setattr(postgres, "_uptime", lambda: uptime)
     first = postgres_database.now()
@@ -240,9 +260,14 @@ def test_many_processes_write_into_one_file(tmp_path: Path) -> None:
     programs = [subprocess.Popen(command) for _ in range(8)]
     assert [program.wait(timeout=120) for program in programs] == [0] * 8
     database = open_database(url)
-    assert jobs.counts(database)[jobs.Status.QUEUED] == 320
+    assert jobs.counts(database)[Status.QUEUED] == 320
     assert migrate.revision(database) == migrate.newest(database)
     database.close()
+
+
+def drain_for_ever(bell: Bell) -> None:
+    while True:
+        bell.drain()
 
 
 def test_a_broken_connection_of_the_bell_is_unavailable(
@@ -250,10 +275,7 @@ def test_a_broken_connection_of_the_bell_is_unavailable(
 ) -> None:
     bell = postgres_database.listen("w1")
     with psycopg.connect(migrated_postgres_url, autocommit=True) as connection:
-        connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()"
-        )
+        connection.execute(CUT_LISTENERS)
     with pytest.raises(Unavailable):
-        while True:
-            bell.drain()
+        drain_for_ever(bell)
     bell.close()

@@ -7,7 +7,7 @@ from silkline.model.job import NewJob, Status
 from silkline.store import jobs
 from silkline.store.database import Database
 
-CLAIMERS, JOBS, BATCH = 20, 5_000, 10
+CLAIMERS, JOBS, BATCH = 20, 5_000, 25
 CLAIM_ALL = """
 import sys
 from silkline.model.job import Status

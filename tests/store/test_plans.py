@@ -1,6 +1,7 @@
 """The statements that run all the time find their rows by an index, however many jobs wait."""
 
 import json
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -57,8 +58,16 @@ def full(database: Database) -> None:
     jobs.enqueue_many(database, [NewJob("site", {}, run_at=later)] * 5_000)
 
 
-def test_a_postgres_claim_reads_as_many_rows_as_there_are_lanes(postgres_url: str) -> None:
-    database: Any = open_database(postgres_url)
+@pytest.fixture
+def fresh_postgres(postgres_url: str) -> Iterator[Database]:
+    """A database whose statistics no other test has touched."""
+    opened = open_database(postgres_url)
+    yield opened
+    opened.close()
+
+
+def test_a_postgres_claim_reads_as_many_rows_as_there_are_lanes(fresh_postgres: Any) -> None:
+    database = fresh_postgres
     full(database)
     values = {"now": database.now(), "worker_id": "w", "host": "h", "kinds": '["page","site"]', "wanted": 2}
     for analysed in (False, True):
@@ -71,7 +80,6 @@ def test_a_postgres_claim_reads_as_many_rows_as_there_are_lanes(postgres_url: st
         assert not [node for node in nodes if node["Node Type"] == "Seq Scan"]
         most = max(node["Actual Rows"] * node["Actual Loops"] for node in nodes)
         assert most < 500, "far fewer than the 10,000 jobs that wait"
-    database.close()
 
 
 def every_node(node: dict[str, Any]) -> Any:

@@ -1,6 +1,6 @@
 """Jobs and workers driven through random lives, step by step against a simple model of what must be true.
 
-Every step goes through the verbs of store/jobs.py; after each the whole table is read and compared with the step before:
+Every step goes through the verbs of store/jobs.py; after each the whole table is read and compared with what it was:
 only the transitions of TRANSITIONS happened, leases never fell, nobody owns a job twice, no job is lost.
 """
 
@@ -251,7 +251,7 @@ def test_random_lives_keep_every_promise(lives_database: Database, tmp_path: Pat
     class Bound(Lives):
         database = lives_database
 
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         Bound,
         settings=settings(
             max_examples=60,

@@ -8,6 +8,8 @@ import pytest
 from silkline.config import ALIASES, FILE, SECRET, Settings, load
 from silkline.errors import UsageError
 
+DEFAULTS = Settings.model_validate({})
+
 
 def loaded(tmp_path: Path, toml: str = "", env: dict[str, str] | None = None, **overrides: Any) -> Any:
     if toml:
@@ -17,7 +19,7 @@ def loaded(tmp_path: Path, toml: str = "", env: dict[str, str] | None = None, **
 
 def test_without_anything_there_are_defaults(tmp_path: Path) -> None:
     found = loaded(tmp_path)
-    assert found.settings == Settings()
+    assert found.settings == DEFAULTS
     assert set(found.sources.values()) == {"default"}
     assert set(found.sources) == set(Settings.model_fields)
 
@@ -51,7 +53,7 @@ def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", Settings.model_fields)
 def test_every_setting_can_be_set_in_the_environment_and_is_explained(tmp_path: Path, name: str) -> None:
-    default = getattr(Settings(), name)
+    default = getattr(DEFAULTS, name)
     text = str(default).lower() if isinstance(default, bool) else str(default) or "x"
     assert loaded(tmp_path, env={f"SILKLINE_{name.upper()}": text}).sources[name] == "environment"
     assert Settings.model_fields[name].description
@@ -106,4 +108,7 @@ def test_the_database_lies_in_the_data_directory_unless_named(tmp_path: Path) ->
 
 
 def test_the_database_of_a_relative_directory_is_absolute() -> None:
-    assert Settings(data=Path("somewhere")).database == f"sqlite:///{Path('somewhere').absolute()}/silkline.db"
+    assert (
+        load({"data": "somewhere"}, {}, Path("nowhere")).settings.database
+        == f"sqlite:///{Path('somewhere').absolute()}/silkline.db"
+    )

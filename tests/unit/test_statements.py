@@ -32,7 +32,7 @@ def test_a_statement_takes_the_same_parameters_in_both(name: str) -> None:
 
 def test_every_statement_is_used_and_every_name_used_exists() -> None:
     code = "\n".join(file.read_text() for file in STORE.glob("*.py"))
-    used = set(re.findall(r'"((?:%s)\.[a-z_]+)"' % "|".join(NOUNS), code))
+    used = set(re.findall(rf'"((?:{"|".join(NOUNS)})\.[a-z_]+)"', code))
     assert used <= names("postgres")
     assert names("postgres") - used <= {"jobs.pending_total"}  # for the page that shows all crawls at once
 

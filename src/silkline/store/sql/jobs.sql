@@ -106,9 +106,10 @@ due AS MATERIALIZED (
         ORDER BY j.run_at, j.id LIMIT :wanted + 50 / (SELECT greatest(count(*), 1) FROM best)) AS waiting
 ),
 locked AS (
-    SELECT j.id FROM due JOIN crawl_jobs AS j ON j.id = due.id
-    WHERE j.status = 'queued'
-    ORDER BY due.priority DESC, due.turn, due.run_at, due.id LIMIT :wanted FOR UPDATE OF j SKIP LOCKED
+    -- One by one and by id, in order, until there are enough: a plain join reads the whole queue when statistics are stale.
+    SELECT taken.id FROM (SELECT id FROM due ORDER BY priority DESC, turn, run_at, id) AS best_first CROSS JOIN LATERAL (
+        SELECT j.id FROM crawl_jobs AS j WHERE j.id = best_first.id AND j.status = 'queued' FOR UPDATE SKIP LOCKED) AS taken
+    LIMIT :wanted
 )
 UPDATE crawl_jobs
 SET status = 'running', run_lease = run_lease + 1, attempt = attempt + 1, worker_id = :worker_id, host = :host, pid = NULL,
