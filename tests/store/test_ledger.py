@@ -6,7 +6,7 @@ import pytest
 
 from silkline.errors import LeaseLost, StoreError
 from silkline.model.job import Job
-from silkline.store import jobs, results, urls
+from silkline.store import results, urls
 from silkline.store.database import Database
 from silkline.store.urls import Checkpoint, Counts
 from tests.store.given import NOWHERE, queued, rescued, result, running, settled, url
@@ -293,4 +293,3 @@ def test_pending_urls_of_running_jobs_are_summed_without_the_ledger(database: Da
     urls.record(database, job, Checkpoint([url(1), url(2), url(3)], [settled(1)]))
     urls.seed(database, waiting.id, [url(1)])
     assert database.rows("jobs.pending_total")[0]["urls"] == 2
-    jobs.wish(database, waiting.id, jobs.Verb.CANCEL)

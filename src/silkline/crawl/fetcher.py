@@ -187,7 +187,12 @@ class Fetcher:
             return
         if self._alarm is not None:
             self._alarm.cancel()
-        self._alarm = self._loop.call_at(max(at, now + 0.001), self._pump_now)
+        self._alarm = self._loop.call_at(max(at, now + 0.001), self._ring)
+
+    def _ring(self) -> None:
+        # The loop may call a moment before the time it was asked for: an alarm that has rung is no alarm.
+        self._alarm = None
+        self._pump_now()
 
     def _refill(self) -> None:
         if not self._asked and self.frontier.wants_more():

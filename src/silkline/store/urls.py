@@ -140,12 +140,13 @@ def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: da
     found, settled, results = checkpoint.found, _last_word(job_id, checkpoint.settled), checkpoint.results
     transaction.rows("urls.open_state", job_id=job_id, now=now)
     if found:
-        transaction.many("urls.append", NewUrl._fields, found, job_id=job_id)
+        rows = (each if each.detail is None else each._replace(detail=clean(each.detail)) for each in found)
+        transaction.many("urls.append", NewUrl._fields, rows, job_id=job_id)
     if settled and transaction.many("urls.settle", Settled._fields, settled, job_id=job_id) != len(settled):
         raise StoreError(f"the ledger of job {job_id} disagrees: a URL that was settled had not been queued")
     if results:
-        rows = [each._replace(data=clean_json(each.data), metadata=clean_json(each.metadata)) for each in results]
-        transaction.many("results.append", NewResult._fields, rows, job_id=job_id, now=now)
+        stored = [each._replace(data=clean_json(each.data), metadata=clean_json(each.metadata)) for each in results]
+        transaction.many("results.append", NewResult._fields, stored, job_id=job_id, now=now)
     ended = Counter(each.state for each in settled)
     fresh = Counter(each.state for each in found)
     still = ended.pop(QUEUED, 0)

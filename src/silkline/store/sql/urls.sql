@@ -100,8 +100,8 @@ WHERE job_id = :job_id AND id > :after AND id <= :upto AND state = 'queued';
 
 -- name: skip_queued [postgres]
 UPDATE crawl_urls SET state = 'skipped', reason = :reason
-FROM unnest(:after::bigint[], :upto::bigint[]) AS some (after, upto)
-WHERE job_id = :job_id AND id > some.after AND id <= some.upto AND crawl_urls.state = 'queued';
+FROM unnest(:after::bigint[], :upto::bigint[]) AS part (after, upto)
+WHERE job_id = :job_id AND id > part.after AND id <= part.upto AND crawl_urls.state = 'queued';
 
 -- name: skipped
 -- The counters follow.
