@@ -1,0 +1,102 @@
+# Everything a contributor runs. Each target builds what it needs first, and only when it is out of date.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+# The first interpreter that is new enough and can make virtual environments. Override with `make PYTHON=... setup`.
+# A pyenv shim may exist and still refuse to run, so each candidate is run, not only looked up.
+PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
+	$$p -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
+BENCH ?= queue
+ARGS ?=
+
+# Byte code must be there whatever the environment says: without it every start costs three times as much.
+unexport PYTHONDONTWRITEBYTECODE
+# An active environment or a PYTHONPATH of the caller must not leak into ours.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+
+define INSTALL
+$(PIP) install --compile --require-hashes -r $< || {
+	echo "make: the packages in $< could not be installed (see above). Without a network, point pip at a mirror or a" >&2
+	echo "      folder of wheels (PIP_INDEX_URL, or PIP_NO_INDEX=1 with PIP_FIND_LINKS), then run make again." >&2
+	exit 1; }
+$(PIP) install --no-deps --no-build-isolation --editable .
+$(BIN)/python -m compileall -q src
+touch $@
+endef
+
+.PHONY: help
+help: ## Show this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+.PHONY: setup
+setup: $(VENV)/.full ## Build .venv with the product, every extra and the test tools
+
+.PHONY: serve
+serve: $(if $(wildcard $(VENV)/.full),$(VENV)/.full,$(VENV)/.runtime) ## Start Silkline on its embedded database (ARGS="--port 8701")
+	@exec $(BIN)/silkline serve $(ARGS)
+
+.PHONY: check
+check: $(VENV)/.full ## Lint, formatting, types, layers
+	@set -x
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: format
+format: $(VENV)/.full ## Put the code into the house's format
+	@$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+.PHONY: test
+test: $(VENV)/.full ## The whole suite, on a real PostgreSQL, Redis and Chromium which it provides itself (ARGS="-k name")
+	@$(BIN)/python -m tests.support.provide
+	$(BIN)/python -m pytest $(ARGS)
+
+.PHONY: test-fast
+test-fast: $(VENV)/.full ## Only the tests that need no PostgreSQL, Redis or Chromium
+	@$(BIN)/python -m pytest --fast $(ARGS)
+
+.PHONY: chaos
+chaos: $(VENV)/.full ## The long run of the chaos tests: kill -9 at every step
+	@$(BIN)/python -m tests.support.provide
+	SILKLINE_CHAOS=long $(BIN)/python -m pytest tests/chaos $(ARGS)
+
+.PHONY: bench
+bench: $(VENV)/.full ## Run a benchmark and print its table (BENCH=queue)
+	@$(BIN)/python -m benchmarks.$(BENCH) $(ARGS)
+
+.PHONY: lock
+lock: ## Pin the dependencies of pyproject.toml again, with hashes, in requirements/
+	@test -x build/lock/bin/uv || { $(PYTHON) -m venv build/lock && build/lock/bin/python -m pip install --quiet uv; }
+	compile() { build/lock/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --no-header --no-annotate "$$@"; }
+	compile --all-extras --group dev --output-file requirements/dev.txt $(ARGS)
+	compile --group build --constraints requirements/dev.txt --output-file requirements/base.txt $(ARGS)
+
+.PHONY: clean
+clean: ## Remove .venv and everything that was built
+	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.full: requirements/dev.txt pyproject.toml | $(BIN)/python
+	@echo "make: installing Silkline, its extras and the test tools into $(VENV)"
+	$(INSTALL)
+
+$(VENV)/.runtime: requirements/base.txt pyproject.toml | $(BIN)/python
+	@echo "make: installing Silkline into $(VENV)"
+	$(INSTALL)
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || {
+		echo "make: no Python 3.11 or newer was found that can make virtual environments. Install python3.11 (on Debian" >&2
+		echo "      also python3-venv), or name one: make PYTHON=/path/to/python3.11 ..." >&2
+		exit 1; }
+	$(PYTHON) -m venv $(VENV)

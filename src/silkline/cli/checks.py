@@ -1,0 +1,211 @@
+"""What `silkline doctor` looks at: the machine in the first half, the database in the second. It changes nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from silkline.cli.redact import without_password
+from silkline.cli.terminal import duration, size
+from silkline.config import Settings
+from silkline.errors import StoreError, UsageError
+from silkline.store import jobs, migrate
+from silkline.store.database import Database, open_database
+from silkline.store.workers import everyone
+
+OK, WARN, FAIL = "ok", "warn", "fail"
+WAL_RESET_BUG = ((3, 7, 0), (3, 51, 2))  # a checkpoint that races with a writer may lose committed data
+CLOCK_WARN = timedelta(seconds=5)
+CGROUP = Path("/sys/fs/cgroup")
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at, and what to do about it."""
+
+    name: str
+    level: str
+    says: str
+    advice: str = ""
+
+
+def every(settings: Settings) -> Iterator[Check]:
+    """Every check, in the order a person would go through them."""
+    yield directory(settings)
+    yield disk(settings)
+    yield open_files(settings)
+    yield memory_control()
+    yield chromium(settings)
+    if settings.redis_url:
+        yield redis(settings.redis_url)
+    if settings.database.startswith("sqlite:"):
+        from silkline.store.sqlite import version
+
+        yield sqlite(version())
+    yield from database(settings)
+
+
+def directory(settings: Settings) -> Check:
+    place = _nearest(settings.data)
+    if not place.is_dir():
+        return Check("data directory", FAIL, f"{place} is not a directory", "Name another one with --data.")
+    if not os.access(place, os.W_OK | os.X_OK):
+        return Check(
+            "data directory", FAIL, f"{place} cannot be written", "Change its owner, or name another one with --data."
+        )
+    made = "" if settings.data.exists() else ", made when first needed"
+    return Check("data directory", OK, f"{settings.data.absolute()}{made}")
+
+
+def disk(settings: Settings) -> Check:
+    free = shutil.disk_usage(_nearest(settings.data)).free
+    says = f"{size(free)} free, jobs start above {size(settings.disk_free_min)}"
+    if free < settings.disk_free_min:
+        return Check(
+            "disk", FAIL, says, "Free some space, remove old jobs with `silkline jobs rm`, or use another --data."
+        )
+    if free < 2 * settings.disk_free_min:
+        return Check("disk", WARN, says, "Free some space before a large crawl.")
+    return Check("disk", OK, says)
+
+
+def _nearest(path: Path) -> Path:
+    """The path itself, or the nearest folder above it that is there."""
+    path = path.absolute()
+    return next((place for place in (path, *path.parents) if place.exists()), Path("/"))
+
+
+def open_files(settings: Settings) -> Check:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = "without limit" if hard == resource.RLIM_INFINITY else f"{hard:,}"
+    says = f"{allowed} allowed (now {soft:,}), a runner wants {settings.open_files:,}"
+    if hard != resource.RLIM_INFINITY and hard < settings.open_files:
+        advice = (
+            f"Raise it: `ulimit -Hn {settings.open_files}` as root, LimitNOFILE= in a systemd unit, --ulimit in Docker."
+        )
+        return Check("open files", WARN, says, advice)
+    return Check("open files", OK, says)
+
+
+def memory_control(root: Path = CGROUP, of_process: Path = Path("/proc/self/cgroup")) -> Check:
+    """The kernel keeps memory limits where a cgroup v2 with a memory controller may be written; else we do."""
+    polled = "Nothing to do: the memory of jobs is measured every memory_interval and limited all the same."
+    mount = next((place for place in (root, root / "unified") if (place / "cgroup.controllers").exists()), None)
+    if mount is None:
+        return Check("cgroup", WARN, "no cgroup v2 on this machine", polled)
+    try:
+        ours = re.search(r"^0::/(.*)$", of_process.read_text(), re.MULTILINE)
+        folder = mount / (ours[1] if ours else "")
+        controllers = (folder / "cgroup.controllers").read_text().split()
+    except OSError as error:
+        return Check("cgroup", WARN, f"cgroup v2 cannot be read: {error.strerror}", polled)
+    if "memory" not in controllers:
+        return Check("cgroup", WARN, "cgroup v2 has no memory controller here", polled)
+    if not os.access(folder, os.W_OK):
+        return Check("cgroup", WARN, f"cgroup v2 at {folder} cannot be written", polled)
+    return Check("cgroup", OK, f"cgroup v2 at {folder} with a memory controller")
+
+
+def chromium(settings: Settings) -> Check:
+    if settings.renderer_url:
+        return Check("browser", OK, f"the one at {without_password(settings.renderer_url)}")
+    cache = Path(os.environ.get("PLAYWRIGHT_BROWSERS_PATH") or Path.home() / ".cache" / "ms-playwright")
+    found = [place for name in CHROMIUM if (place := shutil.which(name))]
+    found += [str(place) for place in sorted(cache.glob("chromium-*/chrome-linux*/chrome"), reverse=True)]
+    if found:
+        return Check("browser", OK, found[0])
+    advice = "Pages that need scripts cannot be rendered. Install chromium, or run `playwright install chromium`."
+    return Check("browser", WARN, "no Chromium was found", advice)
+
+
+def redis(url: str) -> Check:
+    hidden = without_password(url)
+    try:
+        from redis import Redis, RedisError
+    except ImportError:
+        return Check("Redis", FAIL, "the Python package redis is not installed", "Install silkline[redis].")
+    try:
+        with Redis.from_url(url, socket_connect_timeout=3, socket_timeout=3) as client:
+            client.ping()
+    except (RedisError, ValueError, OSError) as error:
+        return Check("Redis", FAIL, f"{hidden} does not answer: {error}", "Start it, or mend the setting redis_url.")
+    return Check("Redis", OK, hidden)
+
+
+def sqlite(version: str) -> Check:
+    number = tuple(int(part) for part in version.split("."))
+    if WAL_RESET_BUG[0] <= number <= WAL_RESET_BUG[1]:
+        advice = "A rare bug of 3.7.0 to 3.51.2 may damage a database in WAL mode. Install a newer apsw."
+        return Check("SQLite", WARN, f"version {version}", advice)
+    return Check("SQLite", OK, f"version {version}")
+
+
+def database(settings: Settings) -> Iterator[Check]:
+    """The database, and what it tells about workers and jobs."""
+    url = without_password(settings.database)
+    scheme, _, place = settings.database.partition(":///")
+    if scheme == "sqlite" and not Path(place).exists() and _nearest(Path(place).parent).is_dir():
+        yield Check("database", OK, f"{url}, made when first needed")
+        return
+    try:
+        opened = open_database(settings.database, upgrade=False)
+        try:
+            yield from _opened(opened, url, settings)
+        finally:
+            opened.close()
+    except (StoreError, UsageError) as error:
+        advice = "Is it running, and is the setting database_url right? `silkline config` shows it."
+        yield Check("database", FAIL, without_password(str(error)), advice)
+
+
+def _opened(opened: Database, url: str, settings: Settings) -> Iterator[Check]:
+    now, newest = migrate.revision(opened), migrate.newest(opened)
+    if now > newest:
+        advice = "It was written by a newer Silkline: upgrade this one."
+        yield Check("database", FAIL, f"{url} has schema revision {now}, this Silkline knows {newest}", advice)
+        return
+    if now < newest:
+        advice = "The next command brings it up to date, or do it now: `silkline db upgrade`."
+        yield Check("database", WARN, f"{url} has schema revision {now} of {newest}", advice)
+        return
+    yield Check("database", OK, f"{url}, schema revision {now}")
+    if opened.dialect == "postgres":
+        yield clock(opened.now() - datetime.now(UTC))
+    yield from supervisors(opened, timedelta(seconds=settings.stale_after))
+
+
+def clock(difference: timedelta) -> Check:
+    """Silkline follows the server's clock; a large difference confuses people who read logs of several machines."""
+    says = (
+        f"{abs(difference.total_seconds()):.1f} s {'behind' if difference > timedelta() else 'ahead of'} PostgreSQL's"
+    )
+    if abs(difference) > CLOCK_WARN:
+        return Check("clock", WARN, says, "Jobs are safe. Set up NTP on both machines, so that times in logs agree.")
+    return Check("clock", OK, says)
+
+
+def supervisors(opened: Database, stale: timedelta) -> Iterator[Check]:
+    now = opened.now()
+    alive = [worker for worker in everyone(opened) if now - worker.last_seen < stale]
+    if alive:
+        held, slots = sum(worker.jobs_held for worker in alive), sum(worker.slots for worker in alive)
+        yield Check("workers", OK, f"{len(alive)} alive, {held} of {slots} slots in use")
+    else:
+        yield Check(
+            "workers", WARN, "none is alive, so no job starts", "Start one: `silkline worker` or `silkline serve`."
+        )
+    silent = [job for job in jobs.running(opened) if job.last_heartbeat is None or now - job.last_heartbeat > stale]
+    if not silent:
+        yield Check("running jobs", OK, "none is silent")
+        return
+    since = min(job.last_heartbeat or job.updated_at for job in silent)
+    says = f"{len(silent)} silent for up to {duration(now - since)}, such as {silent[0].id}"
+    advice = "A live worker takes them back by itself" + ("." if alive else ": start one with `silkline worker`.")
+    yield Check("running jobs", WARN, says, advice)

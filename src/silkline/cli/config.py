@@ -1,0 +1,55 @@
+"""`silkline config`: each setting, its value, and where that came from."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from silkline.cli import terminal
+from silkline.cli.redact import HIDDEN, without_password
+from silkline.cli.resources import loaded
+from silkline.cli.session import Session, everywhere
+from silkline.config import ALIASES, PREFIX, SECRET, Loaded, Settings
+
+
+@click.command()
+@everywhere()
+@click.pass_obj
+def config(session: Session) -> None:
+    """Show each setting, its value and where that came from.
+
+    The command line wins over the environment (SILKLINE_ and the name in capitals), that over silkline.toml in the
+    current directory, that over the default.
+    """
+    found = loaded(session)
+    if session.json:
+        terminal.print_json([_describe(found, name) for name in Settings.model_fields])
+        return
+    described = (_describe(found, name) for name in Settings.model_fields)
+    rows = ((each["name"], _text(each["value"]), each["source"]) for each in described)
+    terminal.table(("SETTING", "VALUE", "FROM"), rows)
+
+
+def _describe(found: Loaded, name: str) -> dict[str, Any]:
+    value = getattr(found.settings, "database" if name == "database_url" else name)
+    if name in SECRET:
+        value = HIDDEN if value else ""
+    elif name.endswith("_url"):
+        value = without_password(value)
+    elif not isinstance(value, bool | int | float):
+        value = str(value)
+    source = found.sources[name]
+    if source == "environment":
+        source = f"environment, {_variable(name)}"
+    return {"name": name, "value": value, "source": source, "description": Settings.model_fields[name].description}
+
+
+def _variable(name: str) -> str:
+    ours = PREFIX + name.upper()
+    return ours if os.environ.get(ours) else ALIASES[name]
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value) or "-"

@@ -1,0 +1,36 @@
+"""`silkline doctor`: is everything there that Silkline needs, and what to do if not."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import click
+
+from silkline.cli import checks, terminal
+from silkline.cli.resources import settings_of
+from silkline.cli.session import Session, everywhere
+
+
+@click.command()
+@everywhere()
+@click.pass_obj
+def doctor(session: Session) -> int:
+    """Check this machine and the database; say what to do.
+
+    Changes nothing. Ends with exit code 1 if something fails; a warning is no failure.
+    """
+    found = []
+    for check in checks.every(settings_of(session)):
+        found.append(check)
+        if not session.json:
+            _print(check)
+    if session.json:
+        terminal.print_json([dataclasses.asdict(check) for check in found])
+    return int(any(check.level == checks.FAIL for check in found))
+
+
+def _print(check: checks.Check) -> None:
+    level = terminal.coloured(check.level.ljust(4), check.level)
+    terminal.line(f"{level}  {check.name}: {terminal.safe(check.says)}")
+    if check.advice:
+        terminal.line(f"      {terminal.safe(check.advice)}")

@@ -1,0 +1,92 @@
+"""The command `silkline` and its table of commands. A command's module is imported when it is used, not before."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import click
+
+from silkline import __version__
+from silkline.cli.session import everywhere
+
+
+class Lazy(NamedTuple):
+    """A command that is not imported yet: where it stands, and its line in the help of its group."""
+
+    target: str
+    help: str
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are known by name. `default` is what runs when no command is named."""
+
+    def __init__(self, *args: Any, lazy: Mapping[str, Lazy] | None = None, default: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.lazy = dict(lazy or {})
+        self.default = default
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*self.commands, *self.lazy]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in self.lazy:
+            module, _, attribute = self.lazy[cmd_name].target.partition(":")
+            command: click.Command = getattr(importlib.import_module(module), attribute)
+            return command
+        return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [(name, command.get_short_help_str(limit=200)) for name, command in self.commands.items()]
+        rows += [(name, lazy.help) for name, lazy in self.lazy.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        first = args[0] if args else "-"
+        if self.default and first.startswith("-") and first not in ctx.help_option_names:
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        if "fetch" in known and args[0] not in known and is_address(args[0]):
+            args = ["fetch", *args]
+        return super().resolve_command(ctx, args)
+
+
+def is_address(text: str) -> bool:
+    """Does a first argument look like a URL or a host, such as `example.com/about` or `localhost:8000`?"""
+    if re.match(r"https?://", text, re.IGNORECASE):
+        return True
+    host = re.match(r"(?:[\w-]+\.)+[\w-]+\.?|localhost|\[[0-9a-f:.]+\]", text, re.IGNORECASE)
+    return bool(host) and re.fullmatch(r"(:\d+)?([/?#].*)?", text[host.end() :] if host else "") is not None
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy={
+        "crawl": Lazy("silkline.cli.crawl:crawl", "Crawl one site or many, here and now, with a line of progress."),
+        "jobs": Lazy("silkline.cli.jobs:jobs", "List jobs, add one, look at one, pause, stop or remove it."),
+        "logs": Lazy("silkline.cli.logs:logs", "Show what a job wrote to its log."),
+        "resume": Lazy("silkline.cli.crawl:resume", "Go on with a paused job, here and now, from its checkpoint."),
+        "explain": Lazy("silkline.cli.explain:explain", "Tell the story of one URL of a crawl."),
+        "results": Lazy("silkline.cli.results:results", "Print what a job brought, or write it to a file."),
+        "workers": Lazy("silkline.cli.workers:workers", "Show which supervisors are alive."),
+        "worker": Lazy("silkline.cli.service:worker", "Run a supervisor: it claims jobs and watches over them."),
+        "serve": Lazy("silkline.cli.service:serve", "Run Silkline on this machine: for now a supervisor only."),
+        "config": Lazy("silkline.cli.config:config", "Show each setting, its value and where that came from."),
+        "doctor": Lazy("silkline.cli.doctor:doctor", "Check this machine and the database; say what to do."),
+        "db": Lazy("silkline.cli.db:db", "Care for the database."),
+    },
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    epilog="Exit codes: 0 done, 1 failed or refused, 2 usage, 3 paused, 4 stopped or cancelled, 5 not found.",
+)
+@everywhere(shown=True)
+@click.version_option(__version__, message="silkline %(version)s", help="Show the version and leave.")
+def silkline() -> None:
+    """Web crawls that never lose their thread."""

@@ -1,0 +1,133 @@
+"""`silkline jobs`: list jobs, look at one, and say what you want of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import click
+
+from silkline.cli import terminal, views
+from silkline.cli.group import Lazy, LazyGroup
+from silkline.cli.resources import opened, settings_of
+from silkline.cli.session import Session, everywhere, text
+from silkline.model.job import Job, Status, Verb
+from silkline.store import jobs as store
+from silkline.store import results, urls
+from silkline.store.database import Database
+
+# What each in-between word is shown for.
+BETWEEN = {
+    "pending": Status.QUEUED,
+    "pausing": Status.RUNNING,
+    "stopping": Status.RUNNING,
+    "cancelling": Status.RUNNING,
+}
+PAGE = 200
+
+
+@click.group(
+    cls=LazyGroup, default="ls", lazy={"add": Lazy("silkline.cli.add:add", "Ask for a new job; prints its id.")}
+)
+def jobs() -> None:
+    """List jobs, add one, look at one, pause, stop or remove it.
+
+    ID is a job's id, the first characters of it, or `last` for the newest job. Without a command: ls.
+    """
+
+
+@jobs.command()
+@click.option("--status", type=click.Choice([*Status, *BETWEEN]), help="Only jobs of this status.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=30, show_default=True, help="At most so many.")
+@everywhere()
+@click.pass_obj
+def ls(session: Session, status: str | None, limit: int) -> None:
+    """List jobs, newest first."""
+    with opened(settings_of(session)) as database:
+        found = list(islice(_listed(database, status), limit + 1))
+        counts = urls.counts_of(database, [job.id for job in found])
+        now = database.now()
+    short = views.short_ids([job.id for job in found])
+    found = found[:limit]
+    nothing = urls.Counts()
+    if session.json:
+        terminal.print_json([views.as_value(job, counts.get(job.id, nothing), now) for job in found])
+    elif found:
+        rows = (views.row(job, id, counts.get(job.id, nothing), now) for job, id in zip(found, short, strict=False))
+        terminal.table(("ID", "WORKER", "STATUS", "PROGRESS", "AGE", "URL"), rows, status=2)
+        if len(short) > limit:
+            session.say(f"The newest {limit}; more with --limit.")
+    else:
+        session.say("No jobs." if status is None else f"No jobs are {status}.")
+
+
+def _listed(database: Database, word: str | None) -> Iterator[Job]:
+    status = (BETWEEN.get(word) or Status(word)) if word else None
+    before = store.LAST_ID
+    while page := store.page(database, before=before, wanted=PAGE, status=status):
+        now = database.now()
+        yield from (job for job in page if word not in BETWEEN or views.shown(job, now) == word)
+        before = page[-1].id
+
+
+@jobs.command()
+@click.argument("id", type=text)
+@everywhere()
+@click.pass_obj
+def show(session: Session, id: str) -> None:
+    """Show everything about one job."""
+    settings = settings_of(session)
+    with opened(settings) as database:
+        job = store.find(database, id)
+        counts, now = urls.counts(database, job.id), database.now()
+        why, stored = urls.reasons(database, job.id), results.count(database, job.id)
+    log = settings.logs / f"{job.id}.log"
+    if session.json:
+        reasons = [{"state": state, "reason": reason, "urls": number} for state, reason, number in why]
+        terminal.print_json({**views.as_value(job, counts, now), "reasons": reasons, "results": stored})
+    else:
+        terminal.pairs(views.everything(job, counts, why, stored, str(log) if log.exists() else "", now))
+
+
+def _verb(verb: Verb, help: str) -> click.Command:
+    """The command that applies one verb to one job."""
+
+    @click.command(verb.value, help=help)
+    @click.argument("id", type=text)
+    @everywhere()
+    @click.pass_obj
+    def command(session: Session, id: str) -> None:
+        with opened(settings_of(session)) as database:
+            job = store.wish(database, store.find(database, id).id, verb)
+            counts, now = urls.counts(database, job.id), database.now()
+        if session.json:
+            terminal.print_json(views.as_value(job, counts, now))
+        session.say(f"Job {job.id} is {views.shown(job, now)}.")
+
+    return command
+
+
+pause = _verb(Verb.PAUSE, "Pause a job: it saves a checkpoint and waits.")
+resume = _verb(Verb.RESUME, "Let a paused job go on from its checkpoint.")
+stop = _verb(Verb.STOP, "End a job and keep what it has brought so far.")
+cancel = _verb(Verb.CANCEL, "End a job for good.")
+retry = _verb(Verb.RETRY, "Let a failed or stopped job go on from its checkpoint.")
+for each in (pause, resume, stop, cancel, retry):
+    jobs.add_command(each)
+
+
+@jobs.command()
+@click.argument("id", type=text)
+@everywhere()
+@click.pass_obj
+def rm(session: Session, id: str) -> None:
+    """Remove a job that has ended, with its results, ledger and log."""
+    settings = settings_of(session)
+    with opened(settings) as database:
+        job = store.find(database, id)
+        store.delete(database, job.id)
+    for log in settings.logs.glob(f"{job.id}.log*"):
+        log.unlink(missing_ok=True)
+    if session.json:
+        terminal.print_json({"id": job.id, "removed": True})
+    session.say(f"Job {job.id} was removed.")

@@ -1,0 +1,68 @@
+"""`silkline logs`: the log of a job, while it runs if asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+
+import click
+
+from silkline.cli import terminal
+from silkline.cli.resources import opened, settings_of
+from silkline.cli.session import Session, everywhere, text
+from silkline.model.job import ENDED
+from silkline.store import jobs as store
+from silkline.store import logs as lines
+from silkline.store.database import Database
+
+PAGE = 1_000
+LOOK_AGAIN = 0.5  # seconds between two looks at the log of a running job
+LATE = timedelta(seconds=3)
+
+
+@click.command()
+@click.argument("id", type=text)
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job ends.")
+@click.option("-n", "--lines", "wanted", type=click.IntRange(1, 1_000_000), help="Begin with the newest so many lines.")
+@everywhere()
+@click.pass_obj
+def logs(session: Session, id: str, follow: bool, wanted: int | None) -> None:
+    """Show what a job wrote to its log."""
+    with opened(settings_of(session)) as database:
+        job = store.find(database, id)
+        for line in _lines(database, job.id, wanted, follow):
+            _print(line, as_json=session.json)
+
+
+def _lines(database: Database, job_id: str, wanted: int | None, follow: bool) -> Iterator[lines.Line]:
+    newest = lines.tail(database, job_id, wanted) if wanted else []
+    yield from newest
+    after = newest[-1].id if newest else 0
+    while True:
+        # Asked before the lines are read, so that none comes between.
+        going = follow and _may_write(database, job_id)
+        while page := lines.page(database, job_id, after=after, wanted=PAGE):
+            yield from page
+            after = page[-1].id
+        if not going:
+            return
+        terminal.flush()
+        time.sleep(LOOK_AGAIN)
+
+
+def _may_write(database: Database, job_id: str) -> bool:
+    """May lines still come? A supervisor stores them in batches, the last ones after it wrote down the end."""
+    job = store.get(database, job_id)
+    ended = job.finished_at if job.status in ENDED else None
+    return ended is None or database.now() - ended < LATE
+
+
+def _print(line: lines.Line, *, as_json: bool) -> None:
+    if as_json:
+        value = {"id": line.id, "at": line.at, "attempt": line.attempt, "level": line.level, "message": line.message}
+        terminal.print_json(value, indent=None)
+        return
+    at = line.at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    message = terminal.safe_lines(line.message, indent="    ")
+    terminal.line(f"{at} #{line.attempt} {terminal.safe(line.level).upper():<7} {message}")

@@ -1,0 +1,38 @@
+"""A URL typed by the operator at the command line allows its own address and port; a job from elsewhere never does.
+
+A name is looked up only where the job runs here and now: later it may lead elsewhere. For a name in a private network
+the operator says `allow_private`.
+"""
+
+from __future__ import annotations
+
+from silkline.fetch.guard import Guard
+from silkline.fetch.origin import locate
+
+LOCALHOST = ("127.0.0.1", "::1")
+
+
+def exemptions(url: str, *, look_up_names: bool = False) -> list[str]:
+    """What `allow_private` must hold for this URL, as ADDRESS:PORT; empty where the address is public anyway."""
+    target = locate(url)
+    if isinstance(target, str):
+        return []
+    origin, guard = target.origin, Guard()
+    if origin.literal:
+        addresses: tuple[str, ...] = (origin.literal,)
+    elif origin.host == "localhost":
+        addresses = LOCALHOST
+    else:
+        addresses = _addresses(origin.host) if look_up_names else ()
+    return [
+        f"[{address}]:{origin.port}" if ":" in address else f"{address}:{origin.port}"
+        for address in addresses
+        if guard.check(address, origin.port)
+    ]
+
+
+def _addresses(host: str) -> tuple[str, ...]:
+    from silkline.fetch.dns import look_up
+
+    found = look_up(host)
+    return () if isinstance(found, str) else found

@@ -1,0 +1,72 @@
+"""What every command shares: the options that may stand anywhere on the command line, and how loud to be.
+
+Imported by every start of the program, so it must stay light: settings and database are in `resources`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from silkline.cli import terminal
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Session:
+    """One run of the program."""
+
+    def __init__(self) -> None:
+        self.overrides: dict[str, Any] = {}
+        self.json = False
+        self.verbose = False
+        self.quiet = False
+
+    def say(self, text: str) -> None:
+        """A message for the person, unless they asked for quiet."""
+        if not self.quiet:
+            terminal.message(text)
+
+
+def text(value: str) -> str:
+    """The type of an argument that a database takes: an argument may hold bytes that are no UTF-8."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise click.BadParameter("it is not UTF-8.") from error
+    return value
+
+
+def everywhere(*, shown: bool = False) -> Callable[[Command], Command]:
+    """The options that may stand before or after any command; shown in the help of `silkline` itself."""
+
+    def decorate(command: Command) -> Command:
+        for name, metavar, help in (
+            ("--database-url", "URL", "Use this database: sqlite:///PATH or postgresql://USER@HOST/NAME."),
+            ("--data", "DIR", "Keep the embedded database, logs and exports in this directory."),
+        ):
+            command = click.option(
+                name, metavar=metavar, type=text, help=help, hidden=not shown, expose_value=False, callback=_override
+            )(command)
+        for names, help in (
+            (("-q", "--quiet"), "Say nothing on stderr but errors."),
+            (("-v", "--verbose"), "With an error, say where it came from."),
+        ):
+            command = click.option(
+                *names, is_flag=True, help=help, hidden=not shown, expose_value=False, callback=_switch
+            )(command)
+        return click.option("--json", is_flag=True, help="Print JSON.", expose_value=False, callback=_switch)(command)
+
+    return decorate
+
+
+def _override(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        context.ensure_object(Session).overrides[str(parameter.name)] = value
+
+
+def _switch(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value:
+        setattr(context.ensure_object(Session), str(parameter.name), True)

@@ -1,0 +1,174 @@
+"""Printing. Nothing that was crawled or logged reaches a terminal raw: control characters are shown, not obeyed."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any, TextIO
+
+# C0, DEL and C1 controls, line and paragraph separators, marks that reverse the direction of text, lone surrogates.
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "grey": 90}
+_STATUS_COLOURS = {
+    **dict.fromkeys(("failed", "fail", "silent"), "red"),
+    **dict.fromkeys(("completed", "ok", "alive"), "green"),
+    **dict.fromkeys(("paused", "pausing", "stopping", "cancelling", "pending", "warn"), "yellow"),
+    **dict.fromkeys(("running",), "blue"),
+    **dict.fromkeys(("stopped", "cancelled"), "grey"),
+}
+
+
+class OutputLost(Exception):
+    """Stdout takes no more, such as a file on a full disk."""
+
+
+def prepare() -> None:
+    """Whatever the locale, printing never fails for want of a letter; whatever the environment, no output is lost."""
+    raw = getattr(sys.stdout, "buffer", None)
+    if isinstance(raw, io.RawIOBase):
+        # PYTHONUNBUFFERED takes the buffer away, and with it the care that a partial write is completed or fails.
+        encoding, terminal = sys.stdout.encoding, sys.stdout.isatty()
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(raw), encoding=encoding, line_buffering=terminal)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def line(text: str = "") -> None:
+    """One line of data, on stdout."""
+    with _noticed():
+        sys.stdout.write(text + "\n")
+
+
+def flush() -> None:
+    with _noticed():
+        sys.stdout.flush()
+
+
+@contextmanager
+def _noticed() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputLost(f"the output cannot be written: {error.strerror}") from error
+
+
+def forget_output() -> None:
+    """Nothing more can be written: what is still buffered must not complain when the interpreter ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def message(text: str) -> None:
+    """Words for the person, on stderr."""
+    flush()
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def complain(text: str) -> None:
+    """One line that says what went wrong, after whatever was printed before it."""
+    message(f"silkline: {safe(' '.join(text.split()))}")
+
+
+def print_json(value: Any, *, indent: int | None = 2) -> None:
+    line(as_json(value, indent=indent))
+
+
+def as_json(value: Any, *, indent: int | None = None) -> str:
+    """JSON for people and programs: readable letters, and no character that a terminal would obey."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=_plain)
+    # Line breaks in `text` are the indentation; those of the values are escaped already.
+    return "\n".join(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", part) for part in text.split("\n"))
+
+
+def _plain(value: Any) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def safe(text: str) -> str:
+    """Text on one line, with control characters made visible."""
+    return _UNSAFE.sub(_visible, text)
+
+
+def safe_lines(text: str, indent: str = "") -> str:
+    """Text of several lines; those after the first are indented, so that none can pass for one of ours."""
+    return ("\n" + indent).join(safe(part) for part in text.rstrip("\n").replace("\t", "    ").split("\n"))
+
+
+def _visible(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return {9: "\\t", 10: "\\n", 13: "\\r"}.get(code) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
+
+
+def coloured(text: str, status: str, stream: TextIO | None = None) -> str:
+    """Text in the colour of a status, where colours are wanted."""
+    colour = _STATUS_COLOURS.get(status)
+    if not colour or not colours_wanted(stream or sys.stdout):
+        return text
+    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"
+
+
+def colours_wanted(stream: TextIO) -> bool:
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, status: int | None = None) -> None:
+    """Columns, the last one cut to the width of a terminal; `status` is the column that gets a colour."""
+    cells = [[safe(cell) for cell in row] for row in rows]
+    widths = [max(len(row[place]) for row in [list(head), *cells]) for place in range(len(head) - 1)]
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    for number, row in enumerate([list(head), *cells]):
+        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        last = _cut(row[-1], room - sum(widths) - 2 * len(widths)) if room else row[-1]
+        if status is not None and number:
+            padded[status] = coloured(padded[status], row[status])
+        line("  ".join([*padded, last]).rstrip())
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= max(room, 20) else text[: max(room, 20) - 1] + "…"
+
+
+def pairs(rows: Iterable[tuple[str, str]]) -> None:
+    """Names with their values, one below the other. The values have been made safe."""
+    found = [(name, value) for name, value in rows if value]
+    width = max(len(name) for name, _ in found)
+    for name, value in found:
+        line(f"{name.ljust(width)}  {value.replace(chr(10), chr(10) + ' ' * (width + 2))}")
+
+
+def duration(time: timedelta) -> str:
+    """How long, in one short word: 12s, 5m, 3h, 2d."""
+    return duration_of(time.total_seconds())
+
+
+def duration_of(time: float) -> str:
+    seconds = max(0, int(time))
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds >= 2 * size or (unit != "d" and seconds >= size):
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def size(count: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+def moment(time: datetime | None) -> str:
+    """A time for people, in their own zone."""
+    return time.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z") if time else ""

@@ -1,0 +1,118 @@
+"""A job as people and programs are shown it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from silkline.cli.redact import redacted, without_password
+from silkline.cli.terminal import as_json, duration, moment, safe, safe_lines, size
+from silkline.model.job import Job, Status, shown_status
+from silkline.store.urls import Counts
+
+SHORT_LENGTHS = (13, 18, 23, 36)  # an id up to each of its hyphens
+STATES = ("queued", "in_flight", "done", "unchanged", "failed", "skipped")
+
+
+def shown(job: Job, now: datetime) -> str:
+    return shown_status(job.status, job.desired, job.run_at, now)
+
+
+def as_value(job: Job, counts: Counts, now: datetime) -> dict[str, Any]:
+    """The job for `--json`: its row, what people are shown of its status, and the counts that add up."""
+    row = {field.name: getattr(job, field.name) for field in dataclasses.fields(job)}
+    row["request_url"] = without_password(job.request_url) if job.request_url else None
+    row["payload"], row["metadata"] = redacted(job.payload), redacted(job.metadata)
+    opening = {"id": job.id, "worker": job.worker, "status": job.status, "shown": shown(job, now)}
+    return {**opening, **row, "reason": job.exit_reason, "progress": dataclasses.asdict(counts)}
+
+
+def short_ids(ids: Sequence[str]) -> list[str]:
+    """Each id as short as tells it from its neighbours. Ids begin with their time, so eight letters are not enough."""
+    for length in SHORT_LENGTHS:
+        cut = [id[:length] for id in ids]
+        if len(set(cut)) == len(cut):
+            break
+    return cut if ids else []
+
+
+def row(job: Job, short: str, counts: Counts, now: datetime) -> list[str]:
+    """One line of the list."""
+    url = without_password(job.request_url or "")
+    return [short, job.worker, shown(job, now), progress(counts), duration(now - job.created_at), url]
+
+
+def progress(counts: Counts) -> str:
+    if not counts.discovered:
+        return "-"
+    settled = counts.done + counts.unchanged + counts.failed + counts.skipped
+    failed = f", {counts.failed:,} failed" if counts.failed else ""
+    return f"{settled:,}/{counts.discovered:,}{failed}"
+
+
+def everything(
+    job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], results: int, log: str, now: datetime
+) -> list[tuple[str, str]]:
+    """All there is to say about a job, by name."""
+    return [
+        ("Job", job.id),
+        ("Worker", safe(job.worker)),
+        ("Status", shown(job, now)),
+        ("URL", safe(without_password(job.request_url or ""))),
+        ("Reason", safe(job.exit_reason or "")),
+        ("Error", safe_lines(job.error_message or "")),
+        ("Progress", _sum(counts)),
+        *((f"  {state}", _reasons(reasons, state)) for state in ("failed", "skipped")),
+        ("Fetched", f"{size(counts.bytes)} in {counts.seconds:,.1f} s of crawling" if counts.bytes else ""),
+        ("Results", f"{results:,}"),
+        ("Attempt", _attempts(job)),
+        ("Lease", _lease(job, now)),
+        ("Priority", f"{job.priority}" + (f", tenant {safe(job.tenant)}" if job.tenant else "")),
+        ("Key", safe(job.dedupe_key or "")),
+        ("Parent", job.parent_id or ""),
+        ("Created", moment(job.created_at)),
+        ("Runs at", moment(job.run_at) if job.status is Status.QUEUED and job.run_at > now else ""),
+        ("Started", moment(job.started_at)),
+        ("Updated", moment(job.updated_at)),
+        ("Ends by", moment(job.deadline_at)),
+        ("Finished", moment(job.finished_at)),
+        ("Payload", as_json(redacted(job.payload))),
+        ("Metadata", as_json(redacted(job.metadata)) if job.metadata else ""),
+        ("Log", safe(log)),
+    ]
+
+
+def ending(job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], now: datetime) -> list[str]:
+    """How a job ended, in a few lines for the person who waited for it."""
+    told = [f"Job {job.id} is {shown(job, now)}: {_sum(counts)}."]
+    told += [f"  {state}: {why}" for state in ("failed", "skipped") if (why := _reasons(reasons, state))]
+    if job.status is Status.FAILED:
+        told.append(f"  {safe_lines(job.error_message or job.exit_reason or '', indent='  ')}")
+    if job.status in (Status.PAUSED, Status.QUEUED):
+        told.append(f"Go on with: silkline resume {job.id}")
+    elif job.status in (Status.FAILED, Status.STOPPED):
+        told.append(f"Go on from the checkpoint with: silkline jobs retry {job.id}")
+    return told
+
+
+def _sum(counts: Counts) -> str:
+    parts = " + ".join(f"{getattr(counts, state):,} {state.replace('_', ' ')}" for state in STATES)
+    return f"{counts.discovered:,} discovered = {parts}"
+
+
+def _reasons(reasons: Sequence[tuple[str, str, int]], state: str) -> str:
+    return ", ".join(f"{urls:,} {safe(reason)}" for of, reason, urls in reasons if of == state)
+
+
+def _attempts(job: Job) -> str:
+    return f"{job.attempt} ({job.retry_count} retries and {job.crash_count} crashes, {job.max_retries} allowed)"
+
+
+def _lease(job: Job, now: datetime) -> str:
+    if job.worker_id is None:
+        return f"{job.run_lease}, held by nobody"
+    process = f", process {job.pid}" if job.pid else ""
+    heard = f", last heartbeat {duration(now - job.last_heartbeat)} ago" if job.last_heartbeat else ""
+    return f"{job.run_lease}, held by {safe(job.worker_id)} on {safe(job.host or '?')}{process}{heard}"

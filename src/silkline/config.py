@@ -1,0 +1,152 @@
+"""The settings: command line > environment > silkline.toml > default, and where each value came from.
+
+Written here instead of with pydantic-settings because that costs 264 ms to import, more than a whole `jobs ls`, and
+cannot say where a value came from. `silkline config` prints the table.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from silkline.errors import UsageError
+
+PREFIX = "SILKLINE_"
+FILE = "silkline.toml"
+# Names that other tools already use, taken when the SILKLINE_ one is not set.
+ALIASES = {
+    "database_url": "DATABASE_URL",
+    "renderer_url": "RENDERER_URL",
+    "max_concurrent_http": "MAX_CONCURRENT_CURL",
+    "max_concurrent_chrome": "MAX_CONCURRENT_CHROME",
+}
+SECRET = frozenset({"api_token"})
+
+
+class Settings(BaseModel):
+    """Every setting, in seconds and bytes unless the name says otherwise."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    data: Path = Field(Path("silkline-data"), description="Directory of the embedded database, logs and exports.")
+    database_url: str = Field(
+        "", description="sqlite:///PATH or postgresql://…; empty: silkline.db in the data directory."
+    )
+    redis_url: str = Field("", description="Redis for one crawl over many machines.")
+    renderer_url: str = Field("", description="A browser to connect to instead of starting one.")
+    api_token: str = Field("", description="Bearer token; required to bind to anything but loopback.")
+    max_concurrent_http: int = Field(300, ge=1, description="Requests in flight in one fetcher process.")
+    max_concurrent_chrome: int = Field(2, ge=0, description="Browser pages open at once.")
+    contact: str = Field("", description="An address or URL that site owners can write to; sent in the User-Agent.")
+
+    slots: int = Field(2, ge=0, description="Jobs one supervisor runs at once.")
+    poll_interval: float = Field(1.0, gt=0, description="How often a supervisor looks for work, were no bell to ring.")
+    wish_interval: float = Field(0.5, gt=0, description="How often a supervisor looks for pause, stop and cancel.")
+    heartbeat_interval: float = Field(10.0, gt=0, description="How often a supervisor renews its leases.")
+    fence_after: float = Field(
+        90.0, gt=0, description="Without a renewal for this long a supervisor kills its children."
+    )
+    stale_after: float = Field(120.0, gt=0, description="A running job silent for this long is taken for dead.")
+    watchdog_interval: float = Field(60.0, gt=0, description="How often a supervisor looks for dead jobs.")
+    grace_period: float = Field(30.0, ge=0, description="Time that running jobs get to checkpoint at SIGTERM.")
+    kill_after: float = Field(
+        10.0, ge=0, description="Time a runner gets to obey pause, stop or cancel before it is killed."
+    )
+    max_retries: int = Field(3, ge=0, description="Retries, and crashes, that a job is allowed by default.")
+    backoff_base: float = Field(5.0, ge=0, description="Wait before the first retry; doubles with each.")
+    backoff_cap: float = Field(900.0, ge=0, description="The longest wait before a retry.")
+
+    page_deadline: float = Field(
+        3600.0, ge=0, description="Wall-clock limit of a job that is not a site crawl; 0: none."
+    )
+    site_deadline: float = Field(0.0, ge=0, description="Wall-clock limit of a site crawl; 0: none.")
+    memory_limit: int = Field(4 << 30, ge=0, description="Memory of one job's whole process tree; 0: no limit.")
+    memory_interval: float = Field(1.0, gt=0, description="How often memory is measured where no cgroup does it.")
+    stall_after: float = Field(900.0, ge=0, description="A job without progress for this long is killed; 0: never.")
+    nice: int = Field(5, ge=0, le=19, description="How far runners step back behind other programs.")
+    open_files: int = Field(65536, ge=256, description="Open files a runner may have, as far as the system allows.")
+    cgroups: bool = Field(True, description="Put each job in a cgroup v2 of its own where that is allowed.")
+    fork_server: bool = Field(True, description="Start runners from a fork server instead of a fresh interpreter.")
+    log_bytes: int = Field(
+        10 << 20, ge=4096, description="Size of a job's log file before it is rotated; one older is kept."
+    )
+    log_lines: int = Field(10_000, ge=10, description="Log lines of one attempt kept in the database.")
+
+    keep_jobs_days: float = Field(0.0, ge=0, description="Delete finished jobs and their results after this; 0: keep.")
+    keep_jobs_count: int = Field(0, ge=0, description="Keep at most so many finished jobs; 0: all.")
+    keep_logs_days: float = Field(30.0, ge=0, description="Delete log lines of finished jobs after this; 0: keep.")
+    cleaner_interval: float = Field(300.0, gt=0, description="How often the cleaner runs.")
+    disk_free_min: int = Field(256 << 20, ge=0, description="With less free space than this no job is started.")
+
+    test_workers: bool = Field(
+        False, description="Offer the diagnostic worker that hangs, leaks and crashes on purpose."
+    )
+
+    @property
+    def database(self) -> str:
+        return self.database_url or f"sqlite:///{(self.data / 'silkline.db').absolute()}"
+
+    @property
+    def logs(self) -> Path:
+        return self.data / "logs"
+
+
+class Loaded:
+    """Settings together with where each value came from."""
+
+    def __init__(self, settings: Settings, sources: Mapping[str, str]) -> None:
+        self.settings = settings
+        self.sources = sources
+
+
+def load(
+    overrides: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] = os.environ,
+    directory: Path | None = None,
+) -> Loaded:
+    """Read the settings. A wrong name or value is a `UsageError` that says which, where, and what is allowed."""
+    values: dict[str, Any] = {}
+    sources = dict.fromkeys(Settings.model_fields, "default")
+    file = (directory or Path()) / FILE
+    for source, found in (
+        (str(file), _from_file(file)),
+        ("environment", _from_environment(environ)),
+        ("command line", {name: value for name, value in (overrides or {}).items() if value is not None}),
+    ):
+        values.update(found)
+        sources.update(dict.fromkeys(found, source))
+    try:
+        return Loaded(Settings.model_validate(values), sources)
+    except ValidationError as error:
+        raise UsageError("; ".join(_problem(detail, sources) for detail in error.errors())) from error
+
+
+def _from_file(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{file} cannot be read: {error}") from error
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    found = {}
+    for name in Settings.model_fields:
+        for variable in (PREFIX + name.upper(), ALIASES.get(name, "")):
+            if environ.get(variable):
+                found[name] = environ[variable]
+                break
+    return found
+
+
+def _problem(detail: Any, sources: Mapping[str, str]) -> str:
+    name = str(detail["loc"][0]) if detail["loc"] else "settings"
+    if detail["type"] == "extra_forbidden":
+        return f"unknown setting {name!r} in {sources.get(name, FILE)}; `silkline config` lists them all"
+    return f"setting {name} ({sources.get(name, 'default')}): {detail['msg']}"

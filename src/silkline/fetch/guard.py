@@ -1,0 +1,156 @@
+"""Which addresses the crawler may talk to. Pure: judges addresses, never names, and opens nothing.
+
+The table is written out because `ipaddress.is_global` lets a dozen ranges through that no crawl has any business in
+(168.63.129.16, multicast, site-local, NAT64, 6to4, ...). Addresses wrapped in IPv6 are unwrapped and judged as well.
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final
+
+import msgspec
+
+from silkline.errors import UsageError
+from silkline.model.fetched import ADDRESS_BLOCKED
+
+Network = IPv4Network | IPv6Network
+
+SCHEMES: Final = frozenset({"http", "https"})
+
+REFUSED_V4: Final = tuple(
+    IPv4Network(cidr)
+    for cidr in (
+        "0.0.0.0/8",  # this host; Linux connects 0.0.0.0 to loopback
+        "10.0.0.0/8",
+        "100.64.0.0/10",  # carrier NAT; 100.100.100.200 is a metadata service
+        "127.0.0.0/8",
+        "168.63.129.16/32",  # Azure's host agent
+        "169.254.0.0/16",  # link-local; 169.254.169.254 is a metadata service
+        "172.16.0.0/12",
+        "192.0.0.0/24",  # protocol assignments; 192.0.0.192 is a metadata service
+        "192.0.2.0/24",  # documentation
+        "192.31.196.0/24",  # AS112
+        "192.52.193.0/24",  # AMT
+        "192.88.99.0/24",  # 6to4 relays
+        "192.168.0.0/16",
+        "192.175.48.0/24",  # AS112
+        "198.18.0.0/15",  # benchmarks
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved, and broadcast
+    )
+)
+
+# Only 2000::/3 is given out to the public; everything outside it is refused as a whole.
+PUBLIC_V6: Final = IPv6Network("2000::/3")
+REFUSED_V6: Final = tuple(
+    IPv6Network(cidr)
+    for cidr in (
+        "2001::/23",  # protocol assignments: Teredo, benchmarks, ORCHID
+        "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4
+        "2620:4f:8000::/48",  # AS112
+        "3fff::/20",  # documentation
+        "3ffe::/16",  # the old 6bone
+    )
+)
+
+_NAT64: Final = IPv6Network("64:ff9b::/96")
+_NAT64_LOCAL: Final = IPv6Network("64:ff9b:1::/48")
+_COMPATIBLE: Final = IPv6Network("::/96")
+_TRANSLATED: Final = IPv6Network("::ffff:0:0:0/96")
+_ISATAP: Final = frozenset({0x00005EFE, 0x02005EFE})
+
+
+class Exemption(msgspec.Struct, frozen=True):
+    """A range (and perhaps one port of it) that the operator allowed."""
+
+    network: Network
+    port: int | None = None
+
+    def covers(self, address: IPv4Address | IPv6Address, port: int) -> bool:
+        return (self.port is None or self.port == port) and address in self.network
+
+
+def parse_exemption(text: str) -> Exemption:
+    """Read `CIDR[:PORT]`: `10.0.0.0/8`, `127.0.0.1:8080`, `[fd00::]/8`, `[::1]:80`, `fd00::/8`."""
+    network, port = _split_port(text.strip())
+    try:
+        parsed = ip_network(network.replace("[", "").replace("]", ""), strict=False)
+    except ValueError:
+        raise UsageError(
+            f"--allow-private {text!r}: expected CIDR[:PORT], such as 10.0.0.0/8, 127.0.0.1:8080 or [::1]:80"
+        ) from None
+    if port is None:
+        return Exemption(parsed)
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= 65535):
+        raise UsageError(f"--allow-private {text!r}: {port!r} is not a port (1 to 65535)")
+    return Exemption(parsed, int(port))
+
+
+def _split_port(text: str) -> tuple[str, str | None]:
+    if text.startswith("["):
+        inside, _, rest = text.partition("]")
+        mask, colon, port = rest.partition(":")
+        return f"{inside}]{mask}", port if colon else None
+    if text.count(":") == 1:
+        network, _, port = text.partition(":")
+        return network, port
+    return text, None
+
+
+class Guard:
+    """Refuses addresses that are not public, unless an exemption covers them. Immutable, so its answers are kept."""
+
+    def __init__(self, exemptions: Iterable[Exemption] = ()) -> None:
+        self.exemptions = tuple(exemptions)
+        # Judging costs 10-20 us, looking it up 0.1 us; 64k answers are about 10 MB.
+        self.check = lru_cache(maxsize=65_536)(self._check)
+
+    def with_exemptions(self, more: Iterable[Exemption]) -> "Guard":
+        return Guard((*self.exemptions, *more))
+
+    def _check(self, address: str, port: int) -> str | None:
+        """The reason to refuse this address and port, or None. What is no address at all is refused."""
+        try:
+            parsed = ip_address(address)
+        except ValueError:
+            return ADDRESS_BLOCKED
+        if isinstance(parsed, IPv6Address) and parsed.scope_id is not None:
+            return ADDRESS_BLOCKED
+        faces = (parsed, *unwrap(parsed))
+        # An exemption for 127.0.0.1 is meant for ::ffff:127.0.0.1 too, since both reach the same socket.
+        if any(exemption.covers(face, port) for exemption in self.exemptions for face in faces):
+            return None
+        return ADDRESS_BLOCKED if any(is_refused(face) for face in faces) else None
+
+
+def is_refused(address: IPv4Address | IPv6Address) -> bool:
+    """Whether the table refuses this address as it stands, wrappings not looked into."""
+    if isinstance(address, IPv4Address):
+        return any(address in network for network in REFUSED_V4)
+    if address.ipv4_mapped is not None:
+        return False  # it is as good as the IPv4 address in it, which `unwrap` gives
+    return address not in PUBLIC_V6 or any(address in network for network in REFUSED_V6)
+
+
+def unwrap(address: IPv4Address | IPv6Address) -> tuple[IPv4Address, ...]:
+    """Every IPv4 address that an IPv6 address may lead to."""
+    if isinstance(address, IPv4Address):
+        return ()
+    number = int(address)
+    low = IPv4Address(number & 0xFFFFFFFF)
+    found: list[IPv4Address] = []
+    if address.ipv4_mapped is not None:
+        found.append(address.ipv4_mapped)
+    if address.sixtofour is not None:
+        found.append(address.sixtofour)
+    if address.teredo is not None:
+        found.extend(address.teredo)
+    if any(address in network for network in (_NAT64, _NAT64_LOCAL, _COMPATIBLE, _TRANSLATED)):
+        found.append(low)
+    if (number >> 32) & 0xFFFFFFFF in _ISATAP:
+        found.append(low)
+    return tuple(found)

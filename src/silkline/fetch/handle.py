@@ -1,0 +1,145 @@
+"""One reusable easy handle of libcurl: its fixed options, the request set on it, and what it has received so far."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import pycurl  # type: ignore[import-untyped]
+
+from silkline.fetch.decode import ACCEPT_ENCODING
+from silkline.fetch.settings import MIB, FetchSettings
+from silkline.model.fetched import ADDRESS_BLOCKED, BODY_TOO_LARGE, MEMORY_FULL
+
+_BIG: Final = MIB
+_STALLED: Final = 1  # byte per second; below it for the idle timeout, the transfer ends
+
+
+Check = Callable[[str, int], str | None]
+
+
+class Budget:
+    """Bytes of body that are held for transfers under way, all handles together."""
+
+    __slots__ = ("held", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.held = 0
+        self.limit = limit
+
+
+class Handle:
+    """Created once and used for one request after the other: a new handle costs 30 us, setting a used one 3."""
+
+    __slots__ = (
+        *("_budget", "_check", "_custom", "_refuse_above", "_timeout", "cut", "easy"),
+        *("lines", "max_wire", "parts", "refusal", "size"),
+    )
+
+    def __init__(self, settings: FetchSettings, budget: Budget, check: Check) -> None:
+        self._budget = budget
+        self._check = check
+        self._custom = False
+        self._timeout = 0
+        self.max_wire = 0
+        self.cut = False
+        self._refuse_above = 0
+        self.easy = pycurl.Curl()
+        self.clear()
+        self._set_up(settings)
+
+    def clear(self) -> None:
+        """Forget what was received."""
+        self._budget.held -= getattr(self, "size", 0)
+        self.lines: list[bytes] = []
+        self.parts: list[bytes] = []
+        self.size = 0
+        self.refusal: str | None = None
+
+    def limit(self, max_wire: int, cut: bool) -> None:
+        """Take no more than so many bytes; a larger `Content-Length` ends it at once, unless a part will do."""
+        self.max_wire = max_wire
+        self.cut = cut
+        refuse_above = 0 if cut else max_wire
+        if refuse_above != self._refuse_above:
+            self.easy.setopt(pycurl.MAXFILESIZE_LARGE, refuse_above)
+            self._refuse_above = refuse_above
+
+    def prepare(
+        self, url: str, connect_to: str, headers: Sequence[str] | None, base: Sequence[str], timeout: float
+    ) -> None:
+        """Set what differs from one request to the next."""
+        setopt = self.easy.setopt
+        setopt(pycurl.URL, url)
+        if connect_to:
+            setopt(pycurl.CONNECT_TO, [connect_to])
+        if headers is not None:
+            setopt(pycurl.HTTPHEADER, [line.encode("latin-1") for line in (*base, *headers)])
+            self._custom = True
+        elif self._custom:
+            setopt(pycurl.HTTPHEADER, list(base))
+            self._custom = False
+        milliseconds = max(1, int(timeout * 1000))
+        if milliseconds != self._timeout:
+            setopt(pycurl.TIMEOUT_MS, milliseconds)
+            self._timeout = milliseconds
+
+    def _set_up(self, settings: FetchSettings) -> None:
+        setopt = self.easy.setopt
+        setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
+        setopt(pycurl.FOLLOWLOCATION, 0)
+        setopt(pycurl.NOSIGNAL, 1)
+        setopt(pycurl.NOPROGRESS, 1)
+        setopt(pycurl.PATH_AS_IS, 1)
+        setopt(pycurl.HTTP09_ALLOWED, 0)
+        # The empty string, for unset would mean the proxy of the environment.
+        setopt(pycurl.PROXY, settings.proxy)
+        setopt(pycurl.DNS_CACHE_TIMEOUT, 300 if settings.proxy else 0)
+        setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS if settings.http2 else pycurl.CURL_HTTP_VERSION_1_1)
+        # Better to wait for a connection that may be shared than to open one for each request.
+        setopt(pycurl.PIPEWAIT, 1)
+        setopt(pycurl.SSL_VERIFYPEER, 1 if settings.verify else 0)
+        setopt(pycurl.SSL_VERIFYHOST, 2 if settings.verify else 0)
+        setopt(pycurl.CAINFO, settings.ca_file())
+        setopt(pycurl.CONNECTTIMEOUT_MS, max(1, int(settings.connect_timeout * 1000)))
+        setopt(pycurl.LOW_SPEED_LIMIT, _STALLED)
+        setopt(pycurl.LOW_SPEED_TIME, max(1, round(settings.idle_timeout)))
+        setopt(pycurl.USERAGENT, settings.user_agent.encode("latin-1"))
+        setopt(pycurl.HTTPHEADER, list(base_headers(settings)))
+        setopt(pycurl.HEADERFUNCTION, self._on_header)
+        setopt(pycurl.WRITEFUNCTION, self._on_body)
+        if not settings.proxy:
+            setopt(pycurl.PREREQFUNCTION, self._on_connected)
+
+    def _on_connected(self, remote: str, _local: str, port: int, _local_port: int) -> int:
+        """The last line of defence: whatever led here, nothing is said to an address that the guard refuses."""
+        if self._check(remote, port) is None:
+            return int(pycurl.PREREQFUNC_OK)
+        self.refusal = ADDRESS_BLOCKED
+        return int(pycurl.PREREQFUNC_ABORT)
+
+    def _on_header(self, line: bytes) -> None:
+        self.lines.append(line)
+
+    def _on_body(self, data: bytes) -> int | None:
+        """Taking less than all of it makes libcurl end the transfer."""
+        length = len(data)
+        self.size += length
+        self._budget.held += length
+        if self.size > self.max_wire:
+            self.refusal = BODY_TOO_LARGE
+            if self.cut:
+                self.parts.append(data)
+            return 0
+        if self._budget.held > self._budget.limit and self.size > _BIG:
+            self.refusal = MEMORY_FULL
+            return 0
+        self.parts.append(data)
+        return None
+
+
+def base_headers(settings: FetchSettings) -> tuple[str, ...]:
+    """What every request carries."""
+    return (
+        f"Accept: {settings.accept}",
+        f"Accept-Language: {settings.accept_language}",
+        f"Accept-Encoding: {ACCEPT_ENCODING}",
+    )

@@ -1,0 +1,82 @@
+"""How the client behaves: who it says it is, how long it waits, how much it takes. Values only."""
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import certifi
+
+from silkline.errors import UsageError
+from silkline.fetch.origin import locate
+
+MIB: Final = 1024 * 1024
+_ABOVE_ZERO: Final = (
+    *("connect_timeout", "idle_timeout", "total_timeout"),
+    *("max_wire", "max_body", "max_headers", "max_buffered", "connections", "addresses"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSettings:
+    """Times in seconds, sizes in bytes. Wrong values raise `UsageError` here, so that no fetch ever has to."""
+
+    user_agent: str = "Silkline/0.1"
+    accept: str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+    accept_language: str = "en,*;q=0.5"
+    connect_timeout: float = 10.0
+    idle_timeout: float = 20.0
+    total_timeout: float = 60.0
+    max_wire: int = 10 * MIB
+    max_body: int = 20 * MIB
+    max_headers: int = 64 * 1024
+    max_buffered: int = 32 * MIB
+    """Bodies on their way, all together. Above it those of more than a megabyte are dropped, as a passing failure."""
+    connections: int = 512
+    """Idle connections kept, over all hosts."""
+    addresses: int = 3
+    """How many addresses of a host are tried, one after the other."""
+    http2: bool = True
+    verify: bool = True
+    ca_bundle: str = ""
+    """Empty: the system's, or certifi's where the system has none."""
+    proxy: str = ""
+    """The operator's. It resolves names itself, so behind it the guard sees only hosts that are addresses."""
+    origin_headers: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """Headers (cookies too) of the job, by origin (`https://example.com`); no other origin ever gets them."""
+
+    def __post_init__(self) -> None:
+        for name in _ABOVE_ZERO:
+            if getattr(self, name) <= 0:
+                raise UsageError(f"{name} must be above zero")
+        for value in (self.user_agent, self.accept, self.accept_language):
+            if not is_header_value(value):
+                raise UsageError(f"{value!r} has characters that no header may have")
+        for origin, headers in self.origin_headers.items():
+            target = locate(origin)
+            if isinstance(target, str) or target.origin.text != origin:
+                raise UsageError(f"headers are for an origin such as https://example.com, not {origin!r}")
+            for name, value in headers:
+                if not (is_header_name(name) and is_header_value(value)):
+                    raise UsageError(f"header {name!r}: the name or value has characters that no header may have")
+
+    def ca_file(self) -> str:
+        """The bundle to verify servers with."""
+        if self.ca_bundle:
+            return self.ca_bundle
+        system = ssl.get_default_verify_paths().cafile
+        for candidate in (system, "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"):
+            if candidate and Path(candidate).is_file():
+                return candidate
+        return certifi.where()
+
+
+def is_header_name(name: str) -> bool:
+    """RFC 9110's token; the colon and line breaks would start another header."""
+    return bool(name) and name.isascii() and all(c.isalnum() or c in "!#$%&'*+-.^_`|~" for c in name)
+
+
+def is_header_value(value: str) -> bool:
+    """Printable Latin-1 and tabs."""
+    return all(c == "\t" or " " <= c <= "~" or "\xa0" <= c <= "\xff" for c in value)

@@ -1,0 +1,135 @@
+"""libcurl's multi interface on an event loop: sockets, the timer, and which handles are done. Knows nothing of HTTP.
+
+Sockets are watched by an epoll of our own, of which the loop sees one descriptor: a page then costs no loop handles,
+and the ends of transfers are read once for each batch of events instead of once for each socket.
+"""
+
+import asyncio
+import select
+from collections.abc import Callable
+from typing import Any, Final
+
+import pycurl  # type: ignore[import-untyped]
+
+_EVENTS: Final = {
+    pycurl.POLL_IN: select.EPOLLIN,
+    pycurl.POLL_OUT: select.EPOLLOUT,
+    pycurl.POLL_INOUT: select.EPOLLIN | select.EPOLLOUT,
+}
+_BATCH: Final = 128
+# (handle, curl's code or 0, curl's message)
+OnDone = Callable[[Any, int, str], None]
+
+
+class Transport:
+    """Runs easy handles and calls `on_done` for each that ended, outside of any callback of libcurl."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_done: OnDone, *, connections: int) -> None:
+        self._loop = loop
+        self._on_done = on_done
+        self._epoll = select.epoll()
+        self._watched: set[int] = set()
+        self._due: float | None = None
+        self._timer: asyncio.Handle | None = None
+        self._timer_at = 0.0
+        self._multi = pycurl.CurlMulti()
+        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
+        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
+        self._multi.setopt(pycurl.M_MAXCONNECTS, connections)
+        loop.add_reader(self._epoll.fileno(), self._ready)
+
+    def add(self, easy: Any) -> None:
+        self._multi.add_handle(easy)
+
+    def remove(self, easy: Any) -> None:
+        self._multi.remove_handle(easy)
+
+    def close(self) -> None:
+        """Every handle must have been removed before."""
+        self._loop.remove_reader(self._epoll.fileno())
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._multi.close()
+        self._epoll.close()
+
+    def _watch(self, what: int, fd: int, _multi: Any, _data: Any) -> None:
+        if what == pycurl.POLL_REMOVE:
+            if fd in self._watched:
+                self._watched.remove(fd)
+                try:
+                    self._epoll.unregister(fd)
+                except OSError:  # closed already, and so forgotten by the kernel
+                    return
+            return
+        events = _EVENTS.get(what, 0)
+        if fd in self._watched:
+            try:
+                self._epoll.modify(fd, events)
+                return
+            except FileNotFoundError:  # the number was closed and given out again
+                pass
+        self._watched.add(fd)
+        self._epoll.register(fd, events)
+
+    def _set_timer(self, milliseconds: int) -> None:
+        """libcurl asks for this several times a page, so a timer that would fire too early is left to do so."""
+        if milliseconds < 0:
+            self._due = None
+            return
+        if milliseconds == 0:
+            self._due = 0.0
+            if self._timer is None or self._timer_at > 0.0:
+                self._arm(0.0)
+            return
+        self._due = self._loop.time() + milliseconds / 1000
+        if self._timer is None or self._timer_at > self._due:
+            self._arm(self._due)
+
+    def _arm(self, at: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = at
+        self._timer = self._loop.call_at(at, self._tick) if at else self._loop.call_soon(self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        due = self._due
+        if due is None:
+            return
+        # A loop's clock may be a millisecond behind itself when a timer fires.
+        if due > self._loop.time() + 0.001:
+            self._arm(due)
+            return
+        self._due = None
+        self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
+        self._reap()
+
+    def _ready(self) -> None:
+        act = self._multi.socket_action
+        for fd, events in self._epoll.poll(0, _BATCH):
+            ready = 0
+            if events & select.EPOLLIN:
+                ready |= pycurl.CSELECT_IN
+            if events & select.EPOLLOUT:
+                ready |= pycurl.CSELECT_OUT
+            if events & (select.EPOLLERR | select.EPOLLHUP):
+                ready |= pycurl.CSELECT_ERR
+            act(fd, ready)
+        self._reap()
+
+    def _reap(self) -> None:
+        left = 1
+        while left:
+            left, succeeded, failed = self._multi.info_read(_BATCH)
+            for easy in succeeded:
+                self._done(easy, 0, "")
+            for easy, code, message in failed:
+                self._done(easy, code, message)
+
+    def _done(self, easy: Any, code: int, message: str) -> None:
+        self._multi.remove_handle(easy)
+        try:
+            self._on_done(easy, code, message)
+        except Exception as error:
+            self._loop.call_exception_handler({"message": "a fetch could not be handed over", "exception": error})

@@ -1,0 +1,253 @@
+"""What a job is, which states it may go through, and every decision about it as a pure function.
+
+Facts (`Status`) are written by the owner of the lease or the watchdog; wishes (`Wish`) by people. The diagram in
+ARCHITECTURE.md, `TRANSITIONS` and the statements in store/sql/jobs.sql say the same thing; tests compare them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+
+class Status(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+    CANCELLED = "cancelled"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+class Wish(StrEnum):
+    RUN = "run"
+    PAUSE = "pause"
+    STOP = "stop"
+    CANCEL = "cancel"
+
+
+class Verb(StrEnum):
+    """What a person may ask of a job."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    STOP = "stop"
+    CANCEL = "cancel"
+    RETRY = "retry"
+
+
+class End(StrEnum):
+    """How one attempt ended, as its supervisor saw it."""
+
+    COMPLETED = "completed"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+    CANCELLED = "cancelled"
+    RELEASED = "released"  # the supervisor is going away; nobody's fault, nothing is counted
+    TEMPORARY = "temporary"
+    PERMANENT = "permanent"
+    CRASHED = "crashed"
+
+
+TRANSITIONS: frozenset[tuple[Status, Status]] = frozenset(
+    {
+        (Status.QUEUED, Status.RUNNING),
+        (Status.QUEUED, Status.PAUSED),
+        (Status.QUEUED, Status.STOPPED),
+        (Status.QUEUED, Status.CANCELLED),
+        (Status.RUNNING, Status.QUEUED),
+        (Status.RUNNING, Status.PAUSED),
+        (Status.RUNNING, Status.STOPPED),
+        (Status.RUNNING, Status.CANCELLED),
+        (Status.RUNNING, Status.COMPLETED),
+        (Status.RUNNING, Status.FAILED),
+        (Status.PAUSED, Status.QUEUED),
+        (Status.PAUSED, Status.STOPPED),
+        (Status.PAUSED, Status.CANCELLED),
+        (Status.STOPPED, Status.QUEUED),
+        (Status.FAILED, Status.QUEUED),
+    }
+)
+
+LIVE = frozenset({Status.QUEUED, Status.RUNNING, Status.PAUSED})
+ENDED = frozenset(Status) - LIVE
+
+_WISH_BECOMES = {Wish.PAUSE: Status.PAUSED, Wish.STOP: Status.STOPPED, Wish.CANCEL: Status.CANCELLED}
+_STRENGTH = {Wish.RUN: 0, Wish.PAUSE: 1, Wish.STOP: 2, Wish.CANCEL: 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One row of `crawl_jobs`."""
+
+    id: str
+    worker: str
+    status: Status
+    desired: Wish
+    request_url: str | None
+    payload: dict[str, Any]
+    metadata: dict[str, Any]
+    priority: int
+    tenant: str
+    run_at: datetime
+    dedupe_key: str | None
+    parent_id: str | None
+    attempt: int
+    retry_count: int
+    crash_count: int
+    max_retries: int
+    run_lease: int
+    worker_id: str | None
+    host: str | None
+    pid: int | None
+    last_heartbeat: datetime | None
+    heartbeat_seq: int
+    deadline_at: datetime | None
+    exit_reason: str | None
+    error_message: str | None
+    created_at: datetime
+    updated_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job that has not been stored yet. The payload has been validated by its spec."""
+
+    worker: str
+    payload: dict[str, Any]
+    request_url: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    priority: int = 0
+    tenant: str = ""
+    run_at: datetime | None = None
+    dedupe_key: str | None = None
+    parent_id: str | None = None
+    max_retries: int = 3
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How an attempt ended and why, in words for people (`message`) and for machines (`reason`)."""
+
+    end: End
+    reason: str = ""
+    message: str = ""
+    wait: float = 0.0  # seconds a released job asks for before it may run again, such as when the disk is full
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Seconds to wait before try number n: exponential, capped, the upper half of it random."""
+
+    base: float = 5.0
+    cap: float = 900.0
+
+    def delay(self, failures: int, jitter: float) -> timedelta:
+        full = min(self.cap, self.base * 2.0 ** min(max(failures - 1, 0), 32))
+        return timedelta(seconds=full * (0.5 + 0.5 * jitter))
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of a job whose attempt ended."""
+
+    status: Status
+    desired: Wish
+    run_at: datetime
+    retry_count: int
+    crash_count: int
+    exit_reason: str
+    error_message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a verb does to a job; equal to what the job is already when there is nothing to do."""
+
+    status: Status
+    desired: Wish
+    fresh_retries: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a verb cannot be applied."""
+
+    why: str
+
+
+def answer(verb: Verb, status: Status, desired: Wish) -> Change | Refusal:
+    """What `verb` does to a job. Asking twice is the same as asking once; a weaker wish never undoes a stronger one."""
+    shown = shown_status(status, desired)
+    if verb is Verb.RETRY:
+        if status in (Status.FAILED, Status.STOPPED):
+            return Change(Status.QUEUED, Wish.RUN, fresh_retries=True)
+        return Refusal(f"only a failed or stopped job can be retried; this one is {shown}")
+    if verb is Verb.RESUME:
+        if status is Status.PAUSED or (status is Status.RUNNING and desired is Wish.PAUSE):
+            return Change(Status.QUEUED if status is Status.PAUSED else status, Wish.RUN)
+        if status in (Status.QUEUED, Status.RUNNING) and desired is Wish.RUN:
+            return Change(status, desired)
+        hint = "; use retry" if status in (Status.FAILED, Status.STOPPED) else ""
+        return Refusal(f"only a paused job can be resumed; this one is {shown}{hint}")
+    wish = Wish(verb.value)
+    target = _WISH_BECOMES[wish]
+    if status is target:
+        return Change(status, desired)
+    if status in ENDED:
+        return Refusal(f"the job has ended: it is {shown}")
+    if status is Status.RUNNING:
+        if _STRENGTH[wish] < _STRENGTH[desired]:
+            return Refusal(f"the job is already {shown}")
+        return Change(status, wish)
+    return Change(target, wish)
+
+
+def decide(job: Job, ended: Ended, *, backoff: Backoff, now: datetime, jitter: float) -> Decision:
+    """What becomes of `job` now that its attempt ended. `jitter` is a random number in [0, 1)."""
+    wished = _WISH_BECOMES.get(job.desired)
+
+    def to(
+        status: Status, *, retries: int = job.retry_count, crashes: int = job.crash_count, failures: int = 0
+    ) -> Decision:
+        run_at = now + (backoff.delay(failures, jitter) if failures else timedelta(seconds=ended.wait))
+        message = ended.message or None
+        # A job that is done with keeps no wish; one that will run again wants to.
+        desired = Wish.RUN if status in (Status.QUEUED, Status.COMPLETED, Status.FAILED) else job.desired
+        return Decision(status, desired, run_at, retries, crashes, ended.reason or ended.end.value, message)
+
+    match ended.end:
+        case End.COMPLETED:
+            return to(Status.COMPLETED)
+        case End.PERMANENT:
+            return to(Status.CANCELLED if wished is Status.CANCELLED else Status.FAILED)
+        case End.PAUSED | End.STOPPED | End.CANCELLED | End.RELEASED:
+            # The wish may have changed while the attempt was ending: the newest wish is what the person wants.
+            return to(wished or Status.QUEUED)
+        case End.TEMPORARY:
+            if wished:
+                return to(wished)
+            if job.retry_count >= job.max_retries:
+                return to(Status.FAILED)
+            return to(Status.QUEUED, retries=job.retry_count + 1, failures=job.retry_count + 1)
+        case End.CRASHED:
+            if wished:
+                return to(wished, crashes=job.crash_count + 1)
+            if job.crash_count >= job.max_retries:
+                return to(Status.FAILED, crashes=job.crash_count + 1)
+            return to(Status.QUEUED, crashes=job.crash_count + 1, failures=job.crash_count + 1)
+
+
+def shown_status(status: Status, desired: Wish, run_at: datetime | None = None, now: datetime | None = None) -> str:
+    """The word people see: the fact, or the in-between word while a wish or a time has not come true."""
+    if status is Status.RUNNING and desired is not Wish.RUN:
+        return {Wish.PAUSE: "pausing", Wish.STOP: "stopping", Wish.CANCEL: "cancelling"}[desired]
+    if status is Status.QUEUED and run_at is not None and now is not None and run_at > now:
+        return "pending"
+    return status.value

@@ -1,0 +1,219 @@
+"""What each kind of job may be asked: one model per worker. Names are those of the command line, with underscores.
+
+A spec refuses unknown fields and says exactly what is wrong. It holds values only: no path, no code, no launch flag.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from silkline.errors import SpecError
+
+MAX_URLS = 100_000  # in one payload; more than that belongs in a seeds file
+
+
+def _web_url(url: str) -> str:
+    url = url.strip()
+    if len(url) > 8192:
+        raise ValueError("is longer than 8192 characters")
+    scheme, separator, rest = url.partition("://")
+    if not separator or scheme.lower() not in ("http", "https"):
+        raise ValueError("must start with http:// or https://")
+    authority = re.split(r"[/\\?#]", rest.lstrip("/\\"), maxsplit=1)[0]
+    _, _, host = authority.rpartition("@")
+    if not host or re.search(r"[\x00-\x20\x7f]", url):
+        raise ValueError("is not a web address")
+    return url.replace(f"{authority}", host, 1) if host != authority else url  # no password is ever stored
+
+
+def _pattern(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"is not a regular expression: {error}") from error
+    return pattern
+
+
+def _header_name(name: str) -> str:
+    if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
+        raise ValueError("is not a header name")
+    return name
+
+
+def _header_value(value: str) -> str:
+    if re.search(r"[\r\n\x00]", value):
+        raise ValueError("must not contain line breaks")
+    return value
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+WebUrl = Annotated[str, AfterValidator(_web_url)]
+Pattern = Annotated[str, AfterValidator(_pattern)]
+Patterns = Annotated[tuple[Pattern, ...], BeforeValidator(_as_list)]
+HeaderName = Annotated[str, AfterValidator(_header_name)]
+HeaderValue = Annotated[str, AfterValidator(_header_value)]
+Content = Literal["markdown", "full", "text", "none"]
+
+
+class Spec(BaseModel):
+    """What every spec shares."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", str_max_length=1_000_000)
+
+    def request_url(self) -> str | None:
+        """The URL the job is about, or the first of them."""
+        return None
+
+
+class UrlSpec(Spec):
+    """A job about one URL or several."""
+
+    url: WebUrl | None = None
+    urls: tuple[WebUrl, ...] = Field((), max_length=MAX_URLS)
+
+    @model_validator(mode="after")
+    def _some_url(self) -> UrlSpec:
+        if not self.url and not self.urls:
+            raise ValueError("a url is needed: set url, or urls for several")
+        return self
+
+    def all_urls(self) -> tuple[str, ...]:
+        return ((self.url,) if self.url else ()) + self.urls
+
+    def request_url(self) -> str | None:
+        return next(iter(self.all_urls()), None)
+
+
+class Fetching(Spec):
+    """How pages are asked for."""
+
+    render: Literal["never", "auto", "always"] = "never"
+    content: Content = "markdown"
+    user_agent: str | None = Field(None, max_length=500)
+    contact: str | None = Field(None, max_length=500)
+    headers: dict[HeaderName, HeaderValue] = Field(default_factory=dict)
+    cookies: dict[str, HeaderValue] = Field(default_factory=dict)
+    proxy: str | None = None
+    allow_private: tuple[str, ...] = ()
+    ignore_robots: bool = False
+    warc: bool = False
+
+
+class PageSpec(UrlSpec, Fetching):
+    """One page, or a batch of pages, without following links."""
+
+    max_age: float | None = Field(None, ge=0)
+
+
+class SiteSpec(UrlSpec, Fetching):
+    """A crawl: one site or a million hosts."""
+
+    limit: int | None = Field(None, ge=1)
+    depth: int | None = Field(None, ge=0)
+    scope: Literal["host", "domain", "prefix", "any"] = "host"
+    include: Patterns = ()
+    exclude: Patterns = ()
+    exclude_hosts: tuple[str, ...] = ()
+    seeded_hosts_only: bool = False
+    seeded: bool = False  # the seeds stand in the ledger already, put there from a seeds file
+    delay: float | None = Field(None, ge=0, le=3600)
+    speed: Literal["polite", "normal", "fast", "max"] = "normal"
+    fetchers: int | None = Field(None, ge=1, le=256)
+    parsers: int | None = Field(None, ge=0, le=256)
+    concurrency: int | None = Field(None, ge=1, le=10_000)
+    max_duration: float | None = Field(None, gt=0)
+
+    @model_validator(mode="after")
+    def _some_url(self) -> SiteSpec:
+        if not self.url and not self.urls and not self.seeded:
+            raise ValueError("a url is needed: set url, or urls for several")
+        return self
+
+
+class MapSpec(UrlSpec, Fetching):
+    """The URLs of a site, from sitemaps and, if asked, links."""
+
+    limit: int | None = Field(None, ge=1)
+    links: bool = False
+
+
+class YoutubeSpec(UrlSpec):
+    """Transcripts of videos, playlists or channels."""
+
+    languages: tuple[str, ...] = ("en",)
+    generated: bool = True
+    limit: int | None = Field(None, ge=1)
+
+
+class BlueskySpec(Spec):
+    """A profile, the posts of an account, a thread or a search."""
+
+    url: WebUrl | None = None
+    actor: str | None = None
+    search: str | None = None
+    limit: int = Field(100, ge=1, le=100_000)
+
+    @model_validator(mode="after")
+    def _one_subject(self) -> BlueskySpec:
+        if sum(subject is not None for subject in (self.url, self.actor, self.search)) != 1:
+            raise ValueError("exactly one of url, actor and search is needed")
+        return self
+
+    def request_url(self) -> str | None:
+        return self.url
+
+
+class Crawl4aiSpec(UrlSpec):
+    """Pages handed to crawl4ai, where that is installed."""
+
+    content: Content = "markdown"
+
+
+class ExtensionSpec(UrlSpec):
+    """Pages that a program outside, such as a browser extension, fetches for us."""
+
+    content: Content = "markdown"
+
+
+class DiagnosticSpec(Spec):
+    """What the diagnostic worker does; see workers/diagnostic.py. Offered only under the setting `test_workers`."""
+
+    do: Literal[
+        "nothing", "work", "sleep", "spin", "hang", "leak", "segfault", "escape", "flood", "exit", "disobey"
+    ] = "nothing"
+    seconds: float = Field(0.0, ge=0)
+    steps: int = Field(1, ge=0)
+    code: int = 0
+    size: int = Field(0, ge=0)
+    text: str = ""
+
+
+def validate(spec: type[Spec], payload: Mapping[str, Any]) -> Spec:
+    """The payload as a checked value, or a `SpecError` that names every wrong field in one line."""
+    if not isinstance(payload, Mapping):
+        raise SpecError("a payload is a JSON object")
+    try:
+        return spec.model_validate(dict(payload))
+    except ValidationError as error:
+        raise SpecError("; ".join(_problem(spec, detail) for detail in error.errors())) from error
+
+
+def _problem(spec: type[Spec], detail: Any) -> str:
+    name = ".".join(str(part) for part in detail["loc"])
+    if detail["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(str(detail["loc"][-1]), spec.model_fields, n=1)
+        return f"unknown field {name!r}" + (f": did you mean {close[0]!r}?" if close else "")
+    message: str = detail["msg"].removeprefix("Value error, ")
+    if not name:
+        return message
+    given = detail["input"]
+    shown = "" if isinstance(given, Mapping) else f" (got {str(given)[:80]!r})"
+    return f"{name}: {message[0].lower()}{message[1:]}{shown}"

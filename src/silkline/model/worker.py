@@ -1,0 +1,69 @@
+"""What a worker is given, and what it gives back. The whole interface:
+
+    def run(context: Context) -> End | None:
+        for step in work_to_do(context.spec):
+            if context.control.order:            # pause, stop, cancel, or the supervisor is going away
+                return context.control.order     # what was recorded so far is kept
+            context.progress.record(Checkpoint(…))
+            context.log.info("did %s", step)
+        return None                              # completed
+
+    run.spec = MySpec
+
+To end otherwise raise `errors.Temporary` (tried again later) or `errors.Permanent` (never again); any other exception
+is a crash. The runner in runner/context.py fulfils these protocols.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from silkline.model.job import End, Job
+
+
+class Control(Protocol):
+    """What the supervisor wants of this attempt."""
+
+    @property
+    def order(self) -> End | None:
+        """How the attempt should end now (PAUSED, STOPPED, CANCELLED or RELEASED), or None: go on."""
+        ...
+
+    def wait(self, seconds: float) -> End | None:
+        """Sleep, but wake at once for an order."""
+        ...
+
+    def subscribe(self, callback: Callable[[End], None]) -> None:
+        """Call back, from another thread, when an order comes (at once if it is there already)."""
+        ...
+
+
+class Progress(Protocol):
+    """Where an attempt's work becomes durable and visible. `database` is a `store.database.Database`."""
+
+    job: Job
+    database: Any
+
+    def record(self, checkpoint: Any) -> Any:
+        """Store a `store.urls.Checkpoint` in one transaction, fenced by the lease. `LeaseLost`: give up."""
+        ...
+
+    def report(self, **live: Any) -> None:
+        """Show something now, such as a rate or what is in flight; and a sign that the attempt is not stuck."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The four things a worker gets."""
+
+    spec: Any
+    control: Control
+    progress: Progress
+    log: logging.Logger
+
+
+Run = Callable[[Context], End | None]

@@ -1,0 +1,82 @@
+"""One attempt of one job: load it by id and lease, run its worker, say how it ended."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+import traceback
+
+from silkline.errors import DiskFull, LeaseLost, Permanent, SilklineError, SpecError, Temporary, Unavailable
+from silkline.model.job import End
+from silkline.model.worker import Context
+from silkline.runner import wire
+from silkline.runner.context import Channel, ChannelLog, Recorder
+from silkline.store import jobs
+from silkline.store.database import open_database
+from silkline.workers import registry
+
+DISK_WAIT = 5.0  # seconds before a job that found the disk full tries again
+
+
+def run_attempt(channel_socket: socket.socket) -> int:
+    """The exit code of the contract: 0 done, 75 temporary, 65 permanent; anything else is a crash."""
+    start = wire.receive(channel_socket, wire.Start)
+    if not isinstance(start, wire.Start):
+        return wire.EXIT_LEASE_LOST
+    os.environ.update(start.settings)
+    channel = Channel(channel_socket)
+    log = _logger(channel)
+    try:
+        end = _work(start, channel, log)
+    except LeaseLost as error:
+        log.warning("%s", error)
+        return wire.EXIT_LEASE_LOST
+    except DiskFull as error:
+        log.error("%s; waiting for space", error)
+        channel.end(End.RELEASED, reason="disk_full", message=str(error), wait=DISK_WAIT)
+        return wire.EXIT_DONE
+    except (Permanent, SpecError) as error:
+        return _fail(channel, log, End.PERMANENT, error, wire.EXIT_PERMANENT)
+    except (Temporary, Unavailable) as error:
+        return _fail(channel, log, End.TEMPORARY, error, wire.EXIT_TEMPORARY)
+    except Exception as error:
+        traceback.print_exc(file=sys.stderr)
+        channel.end(End.CRASHED, reason=f"crashed ({type(error).__name__})", message=_describe(error))
+        return 1
+    channel.end(end or End.COMPLETED)
+    return wire.EXIT_DONE
+
+
+def _work(start: wire.Start, channel: Channel, log: logging.Logger) -> End | None:
+    database = open_database(start.database, upgrade=False)
+    try:
+        job = jobs.owned(database, start.job_id, start.run_lease, start.worker_id)
+        kind = registry.kind_named(job.worker, test_workers=start.test_workers)
+        run = registry.load(kind)
+        spec = registry.check_payload(kind, job.payload)
+        end: End | None = run(Context(spec, channel, Recorder(database, job, channel), log))
+        return end
+    finally:
+        database.close()
+
+
+def _fail(channel: Channel, log: logging.Logger, end: End, error: SilklineError, code: int) -> int:
+    log.error("%s", error)
+    channel.end(end, reason=f"exit {code}: {str(error)[:200]}", message=str(error))
+    return code
+
+
+def _describe(error: Exception) -> str:
+    return "".join(traceback.format_exception_only(error)).strip()
+
+
+def _logger(channel: Channel) -> logging.Logger:
+    """What a worker and its libraries log becomes lines of the job."""
+    root = logging.getLogger()
+    root.handlers[:] = [ChannelLog(channel)]
+    root.setLevel(logging.WARNING)
+    logger = logging.getLogger("silkline.job")
+    logger.setLevel(logging.DEBUG)
+    return logger

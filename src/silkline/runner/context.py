@@ -1,0 +1,145 @@
+"""What a worker is given: control, progress and log, over the socket to the supervisor and the database."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from silkline.errors import Unavailable
+from silkline.model.job import End, Job
+from silkline.runner import wire
+from silkline.store import urls
+from silkline.store.database import Database
+
+SIGN_OF_LIFE = 1.0  # seconds between them, at most that often
+OUTAGE_STEP = 0.5
+END_TIMEOUT = 5.0
+
+
+class Channel:
+    """The runner's end of the socket: orders come in on a thread of its own, events go out without ever blocking."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._socket = channel
+        self._order: End | None = None
+        self._ordered = threading.Event()
+        self._lock = threading.Lock()
+        self._callbacks: list[Callable[[End], None]] = []
+        self._last_sign = 0.0
+        threading.Thread(target=self._listen, name="orders", daemon=True).start()
+        if threading.current_thread() is threading.main_thread():
+            # Somebody who stops this one process by hand means: let go of it in good order.
+            signal.signal(signal.SIGTERM, lambda *_: self._obey(End.RELEASED))
+
+    @property
+    def order(self) -> End | None:
+        return self._order
+
+    def wait(self, seconds: float) -> End | None:
+        self._ordered.wait(seconds)
+        return self._order
+
+    def subscribe(self, callback: Callable[[End], None]) -> None:
+        self._callbacks.append(callback)
+        if self._order is not None:
+            callback(self._order)
+
+    def sign(self) -> None:
+        """Show that the attempt is alive, at most once a second."""
+        now = time.monotonic()
+        if now - self._last_sign >= SIGN_OF_LIFE:
+            self._last_sign = now
+            self.send(wire.Event())
+
+    def send(self, event: wire.Event) -> None:
+        """Say something; if the supervisor does not listen just now, it goes unsaid."""
+        with contextlib.suppress(OSError):
+            self._socket.send(msgspec.json.encode(event), socket.MSG_DONTWAIT)
+
+    def end(self, end: End, *, reason: str = "", message: str = "", wait: float = 0.0) -> None:
+        """Say how the attempt ended; this one is waited for."""
+        event = wire.Event(end=end, reason=reason, message=message[-wire.MAX_TEXT :], wait=wait)
+        with self._lock, contextlib.suppress(OSError):
+            self._socket.settimeout(END_TIMEOUT)
+            self._socket.send(msgspec.json.encode(event))
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                order = wire.receive(self._socket, wire.Order)
+            except TimeoutError:
+                continue
+            except OSError:
+                order = None
+            if not isinstance(order, wire.Order):
+                # The supervisor closed its end: this attempt is over, whatever it thinks.
+                os._exit(wire.EXIT_LEASE_LOST)
+            self._obey(order.end)
+
+    def _obey(self, end: End) -> None:
+        self._order = end
+        self._ordered.set()
+        for callback in self._callbacks:
+            callback(end)
+
+
+class Recorder:
+    """Progress: the only writer of results. Outages of the database are waited out; a lost lease is not."""
+
+    def __init__(self, database: Database, job: Job, channel: Channel) -> None:
+        self.database = database
+        self.job = job
+        self._channel = channel
+        self._checkpoints: int | None = None
+
+    def record(self, checkpoint: urls.Checkpoint) -> urls.Counts:
+        counts = self._record(checkpoint)
+        self._checkpoints = counts.checkpoints
+        self._channel.sign()
+        return counts
+
+    def _record(self, checkpoint: urls.Checkpoint) -> urls.Counts:
+        in_doubt = False
+        while True:
+            try:
+                if self._checkpoints is None:
+                    self._checkpoints = urls.counts(self.database, self.job.id).checkpoints
+                if in_doubt:
+                    # The answer to a commit got lost. Nobody else writes checkpoints of this job: the number tells.
+                    counts = urls.counts(self.database, self.job.id)
+                    if counts.checkpoints > self._checkpoints:
+                        return counts
+                return urls.record(self.database, self.job, checkpoint)
+            except Unavailable:
+                # Not lost: the checkpoint is still in our hands. An order to end is obeyed: the ledger stays as it was.
+                in_doubt = True
+                if self._channel.wait(OUTAGE_STEP):
+                    raise
+
+    def report(self, **live: Any) -> None:
+        self._channel.sign()
+
+
+class ChannelLog(logging.Handler):
+    """Log records become events."""
+
+    def __init__(self, channel: Channel) -> None:
+        super().__init__()
+        self._channel = channel
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            text = self.format(record)[: wire.MAX_TEXT]
+        except Exception:
+            self.handleError(record)
+            return
+        self._channel.send(wire.Event(level=record.levelname.lower(), message=text))

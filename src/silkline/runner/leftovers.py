@@ -1,0 +1,57 @@
+"""Finding and ending the processes that carry the mark of a worker whose supervisor is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from silkline.runner.wire import MARK_WORKER
+
+ROUNDS = 50
+
+
+def environment(pid: int) -> dict[str, str]:
+    """The environment a process was started with; empty if it is gone, a zombie, or somebody else's."""
+    try:
+        data = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return {}
+    pairs = (item.partition(b"=") for item in data.split(b"\0") if item)
+    return {name.decode(errors="replace"): value.decode(errors="replace") for name, _, value in pairs}
+
+
+def processes() -> Iterator[int]:
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            yield int(entry.name)
+
+
+def marked(worker_id: str) -> list[int]:
+    """Every living process below the supervisor `worker_id`."""
+    needle = f"{MARK_WORKER}={worker_id}".encode()
+    found = []
+    for pid in processes():
+        with contextlib.suppress(OSError):
+            data = Path(f"/proc/{pid}/environ").read_bytes()
+            if data.startswith(needle + b"\0") or b"\0" + needle + b"\0" in data:
+                found.append(pid)
+    return found
+
+
+def kill_marked(worker_id: str, *, spare: int = 0) -> int:
+    """End them all, and what they start meanwhile; how many there were."""
+    seen: set[int] = set()
+    for _ in range(ROUNDS):
+        alive = [pid for pid in marked(worker_id) if pid != spare]
+        if not alive:
+            break
+        for pid in alive:
+            seen.add(pid)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+    return len(seen)

@@ -1,0 +1,69 @@
+"""Turning a newborn process into a runner: alone in its session, dead with its supervisor, within its limits."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import select
+import signal
+import sys
+import time
+
+PR_SET_PDEATHSIG = 1
+PR_SET_NAME = 15
+ADOPTION_LIMIT = 10.0
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Orphaned(Exception):
+    """The supervisor is gone."""
+
+
+def die_with_parent(expected: int) -> None:
+    """Ask the kernel for SIGKILL when the parent ends, and make sure that the parent is still the expected one.
+
+    A runner from the fork server is born twice removed and becomes the supervisor's own child a moment later, which has
+    made itself the subreaper; so wait for that first.
+    """
+    give_up = time.monotonic() + ADOPTION_LIMIT
+    while os.getppid() != expected:
+        if time.monotonic() > give_up:
+            raise Orphaned
+        select.select((), (), (), 0.0005)
+    if _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
+    if os.getppid() != expected:
+        raise Orphaned
+
+
+def name_process(job_id: str, run_lease: int) -> None:
+    """Let `ps` and the supervisor tell whose process this is; children inherit it until they start another program."""
+    _libc.prctl(PR_SET_NAME, process_name(job_id, run_lease).encode(), 0, 0, 0)
+
+
+def process_name(job_id: str, run_lease: int) -> str:
+    """At most 15 characters: the random end of the id, and the lease."""
+    return f"silk-{job_id[-6:]}-{run_lease % 1000}"
+
+
+def settle(stdout: int, stderr: int, *, nice: int, open_files: int) -> None:
+    """A session of its own, the given output, no input, default signals, and the limits a process sets itself."""
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((null, 0), (stdout, 1), (stderr, 2)):
+        os.dup2(source, target)
+    for descriptor in {null, stdout, stderr} - {0, 1, 2}:
+        os.close(descriptor)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    sys.stdout = os.fdopen(1, "w", buffering=1, errors="backslashreplace", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace", closefd=False)
+    with contextlib.suppress(OSError):
+        os.nice(nice)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = open_files if most == resource.RLIM_INFINITY else min(open_files, most)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))

@@ -1,0 +1,119 @@
+"""The fork server: one process with the imports loaded, which gives birth to a runner in milliseconds.
+
+It has no threads, opens no database and runs no worker, so a fork of it is as clean as a fresh interpreter. Each runner
+is forked twice, so that it becomes the supervisor's own child, to be waited for and to die with it. When the supervisor
+is gone, even by `kill -9`, the server ends whatever programs its runners had started, and then itself.
+"""
+
+from __future__ import annotations
+
+import array
+import gc
+import importlib
+import importlib.util
+import os
+import signal
+import socket
+import sys
+
+import msgspec
+
+from silkline.runner import wire
+from silkline.runner.process import Orphaned, die_with_parent, name_process, settle
+
+# What runners need most; a module that is missing here only makes a start slower.
+PRELOAD = (
+    "silkline.runner.attempt",
+    "silkline.store.sqlite",
+    "silkline.store.migrate",
+    "silkline.store.urls",
+    "silkline.workers.registry",
+)
+PRELOAD_IF_THERE = ("silkline.workers.page", "silkline.workers.site", "silkline.workers.diagnostic")
+
+
+def serve(channel: socket.socket, *, postgres: bool) -> None:
+    for name in (*PRELOAD, *(("silkline.store.postgres",) if postgres else ())):
+        importlib.import_module(name)
+    for name in PRELOAD_IF_THERE:
+        if importlib.util.find_spec(name):
+            importlib.import_module(name)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ^C at a terminal is the supervisor's to handle
+    gc.collect()
+    gc.freeze()
+    wire.send(channel, wire.Launched(0))
+    while True:
+        data, descriptors = _receive(channel)
+        if not data:
+            break
+        launch = msgspec.json.decode(data, type=wire.Launch)
+        wire.send(channel, wire.Launched(_give_birth(channel, launch, descriptors)))
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _receive(channel: socket.socket) -> tuple[bytes, list[int]]:
+    try:
+        data, ancillary, _, _ = channel.recvmsg(wire.MAX_MESSAGE, socket.CMSG_SPACE(3 * 4))
+    except ConnectionError:
+        return b"", []
+    descriptors = array.array("i")
+    for level, kind, payload in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            descriptors.frombytes(payload)
+    return data, list(descriptors)
+
+
+def _give_birth(channel: socket.socket, launch: wire.Launch, descriptors: list[int]) -> int:
+    """Fork twice; the pid of the grandchild, which runs the attempt."""
+    reading, writing = os.pipe()
+    middle = os.fork()
+    if middle == 0:
+        runner = os.fork()
+        if runner == 0:
+            os.close(reading)
+            os.close(writing)
+            channel.close()
+            live(launch, descriptors)
+        os.write(writing, str(runner).encode())
+        os._exit(0)
+    os.close(writing)
+    os.waitpid(middle, 0)
+    pid = int(os.read(reading, 32))
+    os.close(reading)
+    return pid
+
+
+def live(launch: wire.Launch, descriptors: list[int]) -> None:
+    """The whole life of a runner."""
+    code = 1
+    try:
+        stdout, stderr, channel = descriptors
+        die_with_parent(launch.supervisor_pid)
+        settle(stdout, stderr, nice=launch.nice, open_files=launch.open_files)
+        name_process(launch.job_id, launch.run_lease)
+        os.environ[wire.MARK_JOB] = f"{launch.job_id}:{launch.run_lease}"
+        from silkline.runner.attempt import run_attempt
+
+        code = run_attempt(socket.socket(fileno=channel))
+    except Orphaned:
+        code = wire.EXIT_LEASE_LOST
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def main() -> None:
+    """`python -m silkline.runner.server DESCRIPTOR DATABASE-KIND`, started by service/launcher.py."""
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    serve(channel, postgres=sys.argv[2] == "postgres")
+    from silkline.runner.leftovers import kill_marked
+
+    kill_marked(os.environ[wire.MARK_WORKER], spare=os.getpid())
+
+
+if __name__ == "__main__":
+    main()

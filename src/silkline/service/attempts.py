@@ -1,0 +1,218 @@
+"""The attempts this supervisor runs: starting them, passing on wishes, waiting for them, writing down their ends."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import random
+import threading
+from datetime import timedelta
+
+from silkline.config import Settings
+from silkline.errors import LeaseLost, StoreError
+from silkline.model.job import Backoff, Decision, End, Ended, Job, Status, Wish, decide
+from silkline.runner import wire
+from silkline.service import tree
+from silkline.service.cgroup import Cgroups
+from silkline.service.child import Child
+from silkline.service.launcher import Launcher, LaunchFailed
+from silkline.service.output import LogFile, LogQueue, Output, Pump
+from silkline.store import jobs
+from silkline.store.database import Database
+from silkline.workers import registry
+
+LAUNCH_WAIT = 2.0  # seconds before a job that could not be started is tried again
+# What a worker may want to know; the rest stays with the supervisor.
+FOR_WORKERS = (
+    "data",
+    "redis_url",
+    "renderer_url",
+    "max_concurrent_http",
+    "max_concurrent_chrome",
+    "contact",
+    "disk_free_min",
+)
+_ENDS = {Wish.PAUSE: End.PAUSED, Wish.STOP: End.STOPPED, Wish.CANCEL: End.CANCELLED}
+
+log = logging.getLogger("silkline.supervisor")
+
+
+class Attempts:
+    """Written by the supervisor's thread only; `children` may be called from any."""
+
+    def __init__(
+        self, database: Database, settings: Settings, launcher: Launcher, cgroups: Cgroups, pump: Pump, lines: LogQueue
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._launcher = launcher
+        self._cgroups = cgroups
+        self._pump = pump
+        self._lines = lines
+        self._backoff = Backoff(settings.backoff_base, settings.backoff_cap)
+        self._lock = threading.Lock()
+        self._children: dict[int, Child] = {}
+        self._ended: list[Child] = []
+
+    def children(self) -> list[Child]:
+        """Every attempt that has not been written off, ended ones included."""
+        with self._lock:
+            return [*self._children.values(), *self._ended]
+
+    def __len__(self) -> int:
+        return len(self._children) + len(self._ended)
+
+    def start(self, job: Job) -> None:
+        """Give a claimed job its process. If there is none to be had the job goes back; that is not its fault."""
+        try:
+            child = self._launch(job)
+        except (LaunchFailed, OSError) as error:
+            log.error("job %s could not be started: %s", job.id, error)
+            self._release(job, Ended(End.RELEASED, "not started", str(error), LAUNCH_WAIT))
+            return
+        log.info("job %s (%s) attempt %d runs as pid %d", job.id, job.worker, job.attempt, child.pid)
+        child.output.say("info", f"attempt {job.attempt} started on {job.host} as process {child.pid}")
+        try:
+            self._note_start(child)
+        except LeaseLost:
+            child.lost = True
+            child.kill()
+            return
+        except StoreError as error:
+            log.warning("job %s: its start could not be noted: %s", job.id, error)
+        child.tell(self._start_message(job))
+
+    def pass_on_wishes(self, worker_id: str) -> None:
+        """Tell runners what people want of their jobs."""
+        held = {(held.id, held.run_lease): held.desired for held in jobs.wishes(self._database, worker_id)}
+        for child in self._children.values():
+            end = _ENDS.get(held.get(child.key, Wish.RUN))
+            if end is not None:
+                child.give_order(end)
+
+    def release_all(self) -> None:
+        """The supervisor is going away: every runner saves its checkpoint and lets go."""
+        for child in self._children.values():
+            if child.order is None:
+                child.give_order(End.RELEASED)
+
+    def kill_all(self) -> None:
+        for child in self._children.values():
+            child.kill(Ended(child.order or End.RELEASED, "released", "the supervisor had to end at once"))
+
+    def reap(self) -> None:
+        """Wait for every child that ended: runners, the fork server, and whatever was left to us."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                break
+            child = self._children.get(pid)
+            if child is not None:
+                child.exited(status)
+                with self._lock:
+                    del self._children[pid]
+                    self._ended.append(child)
+            elif self._launcher.exited(pid):
+                log.warning("the fork server ended (status %d); it is started again", status)
+        self._kill_strangers()
+
+    def write_ends(self) -> None:
+        """Store how attempts ended. What the database does not take now is tried again at the next turn."""
+        for child in list(self._ended):
+            child.finishing = True
+            if not child.lost:
+                self._finish(child)
+            child.close()
+            with self._lock:
+                self._ended.remove(child)
+
+    def release_unknown(self, keys: set[tuple[str, int]], worker_id: str) -> None:
+        """Jobs that were claimed for us by a statement whose answer got lost."""
+        for id, lease in keys:
+            with contextlib.suppress(LeaseLost):
+                job = jobs.owned(self._database, id, lease, worker_id)
+                self._release(job, Ended(End.RELEASED, "claim lost", "the answer to the claim got lost"))
+
+    def _launch(self, job: Job) -> Child:
+        stdout, stdout_theirs = os.pipe2(os.O_CLOEXEC)
+        stderr, stderr_theirs = os.pipe2(os.O_CLOEXEC)
+        ours, theirs = wire.pair()
+        try:
+            pid = self._launcher.launch(job, stdout_theirs, stderr_theirs, theirs.fileno())
+        except BaseException:
+            os.close(stdout)
+            os.close(stderr)
+            ours.close()
+            raise
+        finally:
+            os.close(stdout_theirs)
+            os.close(stderr_theirs)
+            theirs.close()
+        cgroup = self._cgroups.make(f"{job.id}-{job.run_lease}")
+        file = LogFile(self._settings.logs / f"{job.id}.log", self._settings.log_bytes)
+        output = Output(job.id, job.attempt, file, self._lines, self._settings.log_lines)
+        child = Child(job, pid, ours, output, cgroup)
+        if cgroup and cgroup.add(pid) and self._settings.memory_limit:
+            child.kernel_limits_memory = cgroup.limit_memory(self._settings.memory_limit)
+        with self._lock:
+            self._children[pid] = child
+        child.watch(self._pump, stdout, stderr)
+        return child
+
+    def _note_start(self, child: Child) -> None:
+        crawl = registry.is_crawl(child.job.worker)
+        limit = self._settings.site_deadline if crawl else self._settings.page_deadline
+        child.deadline = child.started + limit if limit else None
+        deadline_at = self._database.now() + timedelta(seconds=limit) if limit else None
+        jobs.started(self._database, child.job, child.pid, deadline_at)
+
+    def _start_message(self, job: Job) -> wire.Start:
+        values = {name: str(getattr(self._settings, name)) for name in FOR_WORKERS}
+        return wire.Start(
+            job_id=job.id,
+            run_lease=job.run_lease,
+            worker_id=job.worker_id or "",
+            database=self._settings.database,
+            test_workers=self._settings.test_workers,
+            settings={f"SILKLINE_{name.upper()}": value for name, value in values.items() if value},
+        )
+
+    def _finish(self, child: Child) -> None:
+        ended = child.ended or Ended(End.CRASHED, "unknown")
+        try:
+            decision = jobs.finish(self._database, child.job, lambda job: self._decide(job, ended))
+        except LeaseLost as error:
+            log.warning("%s", error)
+            child.output.say("warning", f"attempt {child.job.attempt}: {error}")
+            return
+        line = _summary(child.job, ended, decision)
+        child.output.say("info" if decision.status is not Status.FAILED else "error", line)
+        log.info("job %s: %s", child.job.id, line.splitlines()[0])
+
+    def _release(self, job: Job, ended: Ended) -> None:
+        try:
+            jobs.finish(self._database, job, lambda now: self._decide(now, ended))
+        except StoreError as error:
+            log.warning("job %s could not be released now, its lease will run out: %s", job.id, error)
+
+    def _decide(self, job: Job, ended: Ended) -> Decision:
+        jitter = random.random()  # noqa: S311 - spreads retries, guards nothing
+        return decide(job, ended, backoff=self._backoff, now=self._database.now(), jitter=jitter)
+
+    def _kill_strangers(self) -> None:
+        """An adopted process that nobody's attempt accounts for is a leftover: no daemon outlives its job here."""
+        known = {*self._children, self._launcher.server_pid}
+        for pid in tree.own_children() - known:
+            if not any(tree.belongs_to(pid, *child.key) for child in self._children.values()):
+                tree.kill(tree.below(pid, tree.children_by_parent()))
+
+
+def _summary(job: Job, ended: Ended, decision: Decision) -> str:
+    line = f"attempt {job.attempt} ended: {ended.reason or ended.end}; the job is now {decision.status}"
+    if decision.status is Status.QUEUED:
+        line += f", next try at {decision.run_at:%H:%M:%S} UTC"
+    return f"{line}\n{ended.message}" if ended.message and ended.end is not End.COMPLETED else line

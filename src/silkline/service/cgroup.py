@@ -1,0 +1,124 @@
+"""A cgroup v2 for each attempt, where this process may make one.
+
+It gives an exact tree to kill and, with the memory controller, an exact limit. Without it `tree` and `limits` do the
+same by looking.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from pathlib import Path
+
+REMOVE_TRIES = 50
+
+
+class Cgroup:
+    """One attempt's cgroup."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def add(self, pid: int) -> bool:
+        try:
+            (self._path / "cgroup.procs").write_text(str(pid))
+        except OSError:
+            return False
+        return True
+
+    def limit_memory(self, limit: int) -> bool:
+        """Whether the kernel now enforces the limit."""
+        try:
+            (self._path / "memory.max").write_text(str(limit))
+            with contextlib.suppress(OSError):
+                (self._path / "memory.swap.max").write_text("0")
+        except OSError:
+            return False
+        return True
+
+    def processes(self) -> set[int]:
+        try:
+            return {int(pid) for pid in (self._path / "cgroup.procs").read_text().split()}
+        except OSError:
+            return set()
+
+    def oom_kills(self) -> int:
+        """How often the kernel killed here for want of memory; an exit by signal 9 alone does not prove it."""
+        with contextlib.suppress(OSError, ValueError):
+            for line in (self._path / "memory.events").read_text().splitlines():
+                name, _, number = line.partition(" ")
+                if name == "oom_kill":
+                    return int(number)
+        return 0
+
+    def kill(self) -> None:
+        with contextlib.suppress(OSError):
+            (self._path / "cgroup.kill").write_text("1")
+
+    def remove(self) -> None:
+        """Gone when the last process is; a moment after the kill at the latest."""
+        for _ in range(REMOVE_TRIES):
+            try:
+                self._path.rmdir()
+                return
+            except FileNotFoundError:
+                return
+            except OSError:
+                time.sleep(0.01)
+
+
+class Cgroups:
+    """The place where attempts get their cgroups; `None` from `make` where there is none to be had."""
+
+    def __init__(self, worker_id: str, *, wanted: bool) -> None:
+        self._base = _make_base(worker_id) if wanted else None
+
+    def make(self, name: str) -> Cgroup | None:
+        if self._base is None:
+            return None
+        path = self._base / name
+        try:
+            path.mkdir()
+        except OSError:
+            return None
+        return Cgroup(path)
+
+    def close(self) -> None:
+        if self._base is not None:
+            Cgroup(self._base).remove()
+
+
+def _make_base(worker_id: str) -> Path | None:
+    mount, own = _mount(), _own_path()
+    if mount is None or own is None:
+        return None
+    base = mount / own.lstrip("/") / f"silkline-{worker_id}"
+    try:
+        base.mkdir()
+    except OSError:
+        return None
+    if not (base / "cgroup.kill").exists() or not os.access(base / "cgroup.procs", os.W_OK):
+        base.rmdir()
+        return None
+    for folder in (base.parent, base):
+        with contextlib.suppress(OSError):
+            (folder / "cgroup.subtree_control").write_text("+memory")
+    return base
+
+
+def _mount() -> Path | None:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/mountinfo").read_text().splitlines():
+            head, _, tail = line.partition(" - ")
+            if tail.startswith("cgroup2 "):
+                return Path(head.split()[4])
+    return None
+
+
+def _own_path() -> str | None:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            if line.startswith("0::"):
+                return line[3:]
+    return None

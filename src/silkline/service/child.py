@@ -1,0 +1,159 @@
+"""One running attempt, as its supervisor sees it: its process, what it said, what it was told, how it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import threading
+import time
+
+import msgspec
+
+from silkline.model.job import End, Ended, Job
+from silkline.runner import wire
+from silkline.service import tree
+from silkline.service.cgroup import Cgroup
+from silkline.service.output import Output, Pump, Source
+
+STREAMS_TIMEOUT = 2.0
+
+
+def boot_clock() -> float:
+    """Seconds that also pass while the machine sleeps or this process is stopped."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Child:
+    """Touched by the supervisor's thread, the pump, and the guards; each field is written by one of them."""
+
+    _pump: Pump
+
+    def __init__(self, job: Job, pid: int, channel: socket.socket, output: Output, cgroup: Cgroup | None) -> None:
+        self.job = job
+        self.pid = pid
+        self.output = output
+        self.cgroup = cgroup
+        self.started = boot_clock()
+        self.last_sign = self.started
+        self.deadline: float | None = None
+        self.kernel_limits_memory = False
+        self.order: End | None = None
+        self.ordered_at = 0.0
+        self.verdict: Ended | None = None  # why we killed it, if we did
+        self.lost = False  # the lease is gone: write nothing more about it
+        self.finishing = False
+        self.ended: Ended | None = None
+        self.wait_status: int | None = None
+        self._said: wire.Event | None = None
+        self._channel = channel
+        self._sources: list[Source] = []
+        self._silent = threading.Event()
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.job.id, self.job.run_lease
+
+    def watch(self, pump: Pump, stdout: int, stderr: int) -> None:
+        self._pump = pump
+        self._sources = [
+            Source(stdout, lambda data: self.output.feed("info", data), self._source_ended),
+            Source(stderr, lambda data: self.output.feed("warning", data), self._source_ended),
+            Source(os.dup(self._channel.fileno()), self._heard, self._source_ended),
+        ]
+        for source in self._sources:
+            pump.watch(source)
+
+    def tell(self, message: wire.Start | wire.Order) -> None:
+        """Say something to the runner; one that no longer listens will be noticed by its end."""
+        with contextlib.suppress(OSError):
+            wire.send(self._channel, message)
+
+    def give_order(self, end: End) -> None:
+        if self.order is not end:
+            self.order = end
+            self.ordered_at = boot_clock()
+            self.tell(wire.Order(end))
+
+    def processes(self, children: dict[int, list[int]] | None = None) -> set[int]:
+        """Every process of this attempt."""
+        children = tree.children_by_parent() if children is None else children
+        found = tree.below(self.pid, children) if self.wait_status is None else set()
+        for adopted in children.get(os.getpid(), ()):
+            if adopted != self.pid and tree.belongs_to(adopted, *self.key):
+                found |= tree.below(adopted, children)
+        return found | (self.cgroup.processes() if self.cgroup else set())
+
+    def kill(self, verdict: Ended | None = None) -> None:
+        """End the whole tree now. The first verdict stands."""
+        if verdict is not None and self.verdict is None and self.wait_status is None:
+            self.verdict = verdict
+        if self.cgroup:
+            self.cgroup.kill()
+        # The runner first and frozen, so that it starts nothing while its tree is looked at.
+        if self.wait_status is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGSTOP)
+        tree.kill(self.processes())
+
+    def exited(self, wait_status: int) -> None:
+        """The runner has been waited for: end what it left behind and read what it had still to say."""
+        self.wait_status = wait_status
+        for _ in range(100):
+            left = self.processes()
+            if not left:
+                break
+            if self.cgroup:
+                self.cgroup.kill()
+            tree.kill(left)
+            tree.reap(left)
+        if not self._silent.wait(STREAMS_TIMEOUT):
+            for source in self._sources:
+                self._pump.abandon(source)
+            self._silent.wait(STREAMS_TIMEOUT)
+        self.ended = self._how_it_ended(wait_status)
+
+    def close(self) -> None:
+        """Nothing more will be said of it."""
+        self._channel.close()
+        self.output.close()
+        if self.cgroup:
+            self.cgroup.remove()
+
+    def _how_it_ended(self, wait_status: int) -> Ended:
+        if self.verdict is not None:
+            return self.verdict
+        said, tail = self._said, "\n".join(self.output.tail)
+        if os.WIFSIGNALED(wait_status):
+            number = os.WTERMSIG(wait_status)
+            if number == signal.SIGKILL and self.cgroup and self.cgroup.oom_kills():
+                return Ended(End.CRASHED, "oom_kill", f"the kernel ran out of memory for this job\n{tail}".strip())
+            return Ended(End.CRASHED, f"crashed (signal {number})", tail or f"the runner was killed by signal {number}")
+        code = os.WEXITSTATUS(wait_status)
+        message = (said.message if said and said.end else "") or tail
+        reason = said.reason if said and said.end else ""
+        if code == wire.EXIT_DONE:
+            if said and said.end:
+                return Ended(said.end, reason or said.end.value, message if reason else "", said.wait)
+            return Ended(End.COMPLETED, End.COMPLETED.value)
+        if code == wire.EXIT_TEMPORARY:
+            return Ended(End.TEMPORARY, reason or f"exit {code}", message)
+        if code == wire.EXIT_PERMANENT:
+            return Ended(End.PERMANENT, reason or f"exit {code}", message)
+        return Ended(
+            End.CRASHED, reason or f"crashed (exit {code})", f"{message}\n{tail}".strip() if message != tail else tail
+        )
+
+    def _heard(self, data: bytes) -> None:
+        self.last_sign = boot_clock()
+        with contextlib.suppress(msgspec.DecodeError):
+            event = msgspec.json.decode(data, type=wire.Event)
+            if event.end is not None:
+                self._said = event
+            elif event.message:
+                self.output.say(event.level or "info", event.message)
+
+    def _source_ended(self) -> None:
+        if not any(source.open for source in self._sources):
+            self._silent.set()

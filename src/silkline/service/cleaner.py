@@ -1,0 +1,78 @@
+"""Keeping the house small: retention of finished jobs and their logs, and the disk watermark."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+from datetime import timedelta
+
+from silkline.config import Settings
+from silkline.errors import NotFound, Refused
+from silkline.store import jobs, logs, workers
+from silkline.store.database import Database
+
+BURY_AFTER = timedelta(days=1)
+
+log = logging.getLogger("silkline.cleaner")
+
+
+class Cleaner:
+    """Deletes what the settings say may go, a bounded amount at a time."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+
+    def clean(self) -> int:
+        """One round; how many jobs were deleted."""
+        now, keep = self._database.now(), self._settings
+        jobs.finish_deletions(self._database)
+        workers.bury(self._database, now - BURY_AFTER)
+        deleted = 0
+        if keep.keep_jobs_days:
+            deleted += self._delete(jobs.finished_before(self._database, now - timedelta(days=keep.keep_jobs_days)))
+        if keep.keep_jobs_count:
+            deleted += self._delete(jobs.finished_beyond(self._database, keep.keep_jobs_count))
+        if keep.keep_logs_days:
+            logs.expire(self._database, now - timedelta(days=keep.keep_logs_days))
+        return deleted
+
+    def _delete(self, ids: list[str]) -> int:
+        for id in ids:
+            # Somebody may have retried or deleted it since.
+            with contextlib.suppress(NotFound, Refused):
+                jobs.delete(self._database, id)
+            for suffix in (".log", ".log.1"):
+                (self._settings.logs / f"{id}{suffix}").unlink(missing_ok=True)
+        if ids:
+            log.info("retention deleted %d finished jobs", len(ids))
+        return len(ids)
+
+
+class DiskGate:
+    """Whether there is room to start jobs."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._folder = settings.data
+        self._least = settings.disk_free_min
+        self.closed = False
+
+    def check(self) -> bool:
+        """True: there is room. Says so when that changes."""
+        try:
+            free = shutil.disk_usage(self._folder).free
+        except OSError:
+            return not self.closed
+        if (free < self._least) != self.closed:
+            self.closed = not self.closed
+            if self.closed:
+                log.error(
+                    "only %d MiB free on the disk of %s: no job starts until there are %d MiB (setting disk_free_min)",
+                    free >> 20,
+                    self._folder,
+                    self._least >> 20,
+                )
+            else:
+                log.warning("there is space on the disk again: starting jobs")
+        return not self.closed

@@ -1,0 +1,75 @@
+"""Renewing the leases, on a thread of its own, so that nothing a crawl does can starve it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from silkline.errors import StoreError
+from silkline.service.child import Child, boot_clock
+from silkline.store import jobs
+from silkline.store.database import Database
+
+log = logging.getLogger("silkline.heartbeat")
+
+
+class Heartbeat:
+    """Says every few seconds that this supervisor and its jobs live, and learns which jobs are no longer its own."""
+
+    def __init__(
+        self,
+        database: Database,
+        worker_id: str,
+        *,
+        interval: float,
+        held: Callable[[], list[Child]],
+        describe: Callable[[], tuple[int, str]],
+        forgotten: Callable[[], None],
+    ) -> None:
+        self._database = database
+        self._worker_id = worker_id
+        self._interval = interval
+        self._held = held
+        self._describe = describe
+        self._forgotten = forgotten
+        self._stopping = threading.Event()
+        self._strangers: set[tuple[str, int]] = set()
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+        self.renewed_at = boot_clock()
+        self.unknown: set[tuple[str, int]] = set()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join(timeout=30)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._interval):
+            try:
+                self.beat()
+            except StoreError as error:
+                log.warning("no heartbeat for %.0f s: %s", boot_clock() - self.renewed_at, error)
+
+    def beat(self) -> None:
+        """One renewal. A job that it does not return was taken from us: its tree is killed at once."""
+        asked_at, children = boot_clock(), self._held()
+        slots, state = self._describe()
+        renewed = jobs.heartbeat(self._database, self._worker_id, slots=slots, jobs_held=len(children), state=state)
+        if renewed is None:
+            self._forgotten()
+            return
+        self.renewed_at = asked_at
+        ours = {(held.id, held.run_lease) for held in renewed}
+        for child in children:
+            if child.key not in ours and not child.finishing:
+                log.warning("job %s is no longer ours (lease %d): killing its processes", *child.key)
+                child.lost = True
+                child.kill()
+        # Jobs the database says we hold and we know nothing of: a claim whose answer got lost. Seen twice, it is
+        # certain.
+        strangers = ours - {child.key for child in self._held()} - {child.key for child in children}
+        self.unknown = strangers & self._strangers
+        self._strangers = strangers

@@ -1,0 +1,65 @@
+"""The slow rounds of a supervisor, on a thread of their own: watchdog, dead neighbours, cleaner."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+from silkline.config import Settings
+from silkline.errors import StoreError
+from silkline.model.job import Backoff
+from silkline.runner.leftovers import kill_marked
+from silkline.service.cleaner import Cleaner
+from silkline.service.machine import Identity
+from silkline.service.watchdog import Watchdog
+from silkline.store import workers
+from silkline.store.database import Database
+
+log = logging.getLogger("silkline.housekeeping")
+
+
+class Housekeeping:
+    def __init__(self, database: Database, identity: Identity, settings: Settings, backoff: Backoff) -> None:
+        self._database = database
+        self._identity = identity
+        self._interval = settings.watchdog_interval
+        self._cleaner_interval = settings.cleaner_interval
+        self._watchdog = Watchdog(
+            database, identity, stale_after=settings.stale_after, interval=settings.watchdog_interval, backoff=backoff
+        )
+        self._cleaner = Cleaner(database, settings)
+        self._cleaned_at = time.monotonic()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join(timeout=30)
+
+    def settle_dead_neighbours(self) -> None:
+        """Supervisors of this machine that died: end what they left running, then take their jobs back."""
+        dead = self._identity.dead_neighbours()
+        for worker_id in dead:
+            killed = kill_marked(worker_id)
+            if killed:
+                log.warning("ended %d processes that the dead supervisor %s left behind", killed, worker_id)
+        if dead:
+            self._watchdog.take_back_orphans(dead)
+        for worker_id in dead:
+            workers.retire(self._database, worker_id)
+            self._identity.forget(worker_id)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._interval):
+            try:
+                self.settle_dead_neighbours()
+                self._watchdog.look()
+                if time.monotonic() - self._cleaned_at >= self._cleaner_interval:
+                    self._cleaned_at = time.monotonic()
+                    self._cleaner.clean()
+            except StoreError as error:
+                log.warning("no round of the watchdog: %s", error)

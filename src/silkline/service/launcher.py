@@ -1,0 +1,125 @@
+"""Giving birth to runners: through the fork server, which is started here and started again if it dies."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import msgspec
+
+from silkline.errors import SilklineError
+from silkline.model.job import Job
+from silkline.runner import wire
+
+READY_TIMEOUT = 60.0
+BIRTH_TIMEOUT = 30.0
+
+
+log = logging.getLogger("silkline.launcher")
+
+
+class LaunchFailed(SilklineError):
+    """No process could be started for the job; that is not the job's fault."""
+
+
+class Launcher:
+    """The supervisor's side of the fork server. Used by the supervisor's thread only."""
+
+    def __init__(self, worker_id: str, *, dialect: str, nice: int, open_files: int, fork_server: bool = True) -> None:
+        self._environment = {**os.environ, wire.MARK_WORKER: worker_id}
+        self._dialect = dialect
+        self._nice = nice
+        self._open_files = open_files
+        self._fork_server = fork_server
+        self._server: socket.socket | None = None
+        self.server_pid: int | None = None
+
+    def launch(self, job: Job, stdout: int, stderr: int, channel: int) -> int:
+        """A process for the attempt; its pid. It waits for `wire.Start`."""
+        launch = wire.Launch(
+            job_id=job.id,
+            run_lease=job.run_lease,
+            supervisor_pid=os.getpid(),
+            nice=self._nice,
+            open_files=self._open_files,
+        )
+        if not self._fork_server:
+            return self._fresh(launch, [stdout, stderr, channel])
+        try:
+            return self._fork(launch, [stdout, stderr, channel])
+        except (OSError, msgspec.DecodeError) as error:
+            self.stop()
+            raise LaunchFailed(f"the fork server did not answer: {error}") from error
+
+    def warm_up(self) -> None:
+        """Start the fork server before the first job needs it."""
+        if not self._fork_server or self._server is not None:
+            return
+        try:
+            self._start_server()
+        except OSError as error:
+            log.warning("the fork server did not start, trying again with the first job: %s", error)
+            self.stop()
+
+    def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        if self.server_pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.server_pid, signal.SIGKILL)
+            self.server_pid = None
+
+    def exited(self, pid: int) -> bool:
+        """Told of a child that ended; whether it was the fork server."""
+        if pid != self.server_pid:
+            return False
+        self.server_pid = None
+        self.stop()
+        return True
+
+    def _fork(self, launch: wire.Launch, descriptors: list[int]) -> int:
+        server = self._server or self._start_server()
+        server.settimeout(BIRTH_TIMEOUT)
+        socket.send_fds(server, [msgspec.json.encode(launch)], descriptors)
+        answer = wire.receive(server, wire.Launched)
+        if not isinstance(answer, wire.Launched):
+            raise ConnectionError("it ended")
+        return answer.pid
+
+    def _start_server(self) -> socket.socket:
+        ours, theirs = wire.pair()
+        with theirs:
+            command = [sys.executable, "-m", "silkline.runner.server", str(theirs.fileno()), self._dialect]
+            process = self._popen(command, [theirs.fileno()], new_session=True)
+        self._server, self.server_pid = ours, process.pid
+        ours.settimeout(READY_TIMEOUT)
+        if not isinstance(wire.receive(ours, wire.Launched), wire.Launched):
+            raise ConnectionError("it did not start")
+        return ours
+
+    def _fresh(self, launch: wire.Launch, descriptors: list[int]) -> int:
+        command = [
+            sys.executable,
+            "-m",
+            "silkline.runner",
+            msgspec.json.encode(launch).decode(),
+            *map(str, descriptors),
+        ]
+        return self._popen(command, descriptors, new_session=False).pid
+
+    def _popen(self, command: list[str], descriptors: list[int], *, new_session: bool) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+            command,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            pass_fds=descriptors,
+            start_new_session=new_session,
+        )
+        process.returncode = 0  # the supervisor waits for its children itself; tell subprocess not to
+        return process

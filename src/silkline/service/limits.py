@@ -1,0 +1,100 @@
+"""The limits of running jobs, and the fence: kill our own children before somebody else may start their jobs.
+
+One thread that looks several times a second and never touches the database, so that it works while the database is
+away, and acts within a second after this process was stopped and goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from silkline.config import Settings
+from silkline.model.job import End, Ended
+from silkline.service import tree
+from silkline.service.child import Child, boot_clock
+
+TICK = 0.25
+NEAR_TICK = 0.05  # while some job is above half of its memory
+NEAR = 0.5
+
+log = logging.getLogger("silkline.limits")
+
+
+class Limits:
+    """Watches wall clock, memory, progress and obedience of each child, and the age of the last heartbeat."""
+
+    def __init__(self, settings: Settings, held: Callable[[], list[Child]], renewed_at: Callable[[], float]) -> None:
+        self._settings = settings
+        self._held = held
+        self._renewed_at = renewed_at
+        self._stopping = threading.Event()
+        self._memory_at = 0.0
+        self._near = False
+        self._thread = threading.Thread(target=self._run, name="limits", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join(timeout=10)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(NEAR_TICK if self._near else TICK):
+            children = [child for child in self._held() if child.wait_status is None]
+            if not children:
+                self._near = False
+                continue
+            now = boot_clock()
+            self._fence(children, now)
+            for child in children:
+                if child.verdict is None and (verdict := self._judge(child, now)):
+                    log.warning("job %s: %s", child.job.id, verdict.message)
+                    child.kill(verdict)
+            if self._near or now - self._memory_at >= self._settings.memory_interval:
+                self._memory_at = now
+                self._check_memory(children)
+
+    def _fence(self, children: list[Child], now: float) -> None:
+        silent = now - self._renewed_at()
+        if silent < self._settings.fence_after:
+            return
+        reason = f"no heartbeat could be stored for {silent:.0f} s: another supervisor may soon start this job"
+        for child in children:
+            if child.verdict is None:
+                log.error("killing job %s: %s", child.job.id, reason)
+            child.kill(Ended(End.RELEASED, "fenced", reason))
+
+    def _judge(self, child: Child, now: float) -> Ended | None:
+        if child.deadline is not None and now > child.deadline:
+            limit = child.deadline - child.started
+            return Ended(End.CRASHED, "timeout", f"killed: it ran longer than its limit of {limit:g} s")
+        if child.order is not None and now - child.ordered_at > self._settings.kill_after:
+            waited = self._settings.kill_after
+            return Ended(
+                child.order, child.order.value, f"killed: it did not obey within {waited:g} s; its checkpoint is kept"
+            )
+        stall = self._settings.stall_after
+        if stall and now - child.last_sign > stall:
+            return Ended(End.CRASHED, "stalled", f"killed: no sign of progress for {stall:g} s")
+        return None
+
+    def _check_memory(self, children: list[Child]) -> None:
+        limit = self._settings.memory_limit
+        watched = [child for child in children if not child.kernel_limits_memory]
+        self._near = False
+        if not limit or not watched:
+            return
+        everybody = tree.children_by_parent()
+        for child in watched:
+            pids = child.processes(everybody)
+            used = tree.resident(pids)
+            self._near = self._near or used > limit * NEAR
+            if used > limit and (used := tree.proportional(pids)) > limit:
+                megabytes = f"{used >> 20} MiB used, {limit >> 20} MiB allowed"
+                log.warning("job %s: out of its memory limit, %s", child.job.id, megabytes)
+                child.kill(
+                    Ended(End.CRASHED, "memory", f"killed: its processes went over the memory limit ({megabytes})")
+                )

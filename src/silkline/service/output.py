@@ -1,0 +1,254 @@
+"""What a job's processes print and say, carried away on one thread, so that no child ever blocks.
+
+Output goes to the job's log file (rotated, capped) and, line by line, to a bounded queue from which `LogWriter` feeds
+`job_logs` in batches. A flood costs the flooder its lines, nobody else anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import threading
+from collections import deque
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from silkline.errors import StoreError
+from silkline.runner import wire
+from silkline.store.database import Database
+from silkline.store.logs import NewLine, append
+
+LINE = 4_096
+TAIL_LINES = 20
+QUEUE = 20_000
+BATCH = 1_000
+
+
+class LogFile:
+    """`logs/<job>.log`, rotated once. A disk that is full loses lines, never the job."""
+
+    def __init__(self, path: Path, limit: int) -> None:
+        self._path = path
+        self._limit = limit
+        self._descriptor: int | None = None
+        self._size = 0
+
+    def write(self, text: str) -> None:
+        data = text.encode(errors="replace")
+        try:
+            if self._descriptor is None or self._size + len(data) > self._limit:
+                self._open(rotate=self._descriptor is not None)
+            if self._descriptor is not None:
+                self._size += os.write(self._descriptor, data)
+        except OSError:
+            self.close()
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _open(self, *, rotate: bool) -> None:
+        self.close()
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        if rotate or (self._path.exists() and self._path.stat().st_size >= self._limit):
+            self._path.replace(self._path.with_suffix(".log.1"))
+        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        self._size = os.fstat(self._descriptor).st_size
+
+
+class Output:
+    """The output of one attempt: its streams cut into lines, its log file, the last lines of stderr."""
+
+    def __init__(self, job_id: str, attempt: int, file: LogFile, lines: LogQueue, most_lines: int) -> None:
+        self._job_id = job_id
+        self._attempt = attempt
+        self._file = file
+        self._lines = lines
+        self._left = most_lines
+        self._partial: dict[str, bytes] = {}
+        self.tail: deque[str] = deque(maxlen=TAIL_LINES)
+
+    def feed(self, level: str, data: bytes) -> None:
+        """Bytes of a stream; an endless line is cut."""
+        *lines, rest = (self._partial.get(level, b"") + data).split(b"\n")
+        while len(rest) >= LINE:
+            lines.append(rest[:LINE])
+            rest = rest[LINE:]
+        self._partial[level] = rest
+        for line in lines:
+            for start in range(0, max(len(line), 1), LINE):
+                self.say(level, line[start : start + LINE].decode(errors="replace").rstrip("\r"))
+
+    def say(self, level: str, text: str) -> None:
+        now = datetime.now(UTC)
+        stamp = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        self._file.write(f"{stamp} {level.upper():7} [{self._attempt}] {text}\n")
+        if level in ("warning", "error", "critical"):
+            self.tail.append(text)
+        if self._left > 0:
+            self._left -= 1
+            if self._left == 0:
+                text = "this attempt logs too much: what follows is in the log file only"
+                level = "warning"
+            self._lines.put(NewLine(self._job_id, self._attempt, level, text, now))
+
+    def close(self) -> None:
+        for level, rest in self._partial.items():
+            if rest:
+                self.say(level, rest.decode(errors="replace"))
+        self._partial.clear()
+        self._file.close()
+
+
+class LogQueue:
+    """Lines on their way to the database; the oldest are dropped when it is away for long."""
+
+    def __init__(self) -> None:
+        self._lines: deque[NewLine] = deque(maxlen=QUEUE)
+        self._some = threading.Event()
+
+    def put(self, line: NewLine) -> None:
+        self._lines.append(line)
+        self._some.set()
+
+    def wait(self, seconds: float) -> None:
+        self._some.wait(seconds)
+
+    def take(self) -> list[NewLine]:
+        self._some.clear()
+        taken: list[NewLine] = []
+        with contextlib.suppress(IndexError):
+            while len(taken) < BATCH:
+                taken.append(self._lines.popleft())
+        if self._lines:
+            self._some.set()
+        return taken
+
+    def put_back(self, lines: list[NewLine]) -> None:
+        room = QUEUE - len(self._lines)
+        self._lines.extendleft(reversed(lines[-room:] if room else []))
+
+
+class LogWriter:
+    """Feeds `job_logs`, in batches, on a thread of its own."""
+
+    def __init__(self, database: Database, lines: LogQueue, *, pause: float = 0.3) -> None:
+        self._database = database
+        self._lines = lines
+        self._pause = pause
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="job-logs", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join(timeout=10)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._lines.wait(1.0)
+            self._flush()
+            self._stopping.wait(self._pause)
+        self._flush()
+
+    def _flush(self) -> None:
+        while lines := self._lines.take():
+            try:
+                append(self._database, lines)
+            except StoreError:
+                self._lines.put_back(lines)
+                self._stopping.wait(1.0)
+                return
+
+
+class Source:
+    """One end of a pipe or socket to a child, read until the other end is closed. Owns its descriptor."""
+
+    def __init__(self, descriptor: int, take: Callable[[bytes], None], ended: Callable[[], None]) -> None:
+        os.set_blocking(descriptor, False)
+        self._descriptor = descriptor
+        self.take = take
+        self._ended = ended
+        self.open = True
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def read(self) -> bytes:
+        return os.read(self._descriptor, wire.MAX_MESSAGE)
+
+    def end(self) -> None:
+        self.open = False
+        os.close(self._descriptor)
+        self._ended()
+
+
+class Pump:
+    """One thread that reads every stream and socket of every child."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._waker, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._selector.register(self._waker, selectors.EVENT_READ, self._woken)
+        self._jobs: deque[Callable[[], None]] = deque()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="output", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping = True
+        self._call(lambda: None)
+        self._thread.join(timeout=10)
+        self._selector.close()
+        os.close(self._waker)
+        os.close(self._wake)
+
+    def watch(self, source: Source) -> None:
+        def register() -> None:
+            self._selector.register(source, selectors.EVENT_READ, lambda: self._read(source))
+
+        self._call(register)
+
+    def abandon(self, source: Source) -> None:
+        """Stop reading something that a process which escaped still holds open."""
+        self._call(lambda: self._end(source))
+
+    def _read(self, source: Source) -> None:
+        try:
+            data = source.read()
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data:
+            source.take(data)
+        else:
+            self._end(source)
+
+    def _end(self, source: Source) -> None:
+        if source.open:
+            self._selector.unregister(source)
+            source.end()
+
+    def _call(self, action: Callable[[], None]) -> None:
+        self._jobs.append(action)
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._wake, b"!")
+
+    def _woken(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._waker, 4096)
+        while self._jobs:
+            self._jobs.popleft()()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            for key, _ in self._selector.select():
+                key.data()

@@ -1,0 +1,115 @@
+"""Rescuing jobs whose supervisor is dead, and never one whose supervisor lives.
+
+Silence is measured by our own clock, between looks that succeeded: how long has this job's heartbeat number not moved
+while we were watching? So clocks that differ between machines cannot mislead it, and after an outage of the database,
+or a sleep of our own, everybody gets the full time again.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from silkline.model.job import Backoff, Decision, End, Ended, Job, decide
+from silkline.service.child import boot_clock
+from silkline.service.machine import Identity
+from silkline.store import jobs
+from silkline.store.database import Database
+
+log = logging.getLogger("silkline.watchdog")
+
+
+@dataclass(slots=True)
+class Sighting:
+    """The heartbeat number a job had, and since when."""
+
+    heartbeat_seq: int
+    since: float
+
+
+class Silence:
+    """How long each running job has been silent, as far as we could see."""
+
+    def __init__(self, stale_after: float, interval: float) -> None:
+        self._stale_after = stale_after
+        self._blind_after = 2 * interval + 1.0
+        self._seen: dict[tuple[str, int], Sighting] = {}
+        self._looked_at: float | None = None
+
+    def look(self, running: list[Job], now: float) -> list[Job]:
+        """The jobs that have been silent for too long."""
+        if self._looked_at is None or now - self._looked_at > self._blind_after:
+            self._seen.clear()
+        self._looked_at = now
+        seen: dict[tuple[str, int], Sighting] = {}
+        for job in running:
+            key = (job.id, job.run_lease)
+            before = self._seen.get(key)
+            moved = before is None or before.heartbeat_seq != job.heartbeat_seq
+            seen[key] = Sighting(job.heartbeat_seq, now) if moved or before is None else before
+        self._seen = seen
+        return [job for job in running if now - seen[job.id, job.run_lease].since >= self._stale_after]
+
+    def blind(self) -> None:
+        """We could not look: what we saw before says nothing about now."""
+        self._looked_at = None
+
+
+class Watchdog:
+    """Looks at every running job of the database, whoever owns it."""
+
+    def __init__(
+        self,
+        database: Database,
+        identity: Identity,
+        *,
+        stale_after: float,
+        interval: float,
+        backoff: Backoff,
+        clock: Callable[[], float] = boot_clock,
+    ) -> None:
+        self._database = database
+        self._identity = identity
+        self._backoff = backoff
+        self._clock = clock
+        self._stale_after = stale_after
+        self._silence = Silence(stale_after, interval)
+
+    def look(self) -> int:
+        """One round; how many jobs were rescued. An outage makes it forget what it saw."""
+        try:
+            running = jobs.running(self._database)
+        except BaseException:
+            self._silence.blind()
+            raise
+        silent = self._silence.look([job for job in running if job.worker_id != self._identity.id], self._clock())
+        return sum(
+            self.rescue(job, f"its supervisor on {job.host} was silent for more than {self._stale_after:g} s")
+            for job in silent
+        )
+
+    def take_back_orphans(self, dead: list[str]) -> int:
+        """Jobs of supervisors of this machine that are certainly dead, at once."""
+        orphans = [job for job in jobs.running(self._database) if job.worker_id in dead]
+        return sum(self.rescue(job, f"its supervisor on {job.host} died") for job in orphans)
+
+    def rescue(self, job: Job, why: str) -> bool:
+        decision = self._decide(job, why)
+        rescued = jobs.rescue(self._database, job, decision)
+        if rescued:
+            log.warning("job %s rescued: %s; it is now %s", job.id, why, decision.status)
+        return rescued
+
+    def _decide(self, job: Job, why: str) -> Decision:
+        crashes = job.crash_count + 1
+        message = f"{why} (crash {crashes}, {job.max_retries} allowed)"
+        ended = Ended(End.CRASHED, "supervisor lost", message)
+        return decide(
+            job,
+            ended,
+            backoff=self._backoff,
+            now=self._database.now(),
+            jitter=random.random(),  # noqa: S311
+        )

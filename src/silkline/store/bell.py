@@ -1,0 +1,60 @@
+"""A bell for SQLite: named pipes beside the database file, one for each supervisor that listens.
+
+SQLite cannot notify. Whoever enqueues writes a byte into every pipe; a pipe that nobody reads belongs to a dead
+supervisor and is swept away. A lost ring costs one poll interval, so every failure here is ignored on purpose.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from pathlib import Path
+
+
+class PipeBell:
+    """The end that listens."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path = folder / name
+        # Hidden until it is open, or who rings in between would take it for a dead supervisor's.
+        hidden = folder / f".{name}.{os.getpid()}"
+        hidden.unlink(missing_ok=True)
+        os.mkfifo(hidden, 0o600)
+        # Opened for writing too, so that the pipe never reports end of file.
+        self._descriptor = os.open(hidden, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        hidden.rename(self._path)
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def drain(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self._descriptor, 4096):
+                pass
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+        self._path.unlink(missing_ok=True)
+
+
+def ring_pipes(folder: Path) -> None:
+    """Wake every listener."""
+    try:
+        pipes = [pipe for pipe in folder.iterdir() if not pipe.name.startswith(".")]
+    except OSError:
+        return
+    for pipe in pipes:
+        try:
+            descriptor = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                with contextlib.suppress(OSError):
+                    pipe.unlink()
+            continue
+        try:
+            with contextlib.suppress(OSError):
+                os.write(descriptor, b"!")
+        finally:
+            os.close(descriptor)

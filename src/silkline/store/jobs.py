@@ -1,0 +1,407 @@
+"""The verbs on jobs. Every start of a job passes `claim` or `claim_one`; every fact of an attempt names its lease."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from silkline.errors import DiskFull, LeaseLost, NotFound, Refused, StoreError, Unavailable, UsageError
+from silkline.model.ids import new_id
+from silkline.model.job import (
+    ENDED,
+    Change,
+    Decision,
+    Job,
+    NewJob,
+    Refusal,
+    Status,
+    Verb,
+    Wish,
+    answer,
+)
+from silkline.store.database import Database, Row, Transaction
+from silkline.store.text import clean, to_json
+
+LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+CHUNK = 2_000
+_ENQUEUE = (
+    *("id", "worker", "status", "desired", "request_url", "payload", "metadata", "priority", "tenant"),
+    *("run_at", "dedupe_key", "parent_id", "max_retries", "created_at"),
+)
+_FINISH = (
+    *("status", "desired", "run_at", "retry_count", "crash_count", "exit_reason", "error_message", "finished_at"),
+    *("id", "run_lease", "seen"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A job this worker holds, and what people want of it."""
+
+    id: str
+    run_lease: int
+    desired: Wish
+
+
+def from_row(row: Row) -> Job:
+    values = dict(row)
+    values["status"] = Status(values["status"])
+    values["desired"] = Wish(values["desired"])
+    values["payload"] = json.loads(values["payload"])
+    values["metadata"] = json.loads(values["metadata"])
+    return Job(**values)
+
+
+def enqueue(database: Database, job: NewJob) -> tuple[Job, bool]:
+    """Store one job. With a dedupe key that a live job holds: that job, and False."""
+    stored = enqueue_many(database, [job])
+    if stored:
+        return get(database, stored[0]), True
+    found = database.rows("jobs.live_with_key", dedupe_key=clean(job.dedupe_key))
+    if found:
+        return from_row(found[0]), False
+    return enqueue(database, job)  # the job that held the key ended in between
+
+
+def enqueue_many(database: Database, jobs: Sequence[NewJob]) -> list[str]:
+    """Store many jobs in one transaction; the ids of those that were new, in order."""
+    now = database.now()
+    rows = [_new_row(job, now) for job in jobs]
+    ids = [row[0] for row in rows]
+    if any(job.dedupe_key is not None for job in jobs):
+        with database.transaction(durable=True) as transaction:
+            if transaction.many("jobs.enqueue", _ENQUEUE, rows) < len(rows):
+                ids = [id for id in ids if transaction.rows("jobs.get", id=id)]
+    else:
+        database.many("jobs.enqueue", _ENQUEUE, rows, durable=True)
+    database.ring()
+    return ids
+
+
+def _new_row(job: NewJob, now: datetime) -> tuple[Any, ...]:
+    status, desired = (Status.PAUSED, Wish.PAUSE) if job.paused else (Status.QUEUED, Wish.RUN)
+    return (
+        new_id(now),
+        job.worker,
+        status.value,
+        desired.value,
+        clean(job.request_url),
+        to_json(job.payload),
+        to_json(job.metadata),
+        job.priority,
+        clean(job.tenant),
+        job.run_at or now,
+        clean(job.dedupe_key),
+        job.parent_id,
+        job.max_retries,
+        now,
+    )
+
+
+def claim(database: Database, worker_id: str, host: str, kinds: Iterable[str], wanted: int) -> list[Job]:
+    """Take up to `wanted` jobs that are due; the only way a job starts, with `claim_one`."""
+    if wanted < 1:
+        return []
+    found = database.rows(
+        "jobs.claim", now=database.now(), worker_id=worker_id, host=host, kinds=json.dumps(sorted(kinds)), wanted=wanted
+    )
+    return sorted((from_row(row) for row in found), key=lambda job: (-job.priority, job.run_at, job.id))
+
+
+def claim_one(database: Database, worker_id: str, host: str, id: str) -> Job:
+    """Take one named job, now."""
+    found = database.rows("jobs.claim_one", now=database.now(), worker_id=worker_id, host=host, id=_checked(id))
+    if found:
+        return from_row(found[0])
+    job = get(database, id)
+    raise Refused(f"job {id} is {job.status}, not queued")
+
+
+def next_due(database: Database) -> datetime | None:
+    """When the next scheduled or backing-off job may start."""
+    moment: datetime | None = database.rows("jobs.next_due", now=database.now())[0]["run_at"]
+    return moment
+
+
+def started(database: Database, job: Job, pid: int, deadline_at: datetime | None) -> None:
+    """The attempt has its process."""
+    if not database.rows(
+        "jobs.started",
+        id=job.id,
+        run_lease=job.run_lease,
+        worker_id=job.worker_id,
+        pid=pid,
+        deadline_at=deadline_at,
+        now=database.now(),
+    ):
+        raise LeaseLost(f"job {job.id} was taken away before its process started")
+
+
+def heartbeat(database: Database, worker_id: str, *, slots: int, jobs_held: int, state: str) -> list[Held] | None:
+    """Renew every lease of this worker; what it still holds. None: the worker itself is no longer registered."""
+    now = database.now()
+    with database.transaction() as transaction:
+        held = transaction.rows("jobs.heartbeat", worker_id=worker_id, now=now)
+        known = transaction.rows("workers.seen", id=worker_id, now=now, slots=slots, jobs_held=jobs_held, state=state)
+    return [Held(row["id"], row["run_lease"], Wish(row["desired"])) for row in held] if known else None
+
+
+def renew(database: Database, id: str, run_lease: int, worker_id: str) -> Wish:
+    """Renew one lease, for a worker outside; what people want of the job."""
+    found = database.rows("jobs.renew", id=_checked(id), run_lease=run_lease, worker_id=worker_id, now=database.now())
+    if not found:
+        raise LeaseLost(f"job {id} is no longer yours (lease {run_lease})")
+    return Wish(found[0]["desired"])
+
+
+def wishes(database: Database, worker_id: str) -> list[Held]:
+    """What people want of the jobs this worker holds."""
+    found = database.rows("jobs.wishes", worker_id=worker_id)
+    return [Held(row["id"], row["run_lease"], Wish(row["desired"])) for row in found]
+
+
+def finish(database: Database, job: Job, decide: Callable[[Job], Decision]) -> Decision:
+    """The attempt ended: store what `decide` says of the job as it stands now, wishes included."""
+    while True:
+        decision = decide(job)
+        if finish_many(database, [(job, decision)]):
+            return decision
+        job = owned(database, job.id, job.run_lease, job.worker_id)  # its wish changed, or it is no longer ours
+
+
+def finish_many(database: Database, ended: Sequence[tuple[Job, Decision]]) -> int:
+    """Store the ends of many attempts of one worker; how many landed: not those whose wish or lease moved."""
+    if not ended:
+        return 0
+    now = database.now()
+    rows = [
+        (
+            decision.status.value,
+            decision.desired.value,
+            decision.run_at,
+            decision.retry_count,
+            decision.crash_count,
+            clean(decision.exit_reason),
+            clean(decision.error_message),
+            now if decision.status in ENDED else None,
+            job.id,
+            job.run_lease,
+            job.desired.value,
+        )
+        for job, decision in ended
+    ]
+    worker_id = ended[0][0].worker_id
+    return database.many("jobs.finish", _FINISH, rows, durable=True, now=now, worker_id=worker_id)
+
+
+def owned(database: Database, id: str, run_lease: int, worker_id: str | None) -> Job:
+    """The job, if this attempt still owns it."""
+    found = database.rows("jobs.get", id=id)
+    if not found:
+        raise LeaseLost(f"job {id} was deleted")
+    job = from_row(found[0])
+    if job.status is not Status.RUNNING or job.run_lease != run_lease or job.worker_id != worker_id:
+        raise LeaseLost(
+            f"job {id} is no longer owned by lease {run_lease}: it is {job.status} with lease {job.run_lease}"
+        )
+    return job
+
+
+def rescue(database: Database, job: Job, decision: Decision) -> bool:
+    """Take a running job from an owner that is dead. False: it moved since it was looked at, so it lives."""
+    now = database.now()
+    rescued = database.rows(
+        "jobs.rescue",
+        durable=True,
+        id=job.id,
+        run_lease=job.run_lease,
+        heartbeat_seq=job.heartbeat_seq,
+        seen=job.desired.value,
+        status=decision.status.value,
+        desired=decision.desired.value,
+        run_at=decision.run_at,
+        retry_count=decision.retry_count,
+        crash_count=decision.crash_count,
+        exit_reason=clean(decision.exit_reason),
+        error_message=clean(decision.error_message),
+        finished_at=now if decision.status in ENDED else None,
+        now=now,
+    )
+    if rescued:
+        database.ring()
+    return bool(rescued)
+
+
+def running(database: Database) -> list[Job]:
+    return [from_row(row) for row in database.rows("jobs.running")]
+
+
+def wish(database: Database, id: str, verb: Verb) -> Job:
+    """Apply what a person asks. A refused verb changes nothing."""
+    while True:
+        job = get(database, id)
+        change = answer(verb, job.status, job.desired)
+        if isinstance(change, Refusal):
+            raise Refused(f"cannot {verb} job {id}: {change.why}")
+        if change == Change(job.status, job.desired):
+            return job
+        changed = _change(database, job, change)
+        if changed:
+            database.ring()
+            return changed
+
+
+def _change(database: Database, job: Job, change: Change) -> Job | None:
+    now = database.now()
+    try:
+        found = database.rows(
+            "jobs.change",
+            durable=True,
+            id=job.id,
+            seen_status=job.status.value,
+            seen_desired=job.desired.value,
+            run_lease=job.run_lease,
+            status=change.status.value,
+            desired=change.desired.value,
+            run_at=now if change.fresh_retries or change.status is Status.QUEUED else job.run_at,
+            fresh_retries=int(change.fresh_retries),
+            finished_at=now if change.status in ENDED else None,
+            now=now,
+        )
+    except (Unavailable, DiskFull):
+        raise
+    except StoreError as error:
+        if job.dedupe_key and database.rows("jobs.live_with_key", dedupe_key=job.dedupe_key):
+            raise Refused(f"another live job holds the dedupe key {job.dedupe_key!r}") from error
+        raise
+    return from_row(found[0]) if found else None
+
+
+def get(database: Database, id: str) -> Job:
+    found = database.rows("jobs.get", id=_checked(id))
+    if not found:
+        raise NotFound(f"no job {id}")
+    return from_row(found[0])
+
+
+def find(database: Database, name: str) -> Job:
+    """The job a person means: a whole id, its first characters, or `last`."""
+    if name == "last":
+        found = database.rows("jobs.newest")
+        if not found:
+            raise NotFound("there are no jobs yet")
+        return from_row(found[0])
+    prefix = _hyphened(name)
+    if prefix is None:
+        raise NotFound(f"no job {name!r}: an id looks like {LAST_ID.replace('f', '0')}, or say `last`")
+    matches = database.rows(
+        "jobs.with_prefix",
+        prefix=prefix,
+        low=prefix + LAST_ID.replace("f", "0")[len(prefix) :],
+        high=prefix + LAST_ID[len(prefix) :],
+    )
+    if len(matches) > 1:
+        raise NotFound(f"several jobs begin with {name}: write more of the id")
+    if not matches:
+        raise NotFound(f"no job {name}")
+    return get(database, matches[0]["id"])
+
+
+def page(
+    database: Database,
+    *,
+    before: str = LAST_ID,
+    wanted: int = 50,
+    status: Status | None = None,
+    worker: str | None = None,
+) -> list[Job]:
+    """Jobs, newest first, below the cursor `before`."""
+    if not _ID.fullmatch(before):
+        raise UsageError(f"{before!r} is not a cursor: it is the id of the last job of the page before")
+    if status is not None:
+        found = database.rows("jobs.page_by_status", before=before, wanted=wanted, status=status.value, worker=worker)
+    elif worker is not None:
+        found = database.rows("jobs.page_by_worker", before=before, wanted=wanted, worker=worker)
+    else:
+        found = database.rows("jobs.page", before=before, wanted=wanted)
+    return [from_row(row) for row in found]
+
+
+def counts(database: Database) -> dict[Status, int]:
+    found = {Status(row["status"]): row["jobs"] for row in database.rows("jobs.counts")}
+    return {status: found.get(status, 0) for status in Status}
+
+
+def note(database: Database, id: str, metadata: dict[str, Any]) -> None:
+    """Replace the job's metadata."""
+    if not database.rows("jobs.note", id=_checked(id), metadata=to_json(metadata), now=database.now()):
+        raise NotFound(f"no job {id}")
+
+
+def finished_before(database: Database, before: datetime, wanted: int = 100) -> list[str]:
+    return [row["id"] for row in database.rows("jobs.finished_before", before=before, wanted=wanted)]
+
+
+def finished_beyond(database: Database, keep: int, wanted: int = 100) -> list[str]:
+    return [row["id"] for row in database.rows("jobs.finished_beyond", keep=keep, wanted=wanted)]
+
+
+def delete(database: Database, id: str, *, chunk: int = CHUNK) -> None:
+    """Remove a job with all its data, in transactions of bounded size. A live job is refused.
+
+    The job itself goes first, so that nothing can start it again; what is left to remove is written down, so that
+    `finish_deletions` goes on after a crash.
+    """
+    with database.transaction() as transaction:
+        if not transaction.rows("jobs.forget", id=_checked(id)):
+            job = get(database, id)
+            raise Refused(f"job {id} is {job.status}: cancel it first")
+        transaction.rows("jobs.mark_deleted", id=id)
+    _delete_data(database, id, chunk)
+
+
+def finish_deletions(database: Database, *, chunk: int = CHUNK) -> int:
+    """Complete deletions that a crash interrupted; how many."""
+    ids = [row["id"] for row in database.rows("jobs.deleted")]
+    for id in ids:
+        _delete_data(database, id, chunk)
+    return len(ids)
+
+
+def _delete_data(database: Database, id: str, chunk: int) -> None:
+    for name in ("results.forget", "logs.forget", "urls.forget_keys", "urls.forget"):
+        while len(database.rows(name, job_id=id, wanted=chunk)) == chunk:
+            pass
+    with database.transaction() as transaction:
+        transaction.rows("urls.forget_state", job_id=id)
+        transaction.rows("jobs.unmark_deleted", id=id)
+
+
+def _checked(id: str) -> str:
+    """PostgreSQL refuses to look for what cannot be an id."""
+    if not _ID.fullmatch(id):
+        raise NotFound(f"no job {id!r}")
+    return id
+
+
+def _hyphened(name: str) -> str | None:
+    """An id or the beginning of one, as it is stored; None if it cannot be one."""
+    digits = name.lower().replace("-", "")
+    if not digits or len(digits) > 32 or any(digit not in "0123456789abcdef" for digit in digits):
+        return None
+    places, text = (8, 12, 16, 20), ""
+    for place, digit in enumerate(digits):
+        text += ("-" if place in places else "") + digit
+    return text
+
+
+def fence(transaction: Transaction, job: Job, *, lock: bool = True) -> None:
+    """Raise `LeaseLost` unless the attempt that holds `job` still owns it; with `lock`, until the commit."""
+    name = "urls.fence" if lock else "urls.glance"
+    if not transaction.rows(name, job_id=job.id, run_lease=job.run_lease, worker_id=job.worker_id):
+        raise LeaseLost(f"job {job.id} is no longer owned by lease {job.run_lease}")

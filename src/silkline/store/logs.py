@@ -1,0 +1,57 @@
+"""Log lines of jobs, readable while they run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from silkline.store.database import Database
+from silkline.store.text import clean
+
+_COLUMNS = ("job_id", "attempt", "level", "message", "at")
+
+
+@dataclass(frozen=True, slots=True)
+class NewLine:
+    job_id: str
+    attempt: int
+    level: str
+    message: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One stored line; `id` is the cursor."""
+
+    id: int
+    attempt: int
+    level: str
+    message: str
+    at: datetime
+
+
+def append(database: Database, lines: Sequence[NewLine]) -> None:
+    """Store lines. Characters that no database takes are replaced."""
+    rows = [(line.job_id, line.attempt, line.level, clean(line.message), line.at) for line in lines]
+    database.many("logs.append", _COLUMNS, rows)
+
+
+def page(database: Database, job_id: str, *, after: int = 0, wanted: int = 500) -> list[Line]:
+    """Lines after the cursor, oldest first."""
+    return [Line(**row) for row in database.rows("logs.page", job_id=job_id, after=after, wanted=wanted)]
+
+
+def tail(database: Database, job_id: str, wanted: int = 50) -> list[Line]:
+    """The newest lines, oldest first."""
+    return [Line(**row) for row in reversed(database.rows("logs.tail", job_id=job_id, wanted=wanted))]
+
+
+def trim(database: Database, job_id: str, keep: int) -> None:
+    database.rows("logs.trim", job_id=job_id, keep=keep)
+
+
+def expire(database: Database, before: datetime, wanted: int = 5_000) -> int:
+    """Delete lines of jobs that ended before a time, a bounded number; how many."""
+    return len(database.rows("logs.expire", before=before, wanted=wanted))

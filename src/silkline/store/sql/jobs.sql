@@ -1,0 +1,264 @@
+-- Everything that reads or changes crawl_jobs. Every fact an attempt writes is a compare-and-set on status, lease and owner.
+
+-- name: enqueue [sqlite]
+-- Store new jobs; one whose dedupe key belongs to a live job is left out.
+INSERT INTO crawl_jobs (id, worker, status, desired, request_url, payload, metadata, priority, tenant, run_at, dedupe_key,
+                        parent_id, max_retries, created_at, updated_at)
+VALUES (:id, :worker, :status, :desired, :request_url, :payload, :metadata, :priority, :tenant, :run_at, :dedupe_key,
+        :parent_id, :max_retries, :created_at, :created_at)
+ON CONFLICT (dedupe_key) WHERE dedupe_key IS NOT NULL AND status IN ('queued', 'running', 'paused') DO NOTHING;
+
+-- name: enqueue [postgres]
+-- The same, as one statement over columns: a row costs a tenth of what a statement for each would.
+INSERT INTO crawl_jobs (id, worker, status, desired, request_url, payload, metadata, priority, tenant, run_at, dedupe_key,
+                        parent_id, max_retries, created_at, updated_at)
+SELECT id, worker, status, desired, request_url, payload, metadata, priority, tenant, run_at, dedupe_key,
+       parent_id, max_retries, created_at, created_at
+FROM unnest(:id::uuid[], :worker::text[], :status::text[], :desired::text[], :request_url::text[], :payload::jsonb[],
+            :metadata::jsonb[], :priority::int[], :tenant::text[], :run_at::timestamptz[], :dedupe_key::text[],
+            :parent_id::uuid[], :max_retries::int[], :created_at::timestamptz[])
+    AS new (id, worker, status, desired, request_url, payload, metadata, priority, tenant, run_at, dedupe_key,
+            parent_id, max_retries, created_at)
+ON CONFLICT (dedupe_key) WHERE dedupe_key IS NOT NULL AND status IN ('queued', 'running', 'paused') DO NOTHING;
+
+-- name: live_with_key
+-- The live job that holds a dedupe key.
+SELECT * FROM crawl_jobs WHERE dedupe_key = :dedupe_key AND status IN ('queued', 'running', 'paused');
+
+-- name: ring [postgres]
+-- (SQLite has no NOTIFY; store/bell.py rings through named pipes.)
+-- Wake idle supervisors only: NOTIFY takes a lock on the whole server at commit.
+SELECT pg_notify('silkline', '') WHERE EXISTS (SELECT 1 FROM workers WHERE idle);
+
+-- name: claim [sqlite]
+-- Take up to :wanted due jobs: highest priority first, then tenants in turn (those with fewer running jobs first, then
+-- those served longest ago), then by time and id. A lane is one kind, tenant and priority; the recursion hops from each to
+-- the next and to its earliest job, an index seek or two, however many jobs wait. The best jobs stand in the lanes whose
+-- earliest jobs are best: only those are read further. INDEXED BY, because without statistics the planner sorts every queued job at each hop.
+WITH RECURSIVE
+lanes (worker, tenant, priority, run_at, job) AS (
+    SELECT first.worker, first.tenant, first.priority, first.run_at, first.rowid
+    FROM json_each(:kinds) AS kind CROSS JOIN crawl_jobs AS first ON first.rowid = (
+        SELECT j.rowid FROM crawl_jobs AS j INDEXED BY crawl_jobs_claim WHERE j.status = 'queued' AND j.worker = kind.value
+        ORDER BY j.tenant, j.priority, j.run_at, j.id LIMIT 1)
+    UNION ALL
+    SELECT next.worker, next.tenant, next.priority, next.run_at, next.rowid
+    FROM lanes CROSS JOIN crawl_jobs AS next ON next.rowid = coalesce(
+        (SELECT j.rowid FROM crawl_jobs AS j INDEXED BY crawl_jobs_claim
+         WHERE j.status = 'queued' AND j.worker = lanes.worker AND j.tenant = lanes.tenant AND j.priority > lanes.priority
+         ORDER BY j.priority, j.run_at, j.id LIMIT 1),
+        (SELECT j.rowid FROM crawl_jobs AS j INDEXED BY crawl_jobs_claim
+         WHERE j.status = 'queued' AND j.worker = lanes.worker AND j.tenant > lanes.tenant
+         ORDER BY j.tenant, j.priority, j.run_at, j.id LIMIT 1))
+),
+held (tenant, jobs) AS MATERIALIZED (
+    SELECT tenant, count(*) FROM crawl_jobs INDEXED BY crawl_jobs_live WHERE status = 'running' GROUP BY tenant),
+best AS MATERIALIZED (
+    SELECT lanes.worker, lanes.tenant, lanes.priority, coalesce(held.jobs, 0) AS held,
+           (SELECT max(j.started_at) FROM crawl_jobs AS j WHERE j.tenant = lanes.tenant AND j.started_at IS NOT NULL) AS served
+    FROM lanes LEFT JOIN held ON held.tenant = lanes.tenant
+    WHERE lanes.run_at <= :now
+    ORDER BY lanes.priority DESC, held, served NULLS FIRST, lanes.run_at, lanes.job LIMIT :wanted * json_array_length(:kinds)
+),
+due AS (
+    SELECT waiting.rowid AS job, waiting.id, waiting.priority, waiting.run_at, served,
+           row_number() OVER (PARTITION BY best.priority, best.tenant ORDER BY waiting.run_at, waiting.id) + held AS turn
+    FROM best CROSS JOIN crawl_jobs AS waiting ON waiting.rowid IN (
+        SELECT j.rowid FROM crawl_jobs AS j INDEXED BY crawl_jobs_claim
+        WHERE j.status = 'queued' AND j.worker = best.worker AND j.tenant = best.tenant AND j.priority = best.priority
+          AND j.run_at <= :now
+        ORDER BY j.run_at, j.id LIMIT :wanted)
+)
+UPDATE crawl_jobs
+SET status = 'running', run_lease = run_lease + 1, attempt = attempt + 1, worker_id = :worker_id, host = :host, pid = NULL,
+    last_heartbeat = :now, heartbeat_seq = heartbeat_seq + 1, started_at = coalesce(started_at, :now), finished_at = NULL,
+    exit_reason = NULL, deadline_at = NULL, updated_at = :now
+WHERE +status = 'queued' AND rowid IN (SELECT job FROM due ORDER BY priority DESC, turn, served NULLS FIRST, run_at, id LIMIT :wanted)
+RETURNING *;
+
+-- name: claim [postgres]
+-- The same. What is chosen is locked, best first, and claimers pass each other by; for that each lane is read a little
+-- further than :wanted. Locking while the lanes are read would hide a job of each tenant from every other claimer.
+WITH RECURSIVE
+lanes AS (
+    SELECT first.* FROM jsonb_array_elements_text(:kinds::jsonb) AS kind CROSS JOIN LATERAL (
+        SELECT j.worker, j.tenant, j.priority, j.run_at, j.id FROM crawl_jobs AS j
+        WHERE j.status = 'queued' AND j.worker = kind ORDER BY j.worker, j.tenant, j.priority, j.run_at, j.id LIMIT 1) AS first
+    UNION ALL
+    SELECT next.* FROM lanes CROSS JOIN LATERAL (
+        SELECT j.worker, j.tenant, j.priority, j.run_at, j.id FROM crawl_jobs AS j
+        WHERE j.status = 'queued' AND j.worker = lanes.worker AND (j.tenant, j.priority) > (lanes.tenant, lanes.priority)
+        ORDER BY j.worker, j.tenant, j.priority, j.run_at, j.id LIMIT 1) AS next
+),
+held (tenant, jobs) AS MATERIALIZED (SELECT tenant, count(*) FROM crawl_jobs WHERE status = 'running' GROUP BY tenant),
+best AS MATERIALIZED (
+    SELECT lanes.worker, lanes.tenant, lanes.priority, coalesce(held.jobs, 0) AS held,
+           (SELECT max(j.started_at) FROM crawl_jobs AS j WHERE j.tenant = lanes.tenant AND j.started_at IS NOT NULL) AS served
+    FROM lanes LEFT JOIN held ON held.tenant = lanes.tenant
+    WHERE lanes.run_at <= :now
+    ORDER BY lanes.priority DESC, held, served NULLS FIRST, lanes.run_at, lanes.id LIMIT :wanted * jsonb_array_length(:kinds::jsonb)
+),
+due AS MATERIALIZED (
+    SELECT waiting.*, served,
+           row_number() OVER (PARTITION BY best.priority, best.tenant ORDER BY waiting.run_at, waiting.id) + held AS turn
+    FROM best CROSS JOIN LATERAL (
+        SELECT j.id, j.priority, j.run_at FROM crawl_jobs AS j
+        WHERE j.status = 'queued' AND j.worker = best.worker AND j.tenant = best.tenant AND j.priority = best.priority
+          AND j.run_at <= :now
+        ORDER BY j.run_at, j.id LIMIT :wanted + 50 / (SELECT greatest(count(*), 1) FROM best)) AS waiting
+),
+locked AS (
+    SELECT j.id FROM due JOIN crawl_jobs AS j ON j.id = due.id
+    WHERE j.status = 'queued'
+    ORDER BY due.priority DESC, due.turn, due.served NULLS FIRST, due.run_at, due.id LIMIT :wanted FOR UPDATE OF j SKIP LOCKED
+)
+UPDATE crawl_jobs
+SET status = 'running', run_lease = run_lease + 1, attempt = attempt + 1, worker_id = :worker_id, host = :host, pid = NULL,
+    last_heartbeat = :now, heartbeat_seq = heartbeat_seq + 1, started_at = coalesce(started_at, :now), finished_at = NULL,
+    exit_reason = NULL, deadline_at = NULL, updated_at = :now
+WHERE id = ANY(ARRAY(SELECT id FROM locked))
+RETURNING *;
+
+-- name: claim_one
+-- Take one named job that waits, whatever its time: `silkline crawl` and `resume` run their own job here.
+UPDATE crawl_jobs
+SET status = 'running', run_lease = run_lease + 1, attempt = attempt + 1, worker_id = :worker_id, host = :host, pid = NULL,
+    last_heartbeat = :now, heartbeat_seq = heartbeat_seq + 1, started_at = coalesce(started_at, :now), finished_at = NULL,
+    exit_reason = NULL, deadline_at = NULL, updated_at = :now
+WHERE id = :id AND status = 'queued'
+RETURNING *;
+
+-- name: next_due [sqlite]
+-- When the next job that waits may start, so that an idle supervisor wakes in time.
+SELECT min(run_at) AS run_at FROM crawl_jobs INDEXED BY crawl_jobs_due WHERE status = 'queued' AND run_at > :now;
+
+-- name: next_due [postgres]
+SELECT min(run_at) AS run_at FROM crawl_jobs WHERE status = 'queued' AND run_at > :now;
+
+-- name: started
+-- The attempt has a process: where it is and until when it may run.
+UPDATE crawl_jobs SET pid = :pid, deadline_at = :deadline_at, updated_at = :now
+WHERE id = :id AND status = 'running' AND run_lease = :run_lease AND worker_id = :worker_id
+RETURNING id;
+
+-- name: heartbeat
+-- Renew every lease this worker holds and learn the wishes; touches no indexed column. A job not returned is lost.
+UPDATE crawl_jobs SET last_heartbeat = :now, heartbeat_seq = heartbeat_seq + 1
+WHERE worker_id = :worker_id AND status = 'running'
+RETURNING id, run_lease, desired;
+
+-- name: renew
+-- Renew one lease: an outside worker keeps its job alive over HTTP.
+UPDATE crawl_jobs SET last_heartbeat = :now, heartbeat_seq = heartbeat_seq + 1
+WHERE id = :id AND status = 'running' AND run_lease = :run_lease AND worker_id = :worker_id
+RETURNING desired;
+
+-- name: wishes
+-- What people want of the jobs this worker holds.
+SELECT id, run_lease, desired FROM crawl_jobs WHERE worker_id = :worker_id AND status = 'running';
+
+-- name: finish [sqlite]
+-- The attempt ended; what becomes of the job was decided for the wish that stood when it was read.
+UPDATE crawl_jobs
+SET status = :status, desired = :desired, run_at = :run_at, retry_count = :retry_count, crash_count = :crash_count,
+    exit_reason = :exit_reason, error_message = :error_message, worker_id = NULL, pid = NULL, deadline_at = NULL,
+    finished_at = :finished_at, updated_at = :now
+WHERE id = :id AND status = 'running' AND run_lease = :run_lease AND worker_id = :worker_id AND desired = :seen;
+
+-- name: finish [postgres]
+-- The same for many at once, as columns.
+UPDATE crawl_jobs
+SET status = new.status, desired = new.desired, run_at = new.run_at, retry_count = new.retry_count,
+    crash_count = new.crash_count, exit_reason = new.exit_reason, error_message = new.error_message, worker_id = NULL,
+    pid = NULL, deadline_at = NULL, finished_at = new.finished_at, updated_at = :now
+FROM unnest(:status::text[], :desired::text[], :run_at::timestamptz[], :retry_count::int[], :crash_count::int[],
+            :exit_reason::text[], :error_message::text[], :finished_at::timestamptz[], :id::uuid[], :run_lease::bigint[],
+            :seen::text[])
+    AS new (status, desired, run_at, retry_count, crash_count, exit_reason, error_message, finished_at, id, run_lease, seen)
+WHERE crawl_jobs.id = new.id AND crawl_jobs.status = 'running' AND crawl_jobs.run_lease = new.run_lease
+  AND crawl_jobs.worker_id = :worker_id AND crawl_jobs.desired = new.seen;
+
+-- name: rescue
+-- A running job whose owner is dead goes where `decide` says. The lease rises, so that the old owner can write nothing more;
+-- a heartbeat since it was looked at changes heartbeat_seq and the rescue finds nothing.
+UPDATE crawl_jobs
+SET status = :status, desired = :desired, run_at = :run_at, retry_count = :retry_count, crash_count = :crash_count,
+    exit_reason = :exit_reason, error_message = :error_message, run_lease = run_lease + 1, worker_id = NULL, pid = NULL,
+    deadline_at = NULL, finished_at = :finished_at, updated_at = :now
+WHERE id = :id AND status = 'running' AND run_lease = :run_lease AND heartbeat_seq = :heartbeat_seq AND desired = :seen
+RETURNING id;
+
+-- name: change
+-- A verb on a job that nobody owns becomes a fact at once; on a running one it is a wish. Lands only if nothing moved.
+UPDATE crawl_jobs
+SET status = :status, desired = :desired, run_at = :run_at,
+    retry_count = CASE WHEN :fresh_retries = 1 THEN 0 ELSE retry_count END,
+    crash_count = CASE WHEN :fresh_retries = 1 THEN 0 ELSE crash_count END,
+    finished_at = :finished_at, updated_at = :now
+WHERE id = :id AND status = :seen_status AND desired = :seen_desired AND run_lease = :run_lease
+RETURNING *;
+
+-- name: running
+-- What the watchdog looks at.
+SELECT * FROM crawl_jobs WHERE status = 'running';
+
+-- name: get
+SELECT * FROM crawl_jobs WHERE id = :id;
+
+-- name: newest
+SELECT * FROM crawl_jobs ORDER BY id DESC LIMIT 1;
+
+-- name: with_prefix [sqlite]
+-- The jobs whose id begins so; people type the first characters only.
+SELECT id FROM crawl_jobs WHERE id >= :prefix AND id < :prefix || 'g' LIMIT 2;
+
+-- name: with_prefix [postgres]
+SELECT id FROM crawl_jobs WHERE id >= :low::uuid AND id <= :high::uuid AND id::text LIKE :prefix || '%' LIMIT 2;
+
+-- name: page
+-- A list of jobs, newest first, below a cursor.
+SELECT * FROM crawl_jobs WHERE id < :before ORDER BY id DESC LIMIT :wanted;
+
+-- name: page_by_status
+-- The same for one status and, unless :worker is null, one kind.
+SELECT * FROM crawl_jobs
+WHERE status = :status AND id < :before AND (CAST(:worker AS text) IS NULL OR worker = CAST(:worker AS text))
+ORDER BY id DESC LIMIT :wanted;
+
+-- name: page_by_worker
+SELECT * FROM crawl_jobs WHERE worker = :worker AND id < :before ORDER BY id DESC LIMIT :wanted;
+
+-- name: counts
+-- How many jobs are in each state.
+SELECT status, count(*) AS jobs FROM crawl_jobs GROUP BY status;
+
+-- name: pending_total
+-- URLs still to do in running crawls, without touching the ledger.
+SELECT coalesce(sum(s.total_pending), 0) AS urls
+FROM crawl_jobs j JOIN crawl_states s ON s.job_id = j.id WHERE j.status = 'running';
+
+-- name: note
+-- Error details and the caller's own JSON.
+UPDATE crawl_jobs SET metadata = :metadata, updated_at = :now WHERE id = :id RETURNING id;
+
+-- name: finished_before
+-- What retention by age may delete.
+SELECT id FROM crawl_jobs WHERE finished_at < :before ORDER BY finished_at LIMIT :wanted;
+
+-- name: finished_beyond
+-- What retention by count may delete: all but the newest :keep finished jobs.
+SELECT id FROM crawl_jobs WHERE finished_at IS NOT NULL ORDER BY finished_at DESC LIMIT :wanted OFFSET :keep;
+
+-- name: forget
+-- The job itself, if it has ended.
+DELETE FROM crawl_jobs WHERE id = :id AND status NOT IN ('queued', 'running', 'paused') RETURNING id;
+
+-- name: mark_deleted
+-- Its data is still to be removed.
+INSERT INTO deleted_jobs (id) VALUES (:id);
+
+-- name: deleted
+SELECT id FROM deleted_jobs;
+
+-- name: unmark_deleted
+DELETE FROM deleted_jobs WHERE id = :id;

@@ -1,0 +1,32 @@
+-- The log lines of jobs.
+
+-- name: append [sqlite]
+-- Lines of one attempt.
+INSERT INTO job_logs (job_id, attempt, level, message, at) VALUES (:job_id, :attempt, :level, :message, :at);
+
+-- name: append [postgres]
+INSERT INTO job_logs (job_id, attempt, level, message, at)
+SELECT * FROM unnest(:job_id::uuid[], :attempt::int[], :level::text[], :message::text[], :at::timestamptz[]);
+
+-- name: page
+-- Lines of a job after a cursor, oldest first.
+SELECT id, attempt, level, message, at FROM job_logs WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
+
+-- name: tail
+-- The newest lines of a job, newest first.
+SELECT id, attempt, level, message, at FROM job_logs WHERE job_id = :job_id ORDER BY id DESC LIMIT :wanted;
+
+-- name: trim
+-- Of one attempt keep the newest lines only.
+DELETE FROM job_logs WHERE job_id = :job_id AND id <= (
+    SELECT id FROM job_logs WHERE job_id = :job_id ORDER BY id DESC LIMIT 1 OFFSET :keep);
+
+-- name: expire
+-- Lines of ended jobs older than the retention, a bounded number at a time.
+DELETE FROM job_logs WHERE id IN (
+    SELECT l.id FROM job_logs l JOIN crawl_jobs j ON j.id = l.job_id
+    WHERE j.finished_at < :before ORDER BY l.id LIMIT :wanted)
+RETURNING id;
+
+-- name: forget
+DELETE FROM job_logs WHERE id IN (SELECT id FROM job_logs WHERE job_id = :job_id LIMIT :wanted) RETURNING id;

@@ -1,0 +1,48 @@
+-- What crawls brought home.
+
+-- name: append [sqlite]
+-- Results of one checkpoint.
+INSERT INTO crawl_results (job_id, created_at, url_id, original_url, original_key, final_url, final_key, data, success, metadata)
+VALUES (:job_id, :now, :url_id, :original_url, :original_key, :final_url, :final_key, :data, :success, :metadata);
+
+-- name: append [postgres]
+INSERT INTO crawl_results (job_id, created_at, url_id, original_url, original_key, final_url, final_key, data, success, metadata)
+SELECT :job_id::uuid, :now::timestamptz, * FROM unnest(:url_id::bigint[], :original_url::text[], :original_key::bigint[],
+    :final_url::text[], :final_key::bigint[], :data::jsonb[], :success::boolean[], :metadata::jsonb[]);
+
+-- name: page
+-- Results of a job after a cursor, in the order their URLs were discovered.
+SELECT id, job_id, url_id, original_url, final_url, data, success, metadata, created_at FROM crawl_results
+WHERE job_id = :job_id AND url_id > :after ORDER BY url_id LIMIT :wanted;
+
+-- name: by_url_id
+SELECT id, job_id, url_id, original_url, final_url, data, success, metadata, created_at FROM crawl_results
+WHERE job_id = :job_id AND url_id = :url_id;
+
+-- name: cached
+-- The newest good result for a URL, asked or landed on, not older than :since.
+SELECT id, job_id, url_id, original_url, final_url, data, success, metadata, created_at FROM (
+    SELECT * FROM (
+        SELECT * FROM crawl_results WHERE original_key = :url_key AND success = :yes AND created_at >= :since
+        ORDER BY id DESC LIMIT 1) AS asked
+    UNION ALL
+    SELECT * FROM (
+        SELECT * FROM crawl_results WHERE final_key = :url_key AND (original_key IS NULL OR final_key <> original_key)
+          AND success = :yes AND created_at >= :since
+        ORDER BY id DESC LIMIT 1) AS landed
+) AS found
+ORDER BY id DESC LIMIT 1;
+
+-- name: count
+SELECT count(*) AS results FROM crawl_results WHERE job_id = :job_id;
+
+-- name: withdraw [sqlite]
+-- What failed URLs brought, when they get another chance: a URL has one result.
+DELETE FROM crawl_results WHERE job_id = :job_id AND url_id IN (SELECT value FROM json_each(:url_ids));
+
+-- name: withdraw [postgres]
+DELETE FROM crawl_results
+WHERE job_id = :job_id AND url_id = ANY(ARRAY(SELECT jsonb_array_elements_text(:url_ids::jsonb)::bigint));
+
+-- name: forget
+DELETE FROM crawl_results WHERE id IN (SELECT id FROM crawl_results WHERE job_id = :job_id LIMIT :wanted) RETURNING id;

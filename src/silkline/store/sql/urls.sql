@@ -1,0 +1,154 @@
+-- The ledger and the counters of crawls.
+
+-- name: glance
+-- Is this attempt the owner so far? Asked first, without a lock: who lost the lease need not write at all.
+SELECT id FROM crawl_jobs WHERE id = :job_id AND status = 'running' AND run_lease = :run_lease AND worker_id = :worker_id;
+
+-- name: fence [sqlite]
+-- Is this attempt still the owner? SQLite has one writer, so what is true at the start is true at the commit.
+SELECT id FROM crawl_jobs WHERE id = :job_id AND status = 'running' AND run_lease = :run_lease AND worker_id = :worker_id;
+
+-- name: fence [postgres]
+-- The same, asked last in a checkpoint, with a lock that a rescue waits for; held only until the commit, so that
+-- heartbeats, which wait too, wait for microseconds.
+SELECT id FROM crawl_jobs WHERE id = :job_id AND status = 'running' AND run_lease = :run_lease AND worker_id = :worker_id
+FOR SHARE;
+
+-- name: append [sqlite]
+-- New URLs, in the order of discovery.
+INSERT INTO crawl_urls (job_id, id, url_key, url, host, depth, state, reason, detail, found_on, found_via)
+VALUES (:job_id, :id, :url_key, :url, :host, :depth, :state, :reason, :detail, :found_on, :found_via);
+
+-- name: append [postgres]
+INSERT INTO crawl_urls (job_id, id, url_key, url, host, depth, state, reason, detail, found_on, found_via)
+SELECT :job_id::uuid, * FROM unnest(:id::bigint[], :url_key::bigint[], :url::text[], :host::text[], :depth::int[],
+    :state::text[], :reason::text[], :detail::text[], :found_on::bigint[], :found_via::text[]);
+
+-- name: settle [sqlite]
+-- URLs that were queued and now have an end, or another try behind them.
+UPDATE crawl_urls SET state = :state, reason = :reason, detail = :detail, attempts = :attempts, http_status = :http_status
+WHERE job_id = :job_id AND id = :id AND state = 'queued';
+
+-- name: settle [postgres]
+UPDATE crawl_urls SET state = new.state, reason = new.reason, detail = new.detail, attempts = new.attempts,
+    http_status = new.http_status
+FROM unnest(:id::bigint[], :state::text[], :reason::text[], :detail::text[], :attempts::int[], :http_status::int[])
+    AS new (id, state, reason, detail, attempts, http_status)
+WHERE crawl_urls.job_id = :job_id AND crawl_urls.id = new.id AND crawl_urls.state = 'queued';
+
+-- name: open_state
+-- The counters of a crawl, made once.
+INSERT INTO crawl_states (job_id, updated_at) VALUES (:job_id, :now) ON CONFLICT (job_id) DO NOTHING;
+
+-- name: count
+-- The counters move by what this checkpoint appended and settled.
+UPDATE crawl_states
+SET total_pending = total_pending + :pending, discovered = discovered + :discovered, done = done + :done,
+    unchanged = unchanged + :unchanged, failed = failed + :failed, skipped = skipped + :skipped, bytes = bytes + :bytes,
+    in_flight = :in_flight, seconds = seconds + :seconds, live = :live, checkpoints = checkpoints + 1, updated_at = :now
+WHERE job_id = :job_id
+RETURNING *;
+
+-- name: state
+SELECT * FROM crawl_states WHERE job_id = :job_id;
+
+-- name: states [sqlite]
+-- The counters of several jobs, for lists.
+SELECT * FROM crawl_states WHERE job_id IN (SELECT value FROM json_each(:job_ids));
+
+-- name: states [postgres]
+SELECT * FROM crawl_states WHERE job_id = ANY(ARRAY(SELECT jsonb_array_elements_text(:job_ids::jsonb)::uuid));
+
+-- name: tally
+-- The ledger counted row by row: what the counters must equal.
+SELECT state, count(*) AS urls FROM crawl_urls WHERE job_id = :job_id GROUP BY state;
+
+-- name: tally_reasons
+-- Why URLs failed or were skipped.
+SELECT state, reason, count(*) AS urls FROM crawl_urls
+WHERE job_id = :job_id AND reason IS NOT NULL AND state IN ('failed', 'skipped') GROUP BY state, reason ORDER BY urls DESC;
+
+-- name: page
+-- Rows of the ledger after a cursor.
+SELECT * FROM crawl_urls WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
+
+-- name: page_by_state
+SELECT * FROM crawl_urls WHERE job_id = :job_id AND id > :after AND state = :state ORDER BY id LIMIT :wanted;
+
+-- name: queued
+-- What is left to do, for a crawl that starts or refills its frontier.
+SELECT id, url_key, url, host, depth, attempts, detail, found_via FROM crawl_urls
+WHERE job_id = :job_id AND id > :after AND state = 'queued' ORDER BY id LIMIT :wanted;
+
+-- name: queued_depths
+-- What is left to do, by depth.
+SELECT depth, count(*) AS urls FROM crawl_urls WHERE job_id = :job_id AND state = 'queued' GROUP BY depth;
+
+-- name: keys
+-- Every key ever seen, to rebuild the seen-set.
+SELECT id, url_key, host FROM crawl_urls WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
+
+-- name: roots
+-- Seeds, and what seeds redirected to.
+SELECT id, url FROM crawl_urls
+WHERE job_id = :job_id AND id > :after AND depth = 0 AND found_via IN ('seed', 'redirect') ORDER BY id LIMIT :wanted;
+
+-- name: next_queued
+-- The end of the next run of ids that holds a bounded number of queued URLs.
+SELECT max(id) AS upto FROM (
+    SELECT id FROM crawl_urls WHERE job_id = :job_id AND id > :after AND state = 'queued' ORDER BY id LIMIT :wanted
+) AS some;
+
+-- name: skip_queued
+-- A crawl that has reached its limit leaves these out.
+UPDATE crawl_urls SET state = 'skipped', reason = :reason
+WHERE job_id = :job_id AND id > :after AND id <= :upto AND state = 'queued' RETURNING id;
+
+-- name: skipped
+-- The counters follow.
+UPDATE crawl_states SET total_pending = total_pending - :urls, skipped = skipped + :urls, in_flight = 0, updated_at = :now
+WHERE job_id = :job_id;
+
+-- name: last_id
+SELECT coalesce(max(id), 0) AS id FROM crawl_urls WHERE job_id = :job_id;
+
+-- name: by_id
+SELECT * FROM crawl_urls WHERE job_id = :job_id AND id = :id;
+
+-- name: by_key
+-- One URL of a crawl that still runs: a scan of its own rows.
+SELECT * FROM crawl_urls WHERE job_id = :job_id AND url_key = :url_key ORDER BY id LIMIT 1;
+
+-- name: by_indexed_key
+-- One URL of a crawl that has ended.
+SELECT u.* FROM crawl_url_keys k JOIN crawl_urls u ON u.job_id = k.job_id AND u.id = k.id
+WHERE k.job_id = :job_id AND k.url_key = :url_key ORDER BY k.id LIMIT 1;
+
+-- name: index
+-- Make the URLs of an ended crawl findable by key, a bounded range of ids at a time.
+INSERT INTO crawl_url_keys (job_id, url_key, id)
+SELECT job_id, url_key, id FROM crawl_urls WHERE job_id = :job_id AND id > :after AND id <= :upto ORDER BY url_key
+ON CONFLICT (job_id, url_key, id) DO NOTHING;
+
+-- name: requeue
+-- Failed URLs get another chance, one cause at a time, a bounded number at a time.
+UPDATE crawl_urls SET state = 'queued', reason = NULL, detail = NULL, attempts = 0
+WHERE job_id = :job_id AND state = 'failed' AND id IN (
+    SELECT id FROM crawl_urls WHERE job_id = :job_id AND state = 'failed' AND reason = :reason LIMIT :wanted)
+RETURNING id;
+
+-- name: requeued
+-- The counters follow.
+UPDATE crawl_states SET total_pending = total_pending + :urls, failed = failed - :urls, updated_at = :now
+WHERE job_id = :job_id;
+
+-- name: forget
+DELETE FROM crawl_urls WHERE job_id = :job_id AND id IN (
+    SELECT id FROM crawl_urls WHERE job_id = :job_id LIMIT :wanted) RETURNING id;
+
+-- name: forget_keys
+DELETE FROM crawl_url_keys WHERE (job_id, url_key, id) IN (
+    SELECT job_id, url_key, id FROM crawl_url_keys WHERE job_id = :job_id LIMIT :wanted) RETURNING id;
+
+-- name: forget_state
+DELETE FROM crawl_states WHERE job_id = :job_id;

@@ -1,0 +1,235 @@
+"""SQLite through apsw, whose wheel carries a current SQLite.
+
+Any number of threads and processes may use one file: WAL lets readers and one writer work side by side, and writers
+queue by short constant retries, because SQLite's own busy timeout backs off ever longer and starves who waits longest.
+"""
+
+from __future__ import annotations
+
+import operator
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from silkline.errors import DiskFull, StoreError, Unavailable
+from silkline.store.bell import PipeBell, ring_pipes
+from silkline.store.statements import parameters_of, statement
+
+BUSY_LIMIT = 60.0  # seconds a writer waits for its turn
+BUSY_STEP = 0.002
+
+
+class SqliteDatabase:
+    """One SQLite file. Connections are kept and lent out, one to each thread at work."""
+
+    dialect = "sqlite"
+
+    def __init__(self, path: str) -> None:
+        self.path = Path(path).absolute()
+        self._free: list[apsw.Connection] = []
+        self._lock = threading.Lock()
+        self._closed = False
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self._connection():
+                pass
+        except OSError as error:
+            raise Unavailable(f"cannot open the database {self.path}: {error}") from error
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def rows(self, name: str, *, durable: bool = False, **parameters: Any) -> list[dict[str, Any]]:
+        with self._connection() as connection, _durability(connection, durable):
+            return SqliteTransaction(connection).rows(name, **parameters)
+
+    def many(
+        self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, durable: bool = False, **shared: Any
+    ) -> int:
+        with self.transaction(durable=durable) as transaction:
+            return transaction.many(name, columns, rows, **shared)
+
+    @contextmanager
+    def transaction(self, *, durable: bool = False) -> Iterator[SqliteTransaction]:
+        with self._connection() as connection, _durability(connection, durable):
+            _retry_busy(lambda: connection.execute("BEGIN IMMEDIATE"))
+            try:
+                yield SqliteTransaction(connection)
+                _retry_busy(lambda: connection.execute("COMMIT"))
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def exclusive(self) -> Iterator[SqliteTransaction]:
+        with self.transaction(durable=True) as transaction:
+            yield transaction
+
+    def ring(self) -> None:
+        ring_pipes(self._bells)
+
+    def listen(self, name: str) -> PipeBell:
+        return PipeBell(self._bells, name)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            free, self._free = self._free, []
+        for connection in free:
+            connection.close()
+
+    @property
+    def _bells(self) -> Path:
+        return self.path.with_name(self.path.name + "-bells")
+
+    @contextmanager
+    def _connection(self) -> Iterator[apsw.Connection]:
+        with self._lock:
+            if self._closed:
+                raise Unavailable("the database has been closed")
+            connection = self._free.pop() if self._free else None
+        try:
+            connection = connection or self._open()
+            yield connection
+        except apsw.FullError as error:
+            raise DiskFull(f"no space left for the database {self.path}") from error
+        except apsw.IOError as error:
+            raise _input_output_error(error, self.path) from error
+        except (apsw.BusyError, apsw.LockedError, apsw.CantOpenError, apsw.ReadOnlyError) as error:
+            raise Unavailable(f"the database {self.path} cannot be used now: {error}") from error
+        except (apsw.NotADBError, apsw.CorruptError) as error:
+            raise StoreError(f"{self.path} is not a Silkline database, or it is damaged: {error}") from error
+        except apsw.ConstraintError as error:
+            raise StoreError(f"the database refused a row: {error}") from error
+        except apsw.Error as error:
+            raise StoreError(f"SQLite refused: {error}") from error
+        finally:
+            if connection is not None:
+                self._give_back(connection)
+
+    def _give_back(self, connection: apsw.Connection) -> None:
+        with self._lock:
+            if not self._closed and not connection.in_transaction:
+                self._free.append(connection)
+                return
+        connection.close()
+
+    def _open(self) -> apsw.Connection:
+        connection = apsw.Connection(str(self.path), statementcachesize=200)
+        try:
+            # A read of a WAL database waits only while another process opens or recovers it.
+            connection.set_busy_handler(_wait_our_turn)
+            _retry_busy(lambda: connection.execute("PRAGMA journal_mode = WAL"))
+            connection.execute("PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16000; PRAGMA temp_store = MEMORY;")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+class SqliteTransaction:
+    """Statements on one connection."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+
+    def rows(self, name: str, **parameters: Any) -> list[dict[str, Any]]:
+        for key, value in parameters.items():
+            if isinstance(value, datetime):
+                parameters[key] = text_of(value)
+        cursor = self.connection.execute(statement(name, "sqlite"), parameters)
+        try:
+            names = [column[0] for column in cursor.get_description()]
+        except apsw.ExecutionCompleteError:
+            return []
+        found = [dict(zip(names, row, strict=True)) for row in cursor]
+        for key in names:
+            if _is_time(key):
+                for row in found:
+                    if row[key] is not None:
+                        row[key] = datetime.fromisoformat(row[key])
+        return found
+
+    def many(self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], **shared: Any) -> int:
+        first = tuple(text_of(value) if isinstance(value, datetime) else value for value in shared.values())
+        given = (*shared, *columns)
+        order = [given.index(parameter) for parameter in parameters_of(name)]
+        times = [place for place, column in enumerate(columns) if _is_time(column)]
+        if times:
+            rows = (_with_text_times(row, times) for row in rows)
+        bindings = ((*first, *row) for row in rows)
+        if order != list(range(len(given))):
+            bindings = map(operator.itemgetter(*order), bindings)  # type: ignore[assignment]
+        before = self.connection.total_changes()
+        self.connection.executemany(statement(name, "sqlite"), bindings)
+        return self.connection.total_changes() - before
+
+    def script(self, sql: str) -> None:
+        self.connection.execute(sql)
+
+
+def text_of(moment: datetime) -> str:
+    """A time as the tables hold it."""
+    return moment.isoformat(timespec="microseconds")
+
+
+def version() -> str:
+    return apsw.sqlite_lib_version()
+
+
+def _is_time(column: str) -> bool:
+    return column.endswith("_at") or column in ("last_heartbeat", "last_seen", "at")
+
+
+def _with_text_times(row: Sequence[Any], times: list[int]) -> list[Any]:
+    values = list(row)
+    for place in times:
+        if values[place] is not None:
+            values[place] = text_of(values[place])
+    return values
+
+
+def _wait_our_turn(tries: int) -> bool:
+    time.sleep(BUSY_STEP)
+    return tries * BUSY_STEP < BUSY_LIMIT
+
+
+def _retry_busy(action: Any) -> None:
+    """Some busy answers come without the busy handler being asked: try those again too."""
+    give_up = time.monotonic() + BUSY_LIMIT
+    while True:
+        try:
+            action()
+            return
+        except apsw.BusyError:
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(BUSY_STEP)
+
+
+@contextmanager
+def _durability(connection: apsw.Connection, durable: bool) -> Iterator[None]:
+    """FULL sync for what must survive a loss of power, NORMAL for what a crawl can do again."""
+    if not durable:
+        yield
+        return
+    connection.execute("PRAGMA synchronous = FULL")
+    try:
+        yield
+    finally:
+        connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def _input_output_error(error: apsw.IOError, path: Path) -> StoreError:
+    """A write that fails is most often a full disk or quota, which SQLite reports as an I/O error in the WAL."""
+    writing = (apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_TRUNCATE)
+    if getattr(error, "extendedresult", None) in writing:
+        return DiskFull(f"no space left for the database {path}: {error}")
+    return Unavailable(f"the database {path} cannot be read or written: {error}")

@@ -1,0 +1,307 @@
+"""The ledger: every URL a job ever saw, with its state and reason, and the checkpoint that makes progress durable."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from silkline.errors import StoreError
+from silkline.model.job import Job
+from silkline.store.database import Database, Transaction
+from silkline.store.jobs import fence
+from silkline.store.text import clean, clean_json, to_json
+
+QUEUED, DONE, UNCHANGED, FAILED, SKIPPED = "queued", "done", "unchanged", "failed", "skipped"
+STATES = (QUEUED, DONE, UNCHANGED, FAILED, SKIPPED)
+INDEX_CHUNK = 200_000
+
+
+class NewUrl(NamedTuple):
+    """A URL the crawl discovered. `found_on` is the ledger id of the page that named it."""
+
+    id: int
+    url_key: int
+    url: str
+    host: str
+    depth: int
+    state: str = QUEUED
+    reason: str | None = None
+    detail: str | None = None
+    found_on: int | None = None
+    found_via: str = "seed"
+
+
+class Settled(NamedTuple):
+    """A queued URL that has an end, or, with the state `queued`, one more try behind it."""
+
+    id: int
+    state: str
+    reason: str | None = None
+    detail: str | None = None
+    attempts: int = 1
+    http_status: int | None = None
+
+
+class NewResult(NamedTuple):
+    """What one URL brought. `data` and `metadata` are JSON text."""
+
+    url_id: int
+    original_url: str | None
+    original_key: int | None
+    final_url: str
+    final_key: int
+    data: str
+    success: bool
+    metadata: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Progress since the last one. `seconds` is the crawling time it covers, `live` what is worth seeing now."""
+
+    found: Sequence[NewUrl] = ()
+    settled: Sequence[Settled] = ()
+    results: Sequence[NewResult] = ()
+    bytes: int = 0
+    in_flight: int = 0
+    seconds: float = 0.0
+    live: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The numbers that always add up: discovered = queued + in_flight + done + unchanged + failed + skipped."""
+
+    discovered: int = 0
+    queued: int = 0
+    in_flight: int = 0
+    done: int = 0
+    unchanged: int = 0
+    failed: int = 0
+    skipped: int = 0
+    bytes: int = 0
+    checkpoints: int = 0
+    seconds: float = 0.0
+    updated_at: datetime | None = None
+    live: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """One row of the ledger."""
+
+    job_id: str
+    id: int
+    url_key: int
+    url: str
+    host: str
+    depth: int
+    state: str
+    reason: str | None
+    detail: str | None
+    found_on: int | None
+    found_via: str
+    attempts: int
+    http_status: int | None
+
+
+class QueuedUrl(NamedTuple):
+    id: int
+    url_key: int
+    url: str
+    host: str
+    depth: int
+    attempts: int
+    detail: str | None
+    found_via: str
+
+
+def record(database: Database, job: Job, checkpoint: Checkpoint) -> Counts:
+    """One checkpoint: results, ledger and counters in one transaction, fenced by the lease of `job`."""
+    with database.transaction() as transaction:
+        fence(transaction, job, lock=False)
+        counts = write(transaction, job.id, checkpoint, database.now())
+        fence(transaction, job)
+    return counts
+
+
+def seed(database: Database, job_id: str, found: Sequence[NewUrl]) -> None:
+    """Put the seeds of a job that has not started into its ledger."""
+    with database.transaction() as transaction:
+        write(transaction, job_id, Checkpoint(found=found), database.now())
+
+
+def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: datetime) -> Counts:
+    """The writes of a checkpoint. Only `record` and `seed` call this."""
+    found, settled, results = checkpoint.found, _last_word(job_id, checkpoint.settled), checkpoint.results
+    transaction.rows("urls.open_state", job_id=job_id, now=now)
+    if found:
+        transaction.many("urls.append", NewUrl._fields, found, job_id=job_id)
+    if settled and transaction.many("urls.settle", Settled._fields, settled, job_id=job_id) != len(settled):
+        raise StoreError(f"the ledger of job {job_id} disagrees: a URL that was settled had not been queued")
+    if results:
+        rows = [each._replace(data=clean_json(each.data), metadata=clean_json(each.metadata)) for each in results]
+        transaction.many("results.append", NewResult._fields, rows, job_id=job_id, now=now)
+    ended = Counter(each.state for each in settled)
+    fresh = Counter(each.state for each in found)
+    still = ended.pop(QUEUED, 0)
+    row = transaction.rows(
+        "urls.count",
+        job_id=job_id,
+        pending=fresh[QUEUED] - (len(settled) - still),
+        discovered=len(found),
+        done=fresh[DONE] + ended[DONE],
+        unchanged=fresh[UNCHANGED] + ended[UNCHANGED],
+        failed=fresh[FAILED] + ended[FAILED],
+        skipped=fresh[SKIPPED] + ended[SKIPPED],
+        bytes=checkpoint.bytes,
+        in_flight=checkpoint.in_flight,
+        seconds=checkpoint.seconds,
+        live=to_json(checkpoint.live),
+        now=now,
+    )[0]
+    return _counts(row)
+
+
+def _last_word(job_id: str, settled: Sequence[Settled]) -> Sequence[Settled]:
+    """A URL may be tried and tried again within one checkpoint; the last try counts."""
+    latest: dict[int, Settled] = {}
+    for each in settled:
+        if each.id in latest and latest[each.id].state != QUEUED:
+            raise StoreError(f"the ledger of job {job_id} disagrees: URL {each.id} was settled twice")
+        latest[each.id] = each if each.detail is None else each._replace(detail=clean(each.detail))
+    return list(latest.values())
+
+
+def counts(database: Database, job_id: str) -> Counts:
+    """The counters of a job; all zero before it has any."""
+    found = database.rows("urls.state", job_id=job_id)
+    return _counts(found[0]) if found else Counts()
+
+
+def counts_of(database: Database, job_ids: Sequence[str]) -> dict[str, Counts]:
+    """The counters of several jobs."""
+    found = database.rows("urls.states", job_ids=json.dumps(list(job_ids)))
+    return {row["job_id"]: _counts(row) for row in found}
+
+
+def _counts(row: dict[str, Any]) -> Counts:
+    in_flight = min(row["in_flight"], row["total_pending"])
+    return Counts(
+        discovered=row["discovered"],
+        queued=row["total_pending"] - in_flight,
+        in_flight=in_flight,
+        done=row["done"],
+        unchanged=row["unchanged"],
+        failed=row["failed"],
+        skipped=row["skipped"],
+        bytes=row["bytes"],
+        checkpoints=row["checkpoints"],
+        seconds=row["seconds"],
+        updated_at=row["updated_at"],
+        live=json.loads(row["live"]),
+    )
+
+
+def tally(database: Database, job_id: str) -> dict[str, int]:
+    """The ledger counted row by row; the counters must say the same."""
+    found = {row["state"]: row["urls"] for row in database.rows("urls.tally", job_id=job_id)}
+    return {state: found.get(state, 0) for state in STATES}
+
+
+def reasons(database: Database, job_id: str) -> list[tuple[str, str, int]]:
+    """State, reason and number of URLs that failed or were skipped, most frequent first."""
+    return [(row["state"], row["reason"], row["urls"]) for row in database.rows("urls.tally_reasons", job_id=job_id)]
+
+
+def page(database: Database, job_id: str, *, after: int = 0, wanted: int = 500, state: str | None = None) -> list[Url]:
+    """Rows of the ledger after a cursor, in the order of discovery."""
+    if state is None:
+        found = database.rows("urls.page", job_id=job_id, after=after, wanted=wanted)
+    else:
+        found = database.rows("urls.page_by_state", job_id=job_id, after=after, wanted=wanted, state=state)
+    return [Url(**row) for row in found]
+
+
+def queued(database: Database, job_id: str, *, after: int = 0, wanted: int = 10_000) -> list[QueuedUrl]:
+    """URLs still to do, after a cursor."""
+    return [QueuedUrl(**row) for row in database.rows("urls.queued", job_id=job_id, after=after, wanted=wanted)]
+
+
+def roots(database: Database, job_id: str, *, chunk: int = 50_000) -> Iterator[list[str]]:
+    """Seeds, and what seeds redirected to, in chunks: what the scope of the crawl hangs on."""
+    after = 0
+    while rows := database.rows("urls.roots", job_id=job_id, after=after, wanted=chunk):
+        after = rows[-1]["id"]
+        yield [row["url"] for row in rows]
+
+
+def skip_queued(database: Database, job: Job, reason: str, *, chunk: int = 20_000) -> Counts:
+    """Give every URL still queued the state `skipped`, for a crawl that ends before them. Fenced by the lease."""
+    after = 0
+    while True:
+        with database.transaction() as transaction:
+            fence(transaction, job)
+            upto = transaction.rows("urls.next_queued", job_id=job.id, after=after, wanted=chunk)[0]["upto"]
+            if upto is not None:
+                moved = len(transaction.rows("urls.skip_queued", job_id=job.id, after=after, upto=upto, reason=reason))
+                transaction.rows("urls.skipped", job_id=job.id, urls=moved, now=database.now())
+            fence(transaction, job)
+        if upto is None:
+            return counts(database, job.id)
+        after = upto
+
+
+def queued_depths(database: Database, job_id: str) -> dict[int, int]:
+    """How many URLs are queued at each depth."""
+    return {row["depth"]: row["urls"] for row in database.rows("urls.queued_depths", job_id=job_id)}
+
+
+def keys(database: Database, job_id: str, *, chunk: int = 50_000) -> Iterator[list[tuple[int, str]]]:
+    """Every (url_key, host) of the ledger, in chunks, to rebuild the seen-set."""
+    after = 0
+    while rows := database.rows("urls.keys", job_id=job_id, after=after, wanted=chunk):
+        after = rows[-1]["id"]
+        yield [(row["url_key"], row["host"]) for row in rows]
+
+
+def last_id(database: Database, job_id: str) -> int:
+    return int(database.rows("urls.last_id", job_id=job_id)[0]["id"])
+
+
+def by_id(database: Database, job_id: str, id: int) -> Url | None:
+    found = database.rows("urls.by_id", job_id=job_id, id=id)
+    return Url(**found[0]) if found else None
+
+
+def by_key(database: Database, job_id: str, url_key: int) -> Url | None:
+    """One URL of the ledger, by the index of an ended crawl or a scan of a live one."""
+    for name in ("urls.by_indexed_key", "urls.by_key"):
+        found = database.rows(name, job_id=job_id, url_key=url_key)
+        if found:
+            return Url(**found[0])
+    return None
+
+
+def index(database: Database, job_id: str, *, chunk: int = INDEX_CHUNK) -> None:
+    """Make the URLs of a crawl that ended findable by key. Safe to repeat."""
+    for after in range(0, last_id(database, job_id), chunk):
+        database.rows("urls.index", job_id=job_id, after=after, upto=after + chunk)
+
+
+def requeue(database: Database, job_id: str, reason: str, *, chunk: int = 2_000) -> int:
+    """Give the URLs that failed for one reason another chance; how many."""
+    total = 0
+    while True:
+        with database.transaction() as transaction:
+            ids = [row["id"] for row in transaction.rows("urls.requeue", job_id=job_id, reason=reason, wanted=chunk)]
+            moved = len(ids)
+            transaction.rows("results.withdraw", job_id=job_id, url_ids=json.dumps(ids))
+            transaction.rows("urls.requeued", job_id=job_id, urls=moved, now=database.now())
+        total += moved
+        if moved < chunk:
+            return total

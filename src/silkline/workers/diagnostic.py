@@ -1,0 +1,136 @@
+"""A worker that misbehaves on purpose, for tests and drills. Offered only under the setting `test_workers`."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from silkline.errors import Permanent, Temporary
+from silkline.model.job import End
+from silkline.model.spec import DiagnosticSpec
+from silkline.model.worker import Context
+from silkline.store.urls import DONE, Checkpoint, NewResult, NewUrl, Settled, last_id, queued
+
+
+def run(context: Context) -> End | None:
+    spec: DiagnosticSpec = context.spec
+    context.log.info("diagnostic worker: %s", spec.do)
+    return _ACTS[spec.do](context, spec)
+
+
+def _nothing(context: Context, spec: DiagnosticSpec) -> End | None:
+    return None
+
+
+def _work(context: Context, spec: DiagnosticSpec) -> End | None:
+    """`steps` results, found in one checkpoint and stored in the next, going on where the last attempt stopped."""
+    progress, database, id = context.progress, context.progress.database, context.progress.job.id
+    waiting = [url.id for url in queued(database, id)]
+    for step in [*waiting, *range(last_id(database, id) + 1, spec.steps + 1)]:
+        if order := context.control.wait(spec.seconds):
+            return order
+        url = f"https://example.test/{step}"
+        if step not in waiting:
+            progress.record(Checkpoint(found=[NewUrl(step, step, url, "example.test", 0)]))
+        result = NewResult(step, url, step, url, step, json.dumps({"markdown": spec.text}), True, "{}")
+        progress.record(Checkpoint(settled=[Settled(step, DONE)], results=[result]))
+    return None
+
+
+def _sleep(context: Context, spec: DiagnosticSpec) -> End | None:
+    give_up = time.monotonic() + spec.seconds
+    while time.monotonic() < give_up:
+        if order := context.control.wait(min(0.5, spec.seconds)):
+            return order
+        context.progress.report()
+    return None
+
+
+def _spin(context: Context, spec: DiagnosticSpec) -> End | None:
+    """Hold the interpreter's lock: no other thread of this process runs."""
+    ctypes.PyDLL(None).sleep(ctypes.c_uint(int(spec.seconds)))
+    return None
+
+
+def _hang(context: Context, spec: DiagnosticSpec) -> End | None:
+    signal.pause()
+    return None
+
+
+def _disobey(context: Context, spec: DiagnosticSpec) -> End | None:
+    """Alive, but deaf to orders."""
+    give_up = time.monotonic() + spec.seconds
+    while time.monotonic() < give_up:
+        time.sleep(0.1)
+        context.progress.report()
+    return None
+
+
+def _leak(context: Context, spec: DiagnosticSpec) -> End | None:
+    kept = []
+    for _ in range(max(spec.size >> 22, 1)):
+        kept.append(os.urandom(1 << 22))
+        context.progress.report()
+        if context.control.wait(spec.seconds):
+            break
+    return None
+
+
+def _segfault(context: Context, spec: DiagnosticSpec) -> End | None:
+    ctypes.string_at(0)
+    return None
+
+
+def _escape(context: Context, spec: DiagnosticSpec) -> End | None:
+    """Leave processes behind in every way a program can: orphans, new sessions, other programs, empty environments."""
+    script = f"import time; time.sleep(600)  # escaped from {context.progress.job.id}"
+    environments: tuple[dict[str, str] | None, ...] = (None, {})
+    for environment in environments:
+        subprocess.Popen(  # noqa: S603 - our own interpreter
+            [sys.executable, "-c", script], env=environment, start_new_session=True
+        )
+    for _ in range(2):
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                time.sleep(600)
+            os._exit(0)
+    return _sleep(context, spec)
+
+
+def _flood(context: Context, spec: DiagnosticSpec) -> End | None:
+    """`size` bytes of output, the half of it without a single line break."""
+    chunk = b"x" * 65_536
+    for number in range(max(spec.size // len(chunk), 1)):
+        os.write(1, chunk if number % 2 else chunk[:-1] + b"\n")
+    context.log.info("flooded")
+    return None
+
+
+def _exit(context: Context, spec: DiagnosticSpec) -> End | None:
+    if spec.code == 75:
+        raise Temporary(spec.text or "come back later")
+    if spec.code == 65:
+        raise Permanent(spec.text or "this can never work")
+    print(spec.text or "leaving early", file=sys.stderr, flush=True)  # noqa: T201 - what a broken program does
+    os._exit(spec.code)
+
+
+_ACTS = {
+    "nothing": _nothing,
+    "work": _work,
+    "sleep": _sleep,
+    "spin": _spin,
+    "hang": _hang,
+    "leak": _leak,
+    "segfault": _segfault,
+    "escape": _escape,
+    "flood": _flood,
+    "exit": _exit,
+    "disobey": _disobey,
+}

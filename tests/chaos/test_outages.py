@@ -1,0 +1,130 @@
+"""The database goes away, the disk fills up: jobs wait, nothing is lost, nobody is rescued who lives."""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from silkline.model.job import Status
+from silkline.store import jobs, urls
+from tests.chaos.test_kills import all_done_once
+from tests.support.postgres import PostgresServer
+from tests.support.supervisors import Yard, eventually, yard
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[PostgresServer]:
+    """A server that keeps what it has confirmed, whatever happens to it."""
+    server = PostgresServer(fsync=True)
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def postgres_yard(own_postgres: PostgresServer, tmp_path: Path) -> Iterator[Yard]:
+    with yard(own_postgres.create_database(), tmp_path) as place:
+        yield place
+
+
+def test_postgres_is_restarted_under_load(
+    postgres_yard: Yard, own_postgres: PostgresServer, long_chaos: bool, figure: list[str]
+) -> None:
+    restarts = 20 if long_chaos else 3
+    steps = 100 * restarts
+    ids = postgres_yard.add("work", many=4, steps=steps, seconds=0.01)
+    postgres_yard.start("one", fence_after=60, stale_after=80)
+    postgres_yard.start("two", fence_after=60, stale_after=80)
+    for number in range(restarts):
+        before = done(postgres_yard, ids)
+        eventually("work goes on", lambda b=before: done(postgres_yard, ids) > b + 40)
+        own_postgres.restart("immediate" if number % 2 else "fast")
+    postgres_yard.wait_for_end(ids)
+    all_done_once(postgres_yard, ids, steps)
+    assert [postgres_yard.job(id).crash_count for id in ids] == [0] * 4
+    figure.append(f"{restarts} restarts: 0 lost, 0 rescued")
+
+
+def done(place: Yard, ids: list[str]) -> int:
+    return sum(urls.counts(place.database, id).done for id in ids)
+
+
+def test_postgres_is_away_for_three_times_the_stale_limit(
+    postgres_yard: Yard, own_postgres: PostgresServer, figure: list[str]
+) -> None:
+    """Everybody fences itself; on its return nobody is taken for dead."""
+    ids = postgres_yard.add("work", many=4, steps=200, seconds=0.02)
+    postgres_yard.start("one")
+    postgres_yard.start("two")
+    for id in ids:
+        postgres_yard.wait_for_results(id)
+    own_postgres.stop("immediate")
+    time.sleep(12)  # the outage itself: three times the stale limit
+    own_postgres.start()
+    postgres_yard.wait_for_end(ids)
+    all_done_once(postgres_yard, ids, 200)
+    assert [postgres_yard.job(id).crash_count for id in ids] == [0] * 4
+    assert any("another supervisor may soon start" in each.log for each in postgres_yard.supervisors)
+    figure.append("away for 12 s, stale limit 4 s: 0 lost, 0 rescued, every supervisor fenced itself")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 16 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", folder], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.fail(f"this test mounts a small disk, which needs root: {mounted.stderr.decode()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def test_the_disk_fills_up_while_recording_and_logging(small_disk: Path, figure: list[str]) -> None:
+    """The job waits, with a message; when there is space again it goes on by itself and the database is whole."""
+    with yard(f"sqlite:///{small_disk / 'silkline.db'}", small_disk) as place:
+        supervisor = place.ready(place.start())
+        filler = small_disk / "filler"
+        fill(filler, leave=1 << 20)
+        (id,) = place.add("work", steps=150, seconds=0.001, text="x" * 20_000)
+        (loud,) = place.add("flood", size=4 << 20)
+        eventually(
+            "the job waits for space", lambda: "no space left" in supervisor.log or "disk_full" in reason(place, id)
+        )
+        filler.unlink()
+        place.wait_for_end([id, loud])
+        all_done_once(place, [id], 150)
+        assert place.job(id).crash_count == 0
+        assert place.job(loud).status is Status.COMPLETED
+        assert place.database.rows("schema.check") == [{"integrity_check": "ok"}]
+        figure.append("waited with a message, went on by itself, integrity ok")
+
+
+def reason(place: Yard, id: str) -> str:
+    return place.job(id).exit_reason or ""
+
+
+def fill(path: Path, *, leave: int) -> None:
+    with path.open("wb") as file:
+        while (free := shutil.disk_usage(path.parent).free) > leave:
+            file.write(os.urandom(min(1 << 20, free - leave)))
+            file.flush()
+
+
+def test_too_little_disk_space_starts_no_job(yard_on_sqlite: Yard) -> None:
+    supervisor = yard_on_sqlite.start(disk_free_min=1 << 60)
+    (id,) = yard_on_sqlite.add("nothing")
+    eventually("it says why", lambda: "no job starts until" in supervisor.log)
+    assert yard_on_sqlite.job(id).status is Status.QUEUED
+    assert jobs.counts(yard_on_sqlite.database)[Status.RUNNING] == 0
+
+
+@pytest.fixture
+def yard_on_sqlite(tmp_path: Path) -> Iterator[Yard]:
+    with yard(f"sqlite:///{tmp_path / 'silkline.db'}", tmp_path) as place:
+        yield place

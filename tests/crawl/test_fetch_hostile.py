@@ -1,0 +1,159 @@
+"""Each way a server can misbehave gives its own reason: no exception, no hang, nothing above the limits."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from silkline.fetch.client import Client
+from silkline.model import fetched
+from silkline.model.fetched import Fetched, Request
+from tests.crawl.hostile_client import fetch, with_client
+from tests.crawl.hostile_routes import PAGE, shared_data
+from tests.crawl.hostile_server import HostileServer
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[HostileServer]:
+    with HostileServer() as running:
+        yield running
+
+
+@pytest.mark.parametrize("encodings", ["gzip", "deflate", "br", "zstd", "gzip,gzip", "br,gzip", "gzip,zstd,br"])
+def test_bombs(server: HostileServer, encodings: str) -> None:
+    answer = fetch(server.url(f"/bomb/{encodings}?mib=50"), max_body=2 * MIB)
+    assert answer.reason == fetched.BODY_TOO_LARGE
+    assert answer.body == b""
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd"])
+def test_shared_bombs(server: HostileServer, encoding: str) -> None:
+    url = server.url(f"/shared-bomb/bomb-{encoding}.bin?encoding={encoding}")
+    assert fetch(url, max_body=10 * MIB).reason == fetched.BODY_TOO_LARGE
+    assert len(fetch(url, max_body=12 * MIB).body) == 11_511_612
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding"),
+    [
+        ("html-br.bin", "br"),
+        ("html-gzip.bin", "gzip"),
+        ("html-gzip-deflate.bin", "gzip, deflate"),
+        ("html-gzip-deflate-gzip.bin", "gzip, deflate, gzip"),
+        ("html-rawdeflate.bin", "deflate"),
+        ("html-zlibdeflate.bin", "deflate"),
+        ("html-zstd-static-content-size.bin", "zstd"),
+        ("html-zstd-streaming-no-content-size.bin", "zstd"),
+    ],
+)
+def test_odd_but_honest_encodings(server: HostileServer, name: str, encoding: str) -> None:
+    answer = fetch(server.url(f"/shared-bomb/{name}?encoding={encoding.replace(' ', '')}"))
+    assert answer.ok
+    assert b"<html" in answer.body[:1000].lower()
+
+
+@pytest.mark.parametrize("name", ["unexpected-eof.gz", "truncated-crc-error.gz"])
+def test_broken_gzip(server: HostileServer, name: str) -> None:
+    assert fetch(server.url(f"/shared-bomb/{name}?encoding=gzip")).reason == fetched.BAD_ENCODING
+
+
+def test_a_hundred_thousand_gzip_members(server: HostileServer) -> None:
+    assert fetch(server.url("/members")).reason == fetched.BAD_ENCODING
+
+
+@pytest.mark.parametrize("how", ["", "?chunked=1", "?gzip=1", "?gzip=1&chunked=1"])
+def test_endless_bodies(server: HostileServer, how: str) -> None:
+    answer = fetch(server.url(f"/endless{how}"), max_wire=64 * 1024)
+    assert answer.reason == fetched.BODY_TOO_LARGE
+    assert answer.wire_bytes < MIB
+
+
+def test_a_body_too_large_is_refused_by_its_length_alone(server: HostileServer) -> None:
+    assert fetch(server.url("/promised/999999999")).reason == fetched.BODY_TOO_LARGE
+
+
+def test_a_body_may_be_cut_instead(server: HostileServer) -> None:
+    cut = fetch(Request(server.url("/endless"), max_body=1000, cut=True))
+    assert (cut.reason, cut.body) == (None, bytes(1000))
+    zipped = fetch(Request(server.url("/endless?gzip=1"), max_body=1000, cut=True))
+    assert (zipped.reason, zipped.body) == (None, bytes(1000))
+    assert fetch(Request(server.url("/ok"), max_body=10, cut=True)).body == PAGE[:10]
+
+
+@pytest.mark.parametrize(
+    "path", ["/hang", "/hang-in-headers", "/hang-in-body", "/drip", "/drip-headers", "/informational/endless"]
+)
+def test_servers_that_never_finish(server: HostileServer, path: str) -> None:
+    answer = fetch(server.url(path), total_timeout=0.5)
+    assert answer.reason in (fetched.TIMEOUT, fetched.HEADERS_TOO_LARGE)
+    if path != "/informational/endless":
+        assert answer.reason == fetched.TIMEOUT
+
+
+def test_a_server_that_stalls_is_given_up_before_the_deadline(server: HostileServer) -> None:
+    answer = fetch(server.url("/hang-in-body"), idle_timeout=1, total_timeout=50)
+    assert answer.reason == fetched.TIMEOUT
+    assert answer.timings.total < 50
+
+
+@pytest.mark.parametrize("path", ["/huge-headers/many", "/huge-headers/one", "/large-headers/100000"])
+def test_headers_too_large(server: HostileServer, path: str) -> None:
+    answer = fetch(server.url(path))
+    assert (answer.reason, answer.headers) == (fetched.HEADERS_TOO_LARGE, {})
+    assert answer.wire_bytes < MIB
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("/truncated/length", fetched.TRUNCATED),
+        ("/truncated/chunked", fetched.TRUNCATED),
+        ("/truncated/gzip", fetched.BAD_ENCODING),
+        ("/reset/before", fetched.RESET),
+        ("/reset/during", fetched.RESET),
+        ("/silence", fetched.RESET),
+        ("/garbage", fetched.BAD_RESPONSE),
+        ("/old", fetched.BAD_RESPONSE),
+        ("/bad-chunks", fetched.BAD_RESPONSE),
+        ("/lengths/differ", fetched.BAD_RESPONSE),
+        ("/lengths/negative", fetched.BAD_RESPONSE),
+        ("/lengths/words", fetched.BAD_RESPONSE),
+        ("/lengths/huge", fetched.BODY_TOO_LARGE),
+    ],
+)
+def test_broken_answers(server: HostileServer, path: str, reason: str) -> None:
+    answer = fetch(server.url(path))
+    assert answer.reason == reason, answer
+    assert answer.body == b""
+
+
+def test_chunks_win_over_a_length(server: HostileServer) -> None:
+    assert fetch(server.url("/lengths/chunked")).body == b"hello"
+
+
+def test_raw_responses_of_the_shared_data_each_give_a_value(server: HostileServer) -> None:
+    names = sorted(path.name for path in (shared_data() / "http-asis").glob("*.asis"))
+    assert len(names) == 103
+
+    async def ask(client: Client) -> dict[str, Fetched]:
+        return {name: await client.fetch(Request(server.url(f"/asis/{name}"))) for name in names}
+
+    answers = with_client(ask)
+    for name, answer in answers.items():
+        assert answer.ok or answer.reason is not None, name
+        assert not answer.ok or answer.status == 200, name
+    assert {answer.reason for answer in answers.values()} <= {None, fetched.BAD_RESPONSE, fetched.TRUNCATED, "http_0"}
+    assert sum(answer.ok for answer in answers.values()) > 20
+
+
+def test_many_large_bodies_at_once_stay_within_the_memory_allowed(server: HostileServer) -> None:
+    async def ask(client: Client) -> tuple[list[str | None], int]:
+        answers = await asyncio.gather(*(client.fetch(Request(server.url("/large/2000000"))) for _ in range(20)))
+        return [answer.reason for answer in answers], client.buffered
+
+    reasons, left = with_client(ask, max_buffered=8 * MIB, max_wire=3 * MIB)
+    assert fetched.MEMORY_FULL in reasons
+    assert set(reasons) <= {fetched.MEMORY_FULL, None}
+    assert left == 0

@@ -1,0 +1,20 @@
+"""Finding the processes that the diagnostic worker `escape` lets loose, by what they run and what they are called."""
+
+from pathlib import Path
+
+from silkline.runner.leftovers import processes
+from tests.support.supervisors import alive
+
+
+def find(job_id: str) -> list[int]:
+    """Every living process of the job's runner, marked or not."""
+    found = []
+    for pid in processes():
+        try:
+            called = Path(f"/proc/{pid}/comm").read_text().strip()
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if alive(pid) and (called.startswith(f"silk-{job_id[-6:]}-") or f"escaped from {job_id}" in command):
+            found.append(pid)
+    return found

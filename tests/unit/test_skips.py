@@ -1,0 +1,48 @@
+"""Nothing is skipped silently: under CI=true a skip is a failure."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ONE_SKIPS = """
+import pytest
+
+def test_runs(): pass
+
+@pytest.mark.skip(reason="not today")
+def test_is_skipped(): pass
+"""
+MODULE_SKIPS = "import pytest; pytest.skip('nothing here', allow_module_level=True)"
+NONE_SKIPS = "def test_runs(): pass"
+
+
+def run(folder: Path, source: str, ci: str) -> subprocess.CompletedProcess[str]:
+    (folder / "test_sample.py").write_text(source)
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", os.devnull, "--rootdir", folder, folder],
+        cwd=ROOT,
+        env=os.environ | {"CI": ci, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("source", [ONE_SKIPS, MODULE_SKIPS + "\n" + NONE_SKIPS])
+def test_a_skip_fails_the_run_in_ci_and_is_named(tmp_path: Path, source: str) -> None:
+    done = run(tmp_path, source, ci="true")
+    assert done.returncode != 0
+    assert "skipped tests fail this run" in done.stdout
+    assert "test_sample.py" in done.stdout.split("skipped tests fail this run")[1]
+
+
+def test_a_skip_is_allowed_elsewhere(tmp_path: Path) -> None:
+    assert run(tmp_path, ONE_SKIPS, ci="").returncode == 0
+
+
+def test_a_run_without_skips_passes_in_ci(tmp_path: Path) -> None:
+    assert run(tmp_path, NONE_SKIPS, ci="true").returncode == 0
