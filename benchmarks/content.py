@@ -152,8 +152,17 @@ def install_peers() -> None:
     if not (PEERS / "installed").exists():
         print("installing the other extractors into build/ ...", file=sys.stderr)
         venv.create(PEERS, with_pip=True, clear=True)
-        pip = [str(PEERS / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        if subprocess.run([*pip, *PACKAGES]).returncode:
+        pip = [
+            str(PEERS / "bin" / "python"),
+            "-m",
+            "pip",
+            "--quiet",
+            "--quiet",
+            "--disable-pip-version-check",
+            "install",
+        ]
+        # The pip that comes with Python 3.11 stumbles over `lxml[html_clean]`, which two of them ask for.
+        if subprocess.run([*pip, "--upgrade", "pip"]).returncode or subprocess.run([*pip, *PACKAGES]).returncode:
             sys.exit(
                 "content: the other extractors could not be installed (see above); nothing is compared without them"
             )
