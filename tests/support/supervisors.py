@@ -1,5 +1,7 @@
 """Real supervisors in real processes, with intervals of a fraction of a second, and what tests ask of them."""
 
+import contextlib
+import ctypes
 import json
 import os
 import signal
@@ -100,6 +102,7 @@ class SupervisorProcess:
                 stdin=subprocess.DEVNULL,
                 cwd=data,
                 start_new_session=True,
+                preexec_fn=lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL),  # it dies with the tests
             )
 
     @property
@@ -195,8 +198,10 @@ class Yard:
 
     def close(self) -> None:
         for supervisor in self.supervisors:
+            for pid in (supervisor.process.pid, *self.processes_of(supervisor)):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)  # a test that failed may have left it stopped
             if supervisor.process.poll() is None:
-                supervisor.signal(signal.SIGCONT)
                 supervisor.kill()
         self.database.close()
 

@@ -60,6 +60,11 @@ class Attempts:
         with self._lock:
             return [*self._children.values(), *self._ended]
 
+    @property
+    def alive(self) -> bool:
+        """Whether a runner still has a process."""
+        return bool(self._children)
+
     def __len__(self) -> int:
         return len(self._children) + len(self._ended)
 

@@ -343,6 +343,17 @@ def note(database: Database, id: str, metadata: dict[str, Any]) -> None:
         raise NotFound(f"no job {id}")
 
 
+def amend(database: Database, id: str, changes: dict[str, Any]) -> Job:
+    """Change the payload of a job that does not run, as the caller has checked it: a crawl may get other sizes."""
+    while True:
+        job = get(database, id)
+        if job.status is Status.RUNNING:
+            raise Refused(f"job {id} is running: pause it first")
+        payload = to_json({**job.payload, **changes})
+        if database.rows("jobs.amend", id=id, run_lease=job.run_lease, payload=payload, now=database.now()):
+            return get(database, id)
+
+
 def finished_before(database: Database, before: datetime, wanted: int = 100) -> list[str]:
     return [row["id"] for row in database.rows("jobs.finished_before", before=before, wanted=wanted)]
 

@@ -246,6 +246,12 @@ FROM crawl_jobs j JOIN crawl_states s ON s.job_id = j.id WHERE j.status = 'runni
 -- Error details and the caller's own JSON.
 UPDATE crawl_jobs SET metadata = :metadata, updated_at = :now WHERE id = :id RETURNING id;
 
+-- name: amend
+-- Another payload, for the next attempt.
+UPDATE crawl_jobs SET payload = :payload, updated_at = :now
+WHERE id = :id AND run_lease = :run_lease AND status <> 'running'
+RETURNING id;
+
 -- name: finished_before
 -- What retention by age may delete.
 SELECT id FROM crawl_jobs WHERE finished_at < :before ORDER BY finished_at LIMIT :wanted;
