@@ -34,11 +34,15 @@ def test_a_result_comes_back_by_the_names_of_the_contract(database: Database) ->
 
 
 def test_pages_of_results_have_no_gap_and_no_overlap(database: Database) -> None:
-    id = store(database, *(result(number) for number in range(1, 26)))
+    """The cursor follows the order of storing: a URL found early and stored late is not missed."""
+    numbers = [*range(2, 26), 1]
+    id = store(database, *(result(number) for number in numbers))
     store(database, result(1))
-    assert [each.url_id for each in results.page(database, id, after=5, wanted=3)] == [6, 7, 8]
-    assert [each.url_id for each in results.every(database, id, chunk=10)] == list(range(1, 26))
-    assert results.page(database, id, after=25) == []
+    first = results.page(database, id, wanted=5)
+    second = results.page(database, id, after=first[-1].id, wanted=5)
+    assert [each.url_id for each in first + second] == numbers[:10]
+    assert [each.url_id for each in results.every(database, id, chunk=10)] == numbers
+    assert results.page(database, id, after=results.page(database, id)[-1].id) == []
 
 
 def test_the_cache_knows_a_page_under_both_urls(database: Database) -> None:

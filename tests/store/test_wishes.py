@@ -62,6 +62,12 @@ def test_resume_may_run_at_once(database: Database) -> None:
     assert [each.id for each in jobs.claim(database, "w1", "h", ["page"], 1)] == [job.id]
 
 
+def test_resume_keeps_the_time_of_what_is_scheduled(database: Database) -> None:
+    job = queued(database, run_at=tomorrow(database))
+    jobs.wish(database, job.id, Verb.PAUSE)
+    assert jobs.wish(database, job.id, Verb.RESUME).run_at == job.run_at
+
+
 def test_pausing_and_cancelling_what_is_scheduled(database: Database) -> None:
     job = queued(database, run_at=tomorrow(database))
     assert jobs.wish(database, job.id, Verb.PAUSE).run_at == job.run_at

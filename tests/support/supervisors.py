@@ -169,7 +169,7 @@ class Yard:
         return pid
 
     def results_of(self, id: str) -> list[int]:
-        return [result.url_id for result in results.every(self.database, id)]
+        return sorted(result.url_id for result in results.every(self.database, id))
 
     def wait_for_results(self, id: str, number: int = 1) -> None:
         eventually(f"job {id} has stored {number} results", lambda: results.count(self.database, id) >= number)

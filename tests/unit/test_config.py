@@ -112,3 +112,8 @@ def test_the_database_of_a_relative_directory_is_absolute() -> None:
         load({"data": "somewhere"}, {}, Path("nowhere")).settings.database
         == f"sqlite:///{Path('somewhere').absolute()}/silkline.db"
     )
+
+
+def test_the_fence_must_come_before_the_rescue(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="heartbeat_interval < fence_after < stale_after"):
+        load({"fence_after": 200}, {}, tmp_path)

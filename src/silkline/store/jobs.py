@@ -268,7 +268,7 @@ def _change(database: Database, job: Job, change: Change) -> Job | None:
             run_lease=job.run_lease,
             status=change.status.value,
             desired=change.desired.value,
-            run_at=now if change.fresh_retries or change.status is Status.QUEUED else job.run_at,
+            run_at=now if change.fresh_retries else job.run_at,
             fresh_retries=int(change.fresh_retries),
             finished_at=now if change.status in ENDED else None,
             now=now,
