@@ -38,7 +38,7 @@ def parse_page(
     kept = shortened(body, wanted.max_body)
     safe = defused(kept)
     document = _document(safe, charset)
-    harvest = Harvest(document, wanted.max_links, headings=wanted.facts)
+    harvest = Harvest(document, wanted.max_links, facts=wanted.facts)
     base = url
     if harvest.base_href:
         base = canonical(harvest.base_href, base=url) or url

@@ -34,6 +34,7 @@ _RAW: Final = re.compile(
     r"(?P<fence>`+)(?!`).*?(?<!`)(?P=fence)(?!`)|(?<!\\)(?:</?(?P<tag>strong|em|del)>|(?P<space>&#160;))", re.DOTALL
 )
 _SIGNS: Final = {"strong": "**", "em": "*", "del": "~~"}
+_MARKS: Final = [("&#160;", " "), *((f"<{end}{tag}>", sign) for tag, sign in _SIGNS.items() for end in ("", "/"))]
 _INVISIBLE: Final = ("\u00ad", "\u200b", "\u2060", "\ufeff", "\x00")
 
 
@@ -127,8 +128,12 @@ def _language(block: Element, code: Element | None) -> str:
 
 
 def _tidy(markdown: str) -> str:
-    if "<" in markdown or "&#160;" in markdown:
-        markdown = _RAW.sub(_as_markdown, markdown)
+    if "`" in markdown or "\\<" in markdown or "\\&" in markdown:
+        if any(mark in markdown for mark, _ in _MARKS):
+            markdown = _RAW.sub(_as_markdown, markdown)
+    else:
+        for mark, sign in _MARKS:
+            markdown = markdown.replace(mark, sign)
     return _visible(markdown).strip()
 
 

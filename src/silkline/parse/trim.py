@@ -8,7 +8,7 @@ from typing import Final
 
 from turbohtml import Element, Node, Text
 
-from silkline.parse.article import HEADINGS, INLINE, Found, Measure, Measures, is_link, name_verdict
+from silkline.parse.article import HEADINGS, INLINE, Found, Measure, Measures, blocks_around, is_link, name_verdict
 from silkline.parse.names import Suspect
 
 _BOXES: Final = HEADINGS - {"h1"} | {
@@ -36,13 +36,7 @@ def trim(found: Found) -> None:
     size = max(measures[core].text, 1)
     around_headline: set[Node] = {headline, *headline.ancestors} if headline is not None else set()
     around_core: set[Node] = {core, *core.ancestors}
-    path = [core]
-    while path[-1] != frame:
-        up = measures[path[-1]].up
-        if up is None:
-            break
-        path.append(up)
-    for outer in path[:0:-1]:
+    for outer in blocks_around(core, frame, measures):
         before = True
         for child in list(outer.children):
             if child in around_core:
