@@ -81,4 +81,4 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     markdown: str = ""
     text: str = ""
     truncated: tuple[str, ...] = ()
-    """What was cut because the page has more of it than any honest one: body, links, anchors, text, formatting."""
+    """What was cut, because the page has more of it than any honest one: body, formatting, links, content."""
