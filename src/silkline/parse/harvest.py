@@ -38,6 +38,8 @@ class Harvest:
         self.truncated = False
         self.metas: list[tuple[str, str]] = []
         self.headings: list[tuple[int, str]] = []
+        self.resolved: dict[str, str | None] = {}
+        """What each address turned out to be, once the links are asked for."""
         self._hrefs: list[str] = []
         self._said: list[tuple[LinkKind, str, str]] = []
         self._links_left = max_links
@@ -59,6 +61,7 @@ class Harvest:
     def links(self, base: str, rules: Rules) -> list[Link]:
         """The links with their canonical URLs; what is no http(s) URL is left out."""
         urls = canonical_links(base, self._hrefs, rules)
+        self.resolved = dict(zip(self._hrefs, urls, strict=True))
         return [Link(url, *said) for url, said in zip(urls, self._said, strict=True) if url is not None]
 
     def meta(self, name: str) -> str:

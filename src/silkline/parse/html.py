@@ -50,7 +50,7 @@ def parse_page(
     article_body = _article_body(document) if wanted.content in ("markdown", "text") else ""
     document.remove("script, style")
     text = document.text
-    rendered = content.render(document, base, wanted, article_body)
+    rendered = content.render(document, base, wanted, article_body, harvest.resolved)
     return Page(
         url=url,
         base=base,
