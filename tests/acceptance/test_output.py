@@ -107,9 +107,9 @@ def test_quiet_leaves_only_errors(silkline: Silkline) -> None:
 
 
 def on_terminal(silkline: Silkline, *arguments: str, **more: str) -> str:
-    """What a person sees who has a terminal 60 columns wide."""
+    """What a person sees who has a terminal 80 columns wide."""
     ours, theirs = pty.openpty()
-    environment = silkline.environment(TERM="xterm", COLUMNS="60", **more)
+    environment = silkline.environment(TERM="xterm", COLUMNS="80", **more)
     process = subprocess.Popen(
         silkline.command(*arguments), cwd=silkline.folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs
     )
@@ -129,7 +129,7 @@ def test_colours_and_width_follow_the_terminal(silkline: Silkline, enqueue: Call
     assert "\x1b[33mpaused\x1b[0m" in coloured
     plain = on_terminal(silkline, "jobs", NO_COLOR="1")
     assert "\x1b" not in plain
-    assert max(len(line) for line in plain.splitlines()) <= 60
+    assert max(len(line) for line in plain.splitlines()) <= 80
     assert "…" in plain
     assert "a" * 100 in silkline("jobs").out
 

@@ -13,7 +13,7 @@ import click
 
 from silkline.cli import terminal, views
 from silkline.cli.resources import opened, settings_of
-from silkline.cli.session import TEXT, Session, everywhere
+from silkline.cli.session import Session, everywhere, text
 from silkline.errors import SpecError, UsageError
 from silkline.model.job import NewJob
 from silkline.store import jobs as store
@@ -27,15 +27,15 @@ _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 @click.command()
-@click.argument("url", required=False, type=TEXT)
-@click.option("--worker", required=True, metavar="KIND", type=TEXT, help="What kind of job: page, site, map, …")
-@click.option("--payload", metavar="JSON", type=TEXT, help="The spec of the job as JSON, @FILE or - for stdin.")
+@click.argument("url", required=False, type=text)
+@click.option("--worker", required=True, metavar="KIND", type=text, help="What kind of job: page, site, map, …")
+@click.option("--payload", metavar="JSON", type=text, help="The spec of the job as JSON, @FILE or - for stdin.")
 @click.option("--priority", type=click.IntRange(-_INT4, _INT4), default=0, help="Higher runs first. Default: 0.")
-@click.option("--tenant", type=TEXT, default="", help="Whose job it is; tenants take turns.")
+@click.option("--tenant", type=text, default="", help="Whose job it is; tenants take turns.")
 @click.option(
-    "--run-at", metavar="TIME", type=TEXT, help="Not before: 2030-01-31T08:00Z, or from now: 30s, 10m, 2h, 1d."
+    "--run-at", metavar="TIME", type=text, help="Not before: 2030-01-31T08:00Z, or from now: 30s, 10m, 2h, 1d."
 )
-@click.option("--dedupe-key", type=TEXT, help="At most one live job has this key; if there is one, it is the answer.")
+@click.option("--dedupe-key", type=text, help="At most one live job has this key; if there is one, it is the answer.")
 @click.option("--max-retries", type=click.IntRange(0, 1_000), help="Retries, and crashes, allowed. Default: a setting.")
 @everywhere()
 @click.pass_obj
@@ -54,6 +54,7 @@ def add(
     settings = settings_of(session)
     kind = registry.kind_named(worker, test_workers=settings.test_workers)
     spec = registry.check_payload(kind, with_url(read_payload(payload), url))
+    when = read_time(run_at) if run_at else None
     with opened(settings) as database:
         new = NewJob(
             worker=kind.name,
@@ -61,7 +62,7 @@ def add(
             request_url=spec.request_url(),
             priority=priority,
             tenant=tenant,
-            run_at=read_time(run_at, database.now()) if run_at else None,
+            run_at=database.now() + when if isinstance(when, timedelta) else when,
             dedupe_key=dedupe_key,
             max_retries=settings.max_retries if max_retries is None else max_retries,
         )
@@ -136,12 +137,12 @@ def with_url(payload: dict[str, Any], url: str | None) -> dict[str, Any]:
     return {**payload, "url": url}
 
 
-def read_time(text: str, now: datetime) -> datetime:
+def read_time(text: str) -> datetime | timedelta:
     """A point in time, or a time from now. Without a zone it is local time."""
-    wait = re.fullmatch(r"\+?(\d{1,9})([smhd])", text)
+    wait = re.fullmatch(r"\+?(\d{1,6})([smhd])", text)
+    if wait:
+        return timedelta(seconds=int(wait[1]) * _UNITS[wait[2]])
     try:
-        if wait:
-            return now + timedelta(seconds=int(wait[1]) * _UNITS[wait[2]])
         return datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError) as error:
         example = "2030-01-31T08:00Z, or from now: 30s, 10m, 2h, 1d"

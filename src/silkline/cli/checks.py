@@ -95,7 +95,7 @@ def open_files(settings: Settings) -> Check:
 
 
 def memory_control(root: Path = CGROUP, of_process: Path = Path("/proc/self/cgroup")) -> Check:
-    """Memory limits are kept by the kernel where a cgroup v2 with a memory controller may be written, else by polling."""
+    """The kernel keeps memory limits where a cgroup v2 with a memory controller may be written; else we do."""
     polled = "Nothing to do: the memory of jobs is measured every memory_interval and limited all the same."
     mount = next((place for place in (root, root / "unified") if (place / "cgroup.controllers").exists()), None)
     if mount is None:

@@ -74,7 +74,7 @@ def is_address(text: str) -> bool:
         "resume": Lazy("silkline.cli.jobs:resume", "Let a paused job go on from its checkpoint."),
         "workers": Lazy("silkline.cli.workers:workers", "Show which supervisors are alive."),
         "worker": Lazy("silkline.cli.service:worker", "Run a supervisor: it claims jobs and watches over them."),
-        "serve": Lazy("silkline.cli.service:serve", "Run Silkline on this machine."),
+        "serve": Lazy("silkline.cli.service:serve", "Run Silkline on this machine: for now a supervisor only."),
         "config": Lazy("silkline.cli.config:config", "Show each setting, its value and where that came from."),
         "doctor": Lazy("silkline.cli.doctor:doctor", "Check this machine and the database; say what to do."),
         "db": Lazy("silkline.cli.db:db", "Care for the database."),

@@ -10,7 +10,7 @@ import click
 from silkline.cli import terminal, views
 from silkline.cli.group import Lazy, LazyGroup
 from silkline.cli.resources import opened, settings_of
-from silkline.cli.session import TEXT, Session, everywhere
+from silkline.cli.session import Session, everywhere, text
 from silkline.model.job import Job, Status, Verb
 from silkline.store import jobs as store
 from silkline.store import results, urls
@@ -71,7 +71,7 @@ def _listed(database: Database, word: str | None) -> Iterator[Job]:
 
 
 @jobs.command()
-@click.argument("id", type=TEXT)
+@click.argument("id", type=text)
 @everywhere()
 @click.pass_obj
 def show(session: Session, id: str) -> None:
@@ -93,7 +93,7 @@ def _verb(verb: Verb, help: str) -> click.Command:
     """The command that applies one verb to one job."""
 
     @click.command(verb.value, help=help)
-    @click.argument("id", type=TEXT)
+    @click.argument("id", type=text)
     @everywhere()
     @click.pass_obj
     def command(session: Session, id: str) -> None:
@@ -117,7 +117,7 @@ for each in (pause, resume, stop, cancel, retry):
 
 
 @jobs.command()
-@click.argument("id", type=TEXT)
+@click.argument("id", type=text)
 @everywhere()
 @click.pass_obj
 def rm(session: Session, id: str) -> None:

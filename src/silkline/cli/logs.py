@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 
 import click
 
 from silkline.cli import terminal
 from silkline.cli.resources import opened, settings_of
-from silkline.cli.session import TEXT, Session, everywhere
+from silkline.cli.session import Session, everywhere, text
 from silkline.model.job import ENDED
 from silkline.store import jobs as store
 from silkline.store import logs as lines
@@ -17,10 +18,11 @@ from silkline.store.database import Database
 
 PAGE = 1_000
 LOOK_AGAIN = 0.5  # seconds between two looks at the log of a running job
+LATE = timedelta(seconds=3)
 
 
 @click.command()
-@click.argument("id", type=TEXT)
+@click.argument("id", type=text)
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job ends.")
 @click.option("-n", "--lines", "wanted", type=click.IntRange(1, 1_000_000), help="Begin with the newest so many lines.")
 @everywhere()
@@ -38,7 +40,7 @@ def _lines(database: Database, job_id: str, wanted: int | None, follow: bool) ->
     yield from newest
     after = newest[-1].id if newest else 0
     while True:
-        # Asked before the lines are read: what an ended job wrote is all there.
+        # Asked before the lines are read, so that none comes between.
         going = follow and _may_write(database, job_id)
         while page := lines.page(database, job_id, after=after, wanted=PAGE):
             yield from page
@@ -50,8 +52,10 @@ def _lines(database: Database, job_id: str, wanted: int | None, follow: bool) ->
 
 
 def _may_write(database: Database, job_id: str) -> bool:
-    """Is the job there, and may it still write?"""
-    return store.get(database, job_id).status not in ENDED
+    """May lines still come? A supervisor stores them in batches, the last ones after it wrote down the end."""
+    job = store.get(database, job_id)
+    ended = job.finished_at if job.status in ENDED else None
+    return ended is None or database.now() - ended < LATE
 
 
 def _print(line: lines.Line, *, as_json: bool) -> None:

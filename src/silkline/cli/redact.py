@@ -6,8 +6,11 @@ import re
 from typing import Any
 
 HIDDEN = "***"
-_SECRET = r"pass(?:word|wd|phrase)?|pwd|secret|token|auth|authorization|authentication|cookie|credential|signature|sig|api[-_]?key|access[-_]?key|private[-_]?key"
-_SECRET_NAME = re.compile(rf"(?:^|[-_.])(?:{_SECRET})s?(?:$|[-_.])|^key$|-key$", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"(?:^|[-_.])(?:pass(?:word|wd|phrase)?|pwd|secret|token|auth|authorization|authentication|cookie|credential|signature|sig"
+    r"|(?:api|access|private)[-_]?key)s?(?:$|[-_.])|^key$|-key$",
+    re.IGNORECASE,
+)
 # Each begins with a mark that its own middle cannot hold, so that a long text costs linear time.
 _USER_INFO = re.compile(r"(?P<start>://)(?P<info>[^/?#\s]*)@")
 _PARAMETER = re.compile(r"(?P<name>[?&;](?P<key>[^?&;=#\s]+)=)(?P<value>[^?&;#\s]*)")

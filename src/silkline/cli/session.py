@@ -30,20 +30,13 @@ class Session:
             terminal.message(text)
 
 
-class Text(click.ParamType):
-    """Text that a database takes: an argument may hold bytes that are no UTF-8."""
-
-    name = "text"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        try:
-            str(value).encode()
-        except UnicodeEncodeError:
-            self.fail("is not UTF-8", param, ctx)
-        return str(value)
-
-
-TEXT = Text()
+def text(value: str) -> str:
+    """The type of an argument that a database takes: an argument may hold bytes that are no UTF-8."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise click.BadParameter("it is not UTF-8.") from error
+    return value
 
 
 def everywhere(*, shown: bool = False) -> Callable[[Command], Command]:
@@ -55,7 +48,7 @@ def everywhere(*, shown: bool = False) -> Callable[[Command], Command]:
             ("--data", "DIR", "Keep the embedded database, logs and exports in this directory."),
         ):
             command = click.option(
-                name, metavar=metavar, type=TEXT, help=help, hidden=not shown, expose_value=False, callback=_override
+                name, metavar=metavar, type=text, help=help, hidden=not shown, expose_value=False, callback=_override
             )(command)
         for names, help in (
             (("-q", "--quiet"), "Say nothing on stderr but errors."),

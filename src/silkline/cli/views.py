@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from silkline.cli.redact import redacted, without_password
-from silkline.cli.terminal import duration, moment, safe, safe_lines, size
-from silkline.cli.terminal import as_json as to_json
+from silkline.cli.terminal import as_json, duration, moment, safe, safe_lines, size
 from silkline.model.job import Job, Status, shown_status
 from silkline.store.urls import Counts
 
@@ -79,8 +78,8 @@ def everything(
         ("Updated", moment(job.updated_at)),
         ("Ends by", moment(job.deadline_at)),
         ("Finished", moment(job.finished_at)),
-        ("Payload", to_json(redacted(job.payload))),
-        ("Metadata", to_json(redacted(job.metadata)) if job.metadata else ""),
+        ("Payload", as_json(redacted(job.payload))),
+        ("Metadata", as_json(redacted(job.metadata)) if job.metadata else ""),
         ("Log", safe(log)),
     ]
 

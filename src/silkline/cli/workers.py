@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import click
 
@@ -11,7 +11,7 @@ from silkline.cli import terminal
 from silkline.cli.resources import opened, settings_of
 from silkline.cli.session import Session, everywhere
 from silkline.cli.terminal import duration
-from silkline.store.workers import everyone
+from silkline.store.workers import Worker, everyone
 
 
 @click.command()
@@ -26,17 +26,14 @@ def workers(session: Session) -> None:
     if session.json:
         terminal.print_json([{**dataclasses.asdict(one), "alive": one.last_seen > alive_since} for one in found])
     elif found:
-        rows = (
-            (one.id, one.host, str(one.pid), "alive" if one.last_seen > alive_since else "silent", one.state)
-            + (
-                f"{one.jobs_held}/{one.slots}",
-                duration(now - one.last_seen),
-                duration(now - one.started_at),
-                one.version,
-            )
-            for one in found
-        )
+        rows = (_row(one, now, alive=one.last_seen > alive_since) for one in found)
         head = ("ID", "HOST", "PID", "LIFE", "STATE", "JOBS", "SEEN", "AGE", "VERSION")
         terminal.table(head, rows, status=3)
     else:
         session.say("No worker is alive; start one with `silkline worker`.")
+
+
+def _row(one: Worker, now: datetime, *, alive: bool) -> list[str]:
+    life, held = "alive" if alive else "silent", f"{one.jobs_held}/{one.slots}"
+    seen, age = duration(now - one.last_seen), duration(now - one.started_at)
+    return [one.id, one.host, str(one.pid), life, one.state, held, seen, age, one.version]

@@ -1,0 +1,45 @@
+"""`silkline worker` and `silkline serve`: the long-lived programs."""
+
+from __future__ import annotations
+
+import logging
+
+import click
+
+from silkline import log
+from silkline.cli.resources import settings_of
+from silkline.cli.session import Session, everywhere
+from silkline.service.supervisor import Supervisor
+
+slots = click.option("--slots", type=click.IntRange(0, 10_000), help="Jobs it runs at once. Default: a setting.")
+
+
+@click.command()
+@slots
+@everywhere()
+@click.pass_obj
+def worker(session: Session, slots: int | None) -> int:
+    """Run a supervisor: it claims jobs and watches over them.
+
+    SIGTERM or Ctrl-C: running jobs save a checkpoint and go back to the queue. A second one: at once. SIGHUP: read the
+    number of slots again.
+    """
+    return _supervise(session, slots)
+
+
+@click.command()
+@slots
+@everywhere()
+@click.pass_obj
+def serve(session: Session, slots: int | None) -> int:
+    """Run Silkline on this machine: for now a supervisor only."""
+    session.say("This version has no API and no web page yet: serve runs a supervisor only, as `silkline worker` does.")
+    return _supervise(session, slots)
+
+
+def _supervise(session: Session, slots: int | None) -> int:
+    if slots is not None:
+        session.overrides["slots"] = slots
+    settings = settings_of(session)
+    log.set_up(logging.WARNING if session.quiet else logging.DEBUG if session.verbose else logging.INFO)
+    return Supervisor(settings, reload=lambda: settings_of(session)).run()

@@ -1,0 +1,75 @@
+"""A command imports what it needs and no more: `silkline --help` must not cost more than Python and click."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+WATCHED = {
+    *("ada_url", "apsw", "asyncio", "fastapi", "isal", "jinja2", "msgspec", "multiprocessing", "playwright"),
+    *("prometheus_client", "protego", "psycopg", "pycurl", "pydantic", "pypdf", "redis", "rich", "sqlite3"),
+    *("tldextract", "trafilatura", "turbohtml", "uvicorn", "uvloop", "xxhash"),
+}
+LAYERS = {"silkline.api", "silkline.crawl", "silkline.fetch", "silkline.parse", "silkline.runner", "silkline.service"}
+RUN = """
+import contextlib, io, json, sys
+from silkline.cli.exits import run
+with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as complaints:
+    code = run(sys.argv[1:])
+print(json.dumps([code, complaints.getvalue(), sorted(sys.modules)]))
+"""
+
+
+def imported(folder: Path, *arguments: str) -> tuple[int, str, set[str]]:
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("SILKLINE_") and name != "DATABASE_URL"
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *arguments],
+        cwd=folder,
+        env={**environment, "PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    code, complaints, modules = json.loads(done.stdout)
+    return code, complaints, set(modules)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "may"),
+    [
+        (("--help",), 0, set()),
+        (("--version",), 0, set()),
+        (("nonsense",), 2, set()),
+        (("jobs", "ls"), 0, {"apsw", "pydantic"}),
+        (("jobs", "show", "last"), 5, {"apsw", "pydantic"}),
+        (("jobs", "pause", "last"), 5, {"apsw", "pydantic"}),
+        (("jobs", "add", "--worker", "page", "https://example.com/"), 0, {"apsw", "pydantic"}),
+        (("logs", "last"), 5, {"apsw", "pydantic"}),
+        (("workers",), 0, {"apsw", "pydantic"}),
+        (("config",), 0, {"pydantic"}),
+        (("db", "upgrade"), 0, {"apsw", "pydantic"}),
+        (("doctor",), 0, {"apsw", "pydantic"}),
+        (("--database-url", "postgresql://me@127.0.0.1:1/x", "jobs"), 1, {"asyncio", "psycopg", "pydantic"}),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else None,
+)
+def test_what_a_command_imports(tmp_path: Path, arguments: tuple[str, ...], code: int, may: set[str]) -> None:
+    ended, complaints, modules = imported(tmp_path, *arguments)
+    assert ended == code, complaints
+    assert modules & WATCHED == may
+    assert modules & LAYERS == set()
+
+
+def test_a_worker_imports_no_crawl_code(tmp_path: Path) -> None:
+    """The supervisor is started by a command that leaves before it runs: `--help` imports its module."""
+    code, _, modules = imported(tmp_path, "worker", "--help")
+    assert code == 0
+    assert "silkline.service.supervisor" in modules
+    assert modules & {"silkline.crawl", "silkline.fetch", "silkline.parse", "pycurl", "turbohtml", "rich"} == set()
