@@ -93,8 +93,10 @@ class Crawl:
             return []
 
     def put_back(self) -> None:
-        """What the watchdog does with a job whose attempt died."""
+        """What the watchdog does with a job whose attempt died; it may have died before it claimed the job."""
         job = jobs.get(self.database, self.job.id)
+        if job.status is Status.QUEUED:
+            return
         due = self.database.now() - timedelta(seconds=1)
         assert jobs.rescue(self.database, job, Decision(Status.QUEUED, Wish.RUN, due, 0, 0, "crashed", None))
 

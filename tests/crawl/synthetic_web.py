@@ -90,10 +90,14 @@ class Server:
         )
         filler = f"<p>This is page {page} of {host}. " + "words " * 40 + "</p>"
         self.send(
-            transport, b"200 OK", f"<html><title>Page {page} of {host}</title><body>{filler}{links}</body></html>".encode()
+            transport,
+            b"200 OK",
+            f"<html><title>Page {page} of {host}</title><body>{filler}{links}</body></html>".encode(),
         )
 
     def send(self, transport, status: bytes, body: bytes) -> None:
+        if transport.is_closing():
+            return
         transport.write(
             b"HTTP/1.1 %s\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s"
             % (status, len(body), body)

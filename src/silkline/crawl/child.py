@@ -16,7 +16,8 @@ from typing import Any, Final
 
 import uvloop
 
-from silkline.crawl.fetcher import Fetcher, obey, open_client
+from silkline.crawl.equip import obey, open_client
+from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.messages import Batch, Drained, Refill, Start, to_fetcher
 from silkline.crawl.parser import Parser, ParserPool
 from silkline.crawl.reading import PageReader

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import heappop, heappush
 from itertools import count
+from math import inf
 from typing import NamedTuple
 
 from silkline.crawl.plan import Pace
@@ -58,6 +59,7 @@ class Frontier:
         self.hosts: dict[str, Host] = {}
         self.held: set[int] = set()
         self.size = 0
+        self._level = inf
         # The ledger has been read up to the cursor and may hold `more`. `_behind` is the lowest id that there was no
         # room for; `_again`: there may be room now, so go back to it.
         self.cursor = 0
@@ -112,7 +114,7 @@ class Frontier:
         while self._due and self._due[0][0] <= now:
             _, _, host = heappop(self._due)
             host.due = False
-            if not host.queue or host.parked or host.in_flight >= host.clock.at_once:
+            if not self._may_go(host):
                 continue
             if host.clock.next_at > now:
                 self._schedule(host, now)
@@ -138,6 +140,12 @@ class Frontier:
         if host.behind and len(host.queue) < self._host_limit() // 2:
             host.behind = False
             self._again = True
+
+    def set_level(self, depth: int, now: float) -> None:
+        """Take nothing deeper than this."""
+        self._level = depth
+        for host in self.hosts.values():
+            self._schedule(host, now)
 
     def clear_host(self, host: Host) -> Iterator[Entry]:
         """Take out everything queued for a host."""
@@ -193,8 +201,12 @@ class Frontier:
         self.size += 1
         self._schedule(host, now)
 
+    def _may_go(self, host: Host) -> bool:
+        queue = host.queue
+        return bool(queue) and not host.parked and host.in_flight < host.clock.at_once and queue[0].depth <= self._level
+
     def _schedule(self, host: Host, now: float) -> None:
-        if host.due or not host.queue or host.parked or host.in_flight >= host.clock.at_once:
+        if host.due or not self._may_go(host):
             return
         host.due = True
         heappush(self._due, (max(now, host.clock.next_at), next(self._tie), host))

@@ -1,8 +1,8 @@
-"""The leader: it is fetcher 0 itself, starts the others and the parsers, carries messages between them and the recorder,
-replaces who died, and decides when the crawl is over.
+"""The leader: it is fetcher 0 itself, starts the others and the parsers, carries messages between them and the
+recorder, replaces who died, and decides when the crawl is over.
 
-The end is seen in one place: the recorder's books count every URL that is queued or in flight anywhere as pending, since
-only its end takes it out; so nothing is left to do when nothing is pending and no link is on its way.
+The end is seen in one place: the recorder's books count every URL that is queued or in flight anywhere as pending,
+since only its end takes it out; so nothing is left to do when nothing is pending and no link is on its way.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from silkline.crawl.fetcher import Fetcher, open_client
+from silkline.crawl.equip import open_client
+from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.messages import (
     Assigned,
     Batch,
@@ -26,6 +27,7 @@ from silkline.crawl.messages import (
     Go,
     Incoming,
     Known,
+    Level,
     Live,
     Refill,
     Refilled,
@@ -139,6 +141,8 @@ class Leader:
                 seat.send(Roots(some))
         for seat in seats:
             seat.ready = True
+            if self._recorder.levels.current is not None:
+                seat.send(Level(self._recorder.levels.current))
             seat.send(Go())
             for ticket in self._tickets.unanswered(seat.index):
                 seat.send(Incoming(ticket, self._tickets.links(ticket)))
@@ -194,8 +198,16 @@ class Leader:
                     self._seats[owner].send(Incoming(ticket, self._tickets.links(ticket)))
         else:
             recorder.deliver(delivery, batch.pages)
+        self._rise()
         if recorder.due or self._nothing_left():
             self._wake.set()
+
+    def _rise(self) -> None:
+        """Let everyone go deeper when the level above is done."""
+        levels = self._recorder.levels
+        if levels.advance(self._loop.time()) and levels.current is not None:
+            for seat in self._seats:
+                seat.send(Level(levels.current))
 
     def _spread_roots(self, found: list[Found]) -> None:
         """What a seed redirected to widens the scope, for everyone and before its links are seen."""
@@ -227,6 +239,7 @@ class Leader:
         """Write checkpoints until the crawl is over; why it is, where something is left over."""
         recorder, reported = self._recorder, self._loop.time()
         while self._order is None:
+            self._rise()
             if self._failure is not None:
                 raise self._failure
             if self._nothing_left():

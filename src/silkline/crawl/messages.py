@@ -40,6 +40,7 @@ class Ended(NamedTuple):
 
     settled: Settled
     result: NewResult | None
+    depth: int
 
 
 class Live(NamedTuple):
@@ -57,13 +58,13 @@ class Live(NamedTuple):
 class Batch(msgspec.Struct, array_like=True, tag=True, gc=False):
     """Everything a fetcher came to in a few milliseconds.
 
-    `settled` has no links and counts at once; `pages` count when each part of `foreign` (the number of a fetcher, and
-    encoded `Links` for it) has been answered. `answers` are the tickets of foreign links this fetcher took in; what was
-    new among them is in `found`.
+    `settled` (each with its depth) has no links and counts at once; `pages` count when each part of `foreign` (the number
+    of a fetcher, and encoded `Links` for it) has been answered. `answers` are the tickets of foreign links this fetcher
+    took in; what was new among them is in `found`.
     """
 
     seq: int
-    settled: list[Settled]
+    settled: list[tuple[Settled, int]]
     pages: list[Ended]
     found: list[Found]
     foreign: list[tuple[int, bytes]]
@@ -129,6 +130,12 @@ class Refilled(msgspec.Struct, array_like=True, tag=True, gc=False):
     end: bool
 
 
+class Level(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """How deep to go for now."""
+
+    depth: int
+
+
 class Drain(msgspec.Struct, array_like=True, tag=True, gc=False):
     """Start nothing more; tell when what is in flight has ended, or its time is up."""
 
@@ -138,7 +145,7 @@ class Drained(msgspec.Struct, array_like=True, tag=True, gc=False):
 
 
 FromFetcher = Batch | Refill | Drained
-ToFetcher = Start | Known | Roots | Go | Assigned | Committed | Incoming | Refilled | Drain
+ToFetcher = Start | Known | Roots | Go | Assigned | Committed | Incoming | Refilled | Level | Drain
 
 
 def encoder() -> msgspec.msgpack.Encoder:

@@ -7,7 +7,7 @@ from collections import defaultdict
 import msgspec
 
 from silkline.crawl.messages import Batch, Ended, Found, Links, Live
-from silkline.store.urls import Settled
+from silkline.store.urls import QUEUED, Settled
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -17,7 +17,7 @@ class Outbox:
 
     def __init__(self) -> None:
         self._seq = 0
-        self.settled: list[Settled] = []
+        self.settled: list[tuple[Settled, int]] = []
         self.pages: list[Ended] = []
         self.found: list[Found] = []
         self.answers: list[int] = []
@@ -30,9 +30,9 @@ class Outbox:
         self.unsaved_pages = 0
         self.unsaved_bytes = 0
 
-    def settle(self, settled: Settled) -> None:
-        """The end of a URL that leads nowhere."""
-        self.settled.append(settled)
+    def settle(self, settled: Settled, depth: int) -> None:
+        """The end of a URL that leads nowhere, or one more try behind it."""
+        self.settled.append((settled, depth))
         self.unsaved += 1
 
     def page(self, ended: Ended) -> None:
@@ -54,7 +54,7 @@ class Outbox:
     def pack(self, live: Live) -> Batch:
         """Everything collected, as one batch; a new one begins."""
         self._seq += 1
-        ids = [settled.id for settled in self.settled if settled.state != "queued"]
+        ids = [settled.id for settled, _ in self.settled if settled.state != QUEUED]
         ids += [ended.settled.id for ended in self.pages]
         stored = sum(ended.result is not None for ended in self.pages)
         abroad = [url for several in self._foreign.values() for links in several for url in links.urls]

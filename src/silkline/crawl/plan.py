@@ -14,7 +14,7 @@ HOME: Final = "https://github.com/silkline/silkline"
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """How hard one host, and one address, may be worked. A host's least delay is `patience` times its answering time."""
+    """How hard a host, and an address, may be worked. A host's least delay is `patience` times its answering time."""
 
     delay: float
     per_host: int

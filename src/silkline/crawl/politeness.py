@@ -18,7 +18,7 @@ _MEMORY: Final = 0.3  # how much the last answer counts in the average
 class Clock:
     """The pace of one host."""
 
-    __slots__ = ("_average", "_penalty", "crawl_delay", "failures", "next_at", "pace", "refusals")
+    __slots__ = ("_average", "_penalty", "crawl_delay", "failures", "next_at", "pace", "refusals", "waited")
 
     def __init__(self, pace: Pace) -> None:
         self.pace = pace
@@ -26,6 +26,7 @@ class Clock:
         self.next_at = 0.0
         self.failures = 0
         self.refusals = 0
+        self.waited = 0.0
         self._average = 0.0
         self._penalty = 0.0
 
@@ -40,6 +41,11 @@ class Clock:
         adaptive = min(self.pace.patience * self._average, MOST_DELAY)
         return max(self.pace.delay, self.crawl_delay, adaptive, self._penalty)
 
+    @property
+    def average(self) -> float:
+        """Seconds this host takes to answer, of late."""
+        return self._average
+
     def started(self, now: float) -> None:
         self.next_at = max(self.next_at, now + self.delay)
 
@@ -47,6 +53,7 @@ class Clock:
         """The host gave an answer that says nothing against asking on."""
         self.failures = 0
         self.refusals = 0
+        self.waited = 0.0
         self._average = seconds if not self._average else self._average + _MEMORY * (seconds - self._average)
         if self._penalty:
             self._penalty = self._penalty / 2 if self._penalty > 0.1 else 0.0
@@ -62,8 +69,10 @@ class Clock:
         self.failures += 1
         self.refusals += 1
         self._penalty = min(max(2 * self._penalty, self.pace.delay, 0.1), MOST_DELAY)
-        pause = wait if wait is not None else min(self._penalty * 2 ** min(self.refusals, 10), longest)
-        self.sleep_until(now + min(pause, longest))
+        pause = wait if wait is not None else self._penalty * 2 ** min(self.refusals, 10)
+        until = now + min(pause, longest)
+        self.waited += max(0.0, until - max(self.next_at, now))
+        self.sleep_until(until)
 
     def sleep_until(self, moment: float) -> None:
         self.next_at = max(self.next_at, moment)

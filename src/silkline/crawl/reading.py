@@ -13,6 +13,7 @@ import msgspec
 from silkline.crawl.plan import Plan
 from silkline.model.page import Page, Wanted
 from silkline.parse.html import parse_page
+from silkline.parse.sitemap import parse_sitemap
 from silkline.parse.sniff import sniff
 
 NOT_A_PAGE: Final = "not_a_page"
@@ -85,6 +86,8 @@ class PageReader:
             return Reading(body.id, PARSE_FAILED, f"{type(error).__name__}: {error}"[:500])
 
     def _read(self, body: Body) -> Reading:
+        if body.sitemap:
+            return _sitemap(body)
         kind = sniff(body.body, body.content_type)
         if kind == "text":
             return self._plain_text(body)
@@ -133,6 +136,16 @@ class PageReader:
         text = body.body[: self._wanted.max_content].decode(_codec(body.charset), "replace").replace("\x00", "\ufffd")
         data = {"title": ""} if self._wanted.content == "none" else {"title": "", "text": text}
         return Reading(body.id, data=_encode(data).decode())
+
+
+def _sitemap(body: Body) -> Reading:
+    """A list of pages, most important first, or of further sitemaps; nothing to store."""
+    sitemap = parse_sitemap(body.body, body.url)
+    if sitemap.kind in ("index", "unknown"):
+        further = [entry.url for entry in sitemap.entries] if sitemap.kind == "index" else []
+        return Reading(body.id, SITEMAP, sitemap.problem or None, sitemaps=further)
+    entries = sorted(sitemap.entries, key=lambda entry: -(0.5 if entry.priority is None else entry.priority))
+    return Reading(body.id, SITEMAP, sitemap.problem or None, links=[entry.url for entry in entries])
 
 
 def _codec(charset: str) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from silkline.crawl.levels import Levels
 from silkline.crawl.messages import Ended, Found
 from silkline.crawl.plan import Plan
 from silkline.model.worker import Progress
@@ -44,6 +45,7 @@ class Recorder:
         self.pending = 0
         self.stored = 0
         self.seconds = 0.0
+        self.levels = Levels(limited=plan.depth is not None, now=self._saved_at)
         self.reasons: Counter[str] = Counter()
         self.live: Callable[[], dict[str, Any]] = dict
         self.in_flight: Callable[[], int] = int
@@ -57,6 +59,9 @@ class Recorder:
         self.pending = counts.queued + counts.in_flight
         self.stored = counts.done
         self.seconds = counts.seconds
+        if self._plan.depth is not None:
+            for depth, pending in (await self.ask(urls.queued_depths, database, job_id)).items():
+                self.levels.add(depth, pending)
 
     async def ask(self, question: Callable[..., Any], *arguments: Any) -> Any:
         """Run something that touches the database in the recorder's thread."""
@@ -69,34 +74,40 @@ class Recorder:
         first = self.next_id
         self._found += [NewUrl(id, *each) for id, each in enumerate(found, first)]
         self.next_id = first + len(found)
-        self.pending += sum(each.state == QUEUED for each in found)
-        self.reasons.update(each.reason for each in found if each.reason is not None)
+        for each in found:
+            if each.state == QUEUED:
+                self.pending += 1
+                self.levels.add(each.depth)
+            elif each.reason is not None:
+                self.reasons[each.reason] += 1
         return first
 
-    def settle(self, settled: list[Settled]) -> None:
-        """Ends that have no links, and tries that failed."""
-        for each in settled:
+    def settle(self, settled: list[tuple[Settled, int]]) -> None:
+        """Ends that have no links, and tries that failed; each with its depth."""
+        for each, depth in settled:
             self._settled[each.id] = each
             if each.state != QUEUED:
-                self.pending -= 1
-                if each.reason is not None:
-                    self.reasons[each.reason] += 1
+                self._end(each, depth)
 
     def deliver(self, delivery: Delivery, pages: list[Ended]) -> None:
         """Pages all of whose links are in the books. Those beyond the limit are left as if never fetched."""
         limit = self._plan.limit
-        for settled, result in pages:
+        for settled, result, depth in pages:
             if settled.state == DONE:
                 if limit is not None and self.stored >= limit:
                     continue
                 self.stored += 1
-            elif settled.reason is not None:
-                self.reasons[settled.reason] += 1
-            self.pending -= 1
+            self._end(settled, depth)
             self._settled[settled.id] = settled
             if result is not None:
                 self._results.append(result)
         self._deliveries.append(delivery)
+
+    def _end(self, settled: Settled, depth: int) -> None:
+        self.pending -= 1
+        self.levels.end(depth, self._loop.time())
+        if settled.reason is not None:
+            self.reasons[settled.reason] += 1
 
     def count_bytes(self, wire_bytes: int) -> None:
         self._bytes += wire_bytes

@@ -14,7 +14,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from silkline.crawl.fetcher import Fetcher, obey
+from silkline.crawl.equip import obey
+from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.messages import FromFetcher, Start, from_fetcher
 from silkline.crawl.parser import ParserPool
 from silkline.crawl.plan import Plan

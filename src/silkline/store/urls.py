@@ -256,6 +256,11 @@ def skip_queued(database: Database, job: Job, reason: str, *, chunk: int = 20_00
         after = upto
 
 
+def queued_depths(database: Database, job_id: str) -> dict[int, int]:
+    """How many URLs are queued at each depth."""
+    return {row["depth"]: row["urls"] for row in database.rows("urls.queued_depths", job_id=job_id)}
+
+
 def keys(database: Database, job_id: str, *, chunk: int = 50_000) -> Iterator[list[tuple[int, str]]]:
     """Every (url_key, host) of the ledger, in chunks, to rebuild the seen-set."""
     after = 0

@@ -80,6 +80,10 @@ SELECT * FROM crawl_urls WHERE job_id = :job_id AND id > :after AND state = :sta
 SELECT id, url_key, url, host, depth, attempts, detail, found_via FROM crawl_urls
 WHERE job_id = :job_id AND id > :after AND state = 'queued' ORDER BY id LIMIT :wanted;
 
+-- name: queued_depths
+-- What is left to do, by depth.
+SELECT depth, count(*) AS urls FROM crawl_urls WHERE job_id = :job_id AND state = 'queued' GROUP BY depth;
+
 -- name: keys
 -- Every key ever seen, to rebuild the seen-set.
 SELECT id, url_key, host FROM crawl_urls WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
