@@ -69,6 +69,7 @@ def is_address(text: str) -> bool:
 @click.group(
     cls=LazyGroup,
     lazy={
+        "fetch": Lazy("silkline.cli.fetch:fetch", "Fetch pages and print them as Markdown."),
         "jobs": Lazy("silkline.cli.jobs:jobs", "List jobs, add one, look at one, pause, stop or remove it."),
         "logs": Lazy("silkline.cli.logs:logs", "Show what a job wrote to its log."),
         "resume": Lazy("silkline.cli.jobs:resume", "Let a paused job go on from its checkpoint."),
