@@ -148,7 +148,7 @@ def test_the_cache_serves_only_what_was_asked_for(silkline: Silkline, site: Samp
 def test_a_page_of_control_characters_is_harmless_on_a_terminal(silkline: Silkline) -> None:
     from tests.acceptance.test_output import on_terminal
 
-    body = "<h1>Title</h1><p>\x1b]0;owned\x07\x1b[2Jevil" + " and a long enough paragraph" * 9 + "</p>"
+    body = "<h1>Title</h1><p>" + "And a long enough paragraph. " * 30 + "\x1b]0;owned\x07\x1b[2Jevil</p>"
     with serving(200, body.encode()) as site:
         shown = on_terminal(silkline, site.url)
     assert "evil" in shown
