@@ -29,7 +29,7 @@ from silkline.model.spec import Fetching, PageSpec, SiteSpec
 from silkline.model.url import canonical, host_of, url_key
 from silkline.model.worker import Context
 from silkline.store.results import Result
-from silkline.store.urls import DONE, FAILED, QUEUED, NewResult, QueuedUrl, Settled
+from silkline.store.urls import DONE, FAILED, QUEUED, Checkpoint, NewResult, QueuedUrl, Settled
 from silkline.workers import cache
 from silkline.workers.document import Document, DocumentReader
 from silkline.workers.visits import Visit, Visits
@@ -107,6 +107,7 @@ class PageJob:
             keeper.cancel()
             await asyncio.gather(keeper, return_exceptions=True)
         await recorder.save()
+        await recorder.ask(context.progress.record, Checkpoint())  # nothing is in flight any more
         context.log.info("%d pages stored, %d still to do", recorder.stored, recorder.pending)
         return context.control.order if recorder.pending else None
 
