@@ -70,6 +70,10 @@ def is_address(text: str) -> bool:
     cls=LazyGroup,
     lazy={
         "fetch": Lazy("silkline.cli.fetch:fetch", "Fetch pages and print them as Markdown."),
+        "demo": Lazy("silkline.cli.demo:demo", "Crawl a small sample site on this machine, and show what came of it."),
+        "results": Lazy("silkline.cli.results:results", "Write what a job brought."),
+        "urls": Lazy("silkline.cli.urls:urls", "List the URLs of a job, each with its state and reason."),
+        "errors": Lazy("silkline.cli.urls:errors", "Show what failed, by cause, with the pages that link there."),
         "jobs": Lazy("silkline.cli.jobs:jobs", "List jobs, add one, look at one, pause, stop or remove it."),
         "logs": Lazy("silkline.cli.logs:logs", "Show what a job wrote to its log."),
         "resume": Lazy("silkline.cli.jobs:resume", "Let a paused job go on from its checkpoint."),
