@@ -76,7 +76,9 @@ def _name(part: str) -> str:
         return text
     kept = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in text)
     kept = kept.encode()[:LONGEST].decode(errors="ignore").strip("._ ")
-    return f"{kept}_" if not kept or kept.endswith(".md") or _RESERVED.match(kept) else kept
+    if _RESERVED.match(kept):
+        return f"_{kept}"
+    return f"{kept}_" if not kept or kept.endswith(".md") else kept
 
 
 def _mark(url: str) -> str:
