@@ -3,7 +3,7 @@
 Starts nginx (Debian's nginx-light) on loopback with synthetic pages of 46.5 KB that gzip to about 16 KB, asks for them
 on many 127.x.y.z hosts, and prints the least of several rounds. Never asserts a time.
 
-    python benchmarks/fetch.py [--pages 6000] [--concurrency 300] [--rounds 3] [--tls] [--only new|keep]
+    python -m benchmarks.fetch [--pages 6000] [--concurrency 300] [--rounds 3] [--tls] [--only new|keep]
 
 Over TLS certificates are verified, against the system's bundle with the server's own certificate added.
 """

@@ -106,6 +106,12 @@ def test_a_job_is_added_with_everything(on_both: Silkline, tmp_path: Path) -> No
     assert len(on_both("jobs", "ls", "--json").json) == 1
 
 
+def test_the_operator_may_reach_the_address_they_typed(silkline: Silkline) -> None:
+    options = ("jobs", "add", "--json", "--worker", "page")
+    assert silkline(*options, "http://127.0.0.1:8000/").json["payload"]["allow_private"] == ["127.0.0.1:8000"]
+    assert "allow_private" not in silkline(*options, "--payload", '{"url": "http://127.0.0.1:8000/"}').json["payload"]
+
+
 def test_the_log_is_shown(silkline: Silkline, store: Database, enqueue: Callable[..., Job]) -> None:
     from silkline.store import logs
 

@@ -17,6 +17,14 @@ from tests.support.supervisors import Yard, eventually, yard
 
 
 @pytest.fixture
+def own_postgres() -> Iterator[PostgresServer]:
+    """A server that keeps what it has confirmed, whatever happens to it."""
+    server = PostgresServer(fsync=True)
+    yield server
+    server.remove()
+
+
+@pytest.fixture
 def postgres_yard(own_postgres: PostgresServer, tmp_path: Path) -> Iterator[Yard]:
     with yard(own_postgres.create_database(), tmp_path) as place:
         yield place

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Self
 
-from hostile_routes import ROUTES, Asked, Route, not_found
+from tests.crawl.hostile_routes import ROUTES, Asked, Route, not_found
 
 
 @dataclass

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 import uvloop
-from hostile_client import Names, fetch, with_client
-from hostile_server import HostileServer
 
 from silkline.fetch.client import Client
 from silkline.fetch.dns import Resolution, SystemResolver, look_up
 from silkline.fetch.guard import Guard, parse_exemption
 from silkline.model import fetched
 from silkline.model.fetched import Request
+from tests.crawl.hostile_client import Names, fetch, with_client
+from tests.crawl.hostile_server import HostileServer
 
 PUBLIC = Guard()
 
@@ -86,6 +86,29 @@ def test_of_several_addresses_only_the_allowed_ones_are_tried(server: HostileSer
     guard = Guard([parse_exemption("127.0.0.2")])
     names = Names({"mixed.test": [("127.0.0.1", "10.0.0.1", "127.0.0.2")]})
     assert fetch(server.url("/ok", "mixed.test"), guard=guard, names=names).address == "127.0.0.2"
+
+
+def test_a_resolver_that_breaks_is_a_failed_look_up() -> None:
+    class Broken(Names):
+        async def resolve(self, host: str) -> Resolution:
+            raise RuntimeError("no such thing")
+
+    answer = fetch("http://one.test/", names=Broken({}))
+    assert (answer.reason, "no such thing" in answer.detail) == (fetched.DNS_FAILED, True)
+
+
+def test_closing_the_resolver_answers_those_who_wait() -> None:
+    release = threading.Event()
+
+    async def main() -> Resolution:
+        resolver = SystemResolver(look_up=lambda _: ("192.0.2.1",) if release.wait(60) else fetched.DNS_TIMEOUT)
+        waiting = asyncio.create_task(resolver.resolve("slow.test"))
+        await asyncio.sleep(0)
+        resolver.close()
+        return await waiting
+
+    assert asyncio.run(main()) == fetched.DNS_FAILED
+    release.set()
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,15 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from hostile_client import Names, fetch, with_client
-from hostile_routes import PAGE, Asked
-from hostile_server import HostileServer
 
 from silkline.errors import UsageError
 from silkline.fetch.client import Client
 from silkline.fetch.settings import FetchSettings
 from silkline.model import fetched
 from silkline.model.fetched import Fetched, Request
+from tests.crawl.hostile_client import Names, fetch, with_client
+from tests.crawl.hostile_routes import PAGE, Asked
+from tests.crawl.hostile_server import HostileServer
 
 
 @pytest.fixture(scope="module")

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from hostile_client import fetch, with_client
-from hostile_routes import PAGE, shared_data
-from hostile_server import HostileServer
 
 from silkline.fetch.client import Client
 from silkline.model import fetched
 from silkline.model.fetched import Fetched, Request
+from tests.crawl.hostile_client import fetch, with_client
+from tests.crawl.hostile_routes import PAGE, shared_data
+from tests.crawl.hostile_server import HostileServer
 
 MIB = 1024 * 1024
 

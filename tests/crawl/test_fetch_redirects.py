@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from urllib.parse import quote
 
 import pytest
-from hostile_client import LOOPBACK, Names, fetch, with_client
-from hostile_routes import Asked, answer
-from hostile_server import HostileServer
 
 from silkline.fetch.guard import Guard, parse_exemption
 from silkline.fetch.redirects import allow_all, follow
 from silkline.model import fetched
 from silkline.model.fetched import Fetched, Request
+from tests.crawl.hostile_client import LOOPBACK, Names, fetch, with_client
+from tests.crawl.hostile_routes import Asked, answer
+from tests.crawl.hostile_server import HostileServer
 
 NAMES = {"one.test": [("127.0.0.1",)], "two.test": [("127.0.0.2",)]}
 

@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from hostile_client import with_client
-from hostile_routes import Asked, Route, answer
-from hostile_server import HostileServer
 
 from silkline.fetch.robots import MAX_BYTES, Robots, load
+from tests.crawl.hostile_client import with_client
+from tests.crawl.hostile_routes import Asked, Route, answer
+from tests.crawl.hostile_server import HostileServer
 
 RULES = b"User-agent: *\nDisallow: /private\n"
 

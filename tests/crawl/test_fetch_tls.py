@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hostile_client import Names, fetch, with_client
-from hostile_routes import PAGE, Asked
-from hostile_server import HostileServer
-from hostile_tls import Http2Server, make_certificate, server_context
 
 from silkline.fetch.client import Client
 from silkline.fetch.guard import Guard
 from silkline.model import fetched
 from silkline.model.fetched import Fetched, Request
+from tests.crawl.hostile_client import Names, fetch, with_client
+from tests.crawl.hostile_routes import PAGE, Asked
+from tests.crawl.hostile_server import HostileServer
+from tests.crawl.hostile_tls import Http2Server, make_certificate, server_context
 
 NAMES = {"known.test": [("127.0.0.1",)], "other.test": [("127.0.0.1",)]}
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from silkline.errors import Unavailable
 from silkline.model.job import LIVE, Job, NewJob, Status
 from silkline.runner.leftovers import marked
 from silkline.store import jobs, logs, results, urls, workers
@@ -54,6 +55,26 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+class Patient:
+    """The test's own view of the database: it waits out the outages that the test makes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+    def rows(self, name: str, **parameters: Any) -> list[dict[str, Any]]:
+        give_up = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return self._database.rows(name, **parameters)
+            except Unavailable:
+                if time.monotonic() > give_up:
+                    raise
+                time.sleep(0.1)
 
 
 class SupervisorProcess:
@@ -104,7 +125,7 @@ class Yard:
     def __init__(self, database_url: str, folder: Path) -> None:
         self.url = database_url
         self.folder = folder
-        self.database: Database = open_database(database_url)
+        self.database: Any = Patient(open_database(database_url))
         self.supervisors: list[SupervisorProcess] = []
 
     def start(

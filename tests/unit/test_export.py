@@ -142,9 +142,14 @@ def test_a_large_sitemap_is_split(tmp_path: Path) -> None:
 def test_a_file_appears_only_when_it_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     path.write_text("the old one")
-    with pytest.raises(RuntimeError), to_path("jsonl", path) as writer:
-        writer.write(result())
-        raise RuntimeError("no space, no power, no patience")
+
+    def fail() -> None:
+        with to_path("jsonl", path) as writer:
+            writer.write(result())
+            raise RuntimeError("no space, no power, no patience")
+
+    with pytest.raises(RuntimeError):
+        fail()
     assert path.read_text() == "the old one"
     assert list(tmp_path.iterdir()) == [path]
 

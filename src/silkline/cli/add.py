@@ -54,6 +54,8 @@ def add(
     settings = settings_of(session)
     kind = registry.kind_named(worker, test_workers=settings.test_workers)
     spec = registry.check_payload(kind, with_url(read_payload(payload), url))
+    if url and "allow_private" in type(spec).model_fields:
+        spec = registry.check_payload(kind, with_own_address(spec.model_dump(mode="json", exclude_unset=True), url))
     when = read_time(run_at) if run_at else None
     with opened(settings) as database:
         new = NewJob(
@@ -135,6 +137,14 @@ def with_url(payload: dict[str, Any], url: str | None) -> dict[str, Any]:
     if "url" in payload:
         raise UsageError("the URL is given twice: as an argument and in the payload")
     return {**payload, "url": url}
+
+
+def with_own_address(payload: dict[str, Any], url: str) -> dict[str, Any]:
+    """The payload, allowed to reach the address that the operator typed."""
+    from silkline.cli.own_address import exemptions
+
+    allowed = exemptions(url)
+    return {**payload, "allow_private": [*payload.get("allow_private", ()), *allowed]} if allowed else payload
 
 
 def read_time(text: str) -> datetime | timedelta:

@@ -53,7 +53,8 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if "fetch" in self.lazy and args[0] not in self.list_commands(ctx) and is_address(args[0]):
+        known = self.list_commands(ctx)
+        if "fetch" in known and args[0] not in known and is_address(args[0]):
             args = ["fetch", *args]
         return super().resolve_command(ctx, args)
 
@@ -74,9 +75,11 @@ def is_address(text: str) -> bool:
         "results": Lazy("silkline.cli.results:results", "Write what a job brought."),
         "urls": Lazy("silkline.cli.urls:urls", "List the URLs of a job, each with its state and reason."),
         "errors": Lazy("silkline.cli.urls:errors", "Show what failed, by cause, with the pages that link there."),
+        "crawl": Lazy("silkline.cli.crawl:crawl", "Crawl one site or many, here and now, with a line of progress."),
         "jobs": Lazy("silkline.cli.jobs:jobs", "List jobs, add one, look at one, pause, stop or remove it."),
         "logs": Lazy("silkline.cli.logs:logs", "Show what a job wrote to its log."),
-        "resume": Lazy("silkline.cli.jobs:resume", "Let a paused job go on from its checkpoint."),
+        "resume": Lazy("silkline.cli.crawl:resume", "Go on with a paused job, here and now, from its checkpoint."),
+        "explain": Lazy("silkline.cli.explain:explain", "Tell the story of one URL of a crawl."),
         "workers": Lazy("silkline.cli.workers:workers", "Show which supervisors are alive."),
         "worker": Lazy("silkline.cli.service:worker", "Run a supervisor: it claims jobs and watches over them."),
         "serve": Lazy("silkline.cli.service:serve", "Run Silkline on this machine: for now a supervisor only."),

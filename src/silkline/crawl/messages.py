@@ -58,9 +58,9 @@ class Live(NamedTuple):
 class Batch(msgspec.Struct, array_like=True, tag=True, gc=False):
     """Everything a fetcher came to in a few milliseconds.
 
-    `settled` (each with its depth) has no links and counts at once; `pages` count when each part of `foreign` (the number
-    of a fetcher, and encoded `Links` for it) has been answered. `answers` are the tickets of foreign links this fetcher
-    took in; what was new among them is in `found`.
+    `settled` (each with its depth) has no links and counts at once; `pages` count when each part of `foreign` (the
+    number of a fetcher, and encoded `Links` for it) has been answered. `answers` are the tickets of foreign links this
+    fetcher took in; what was new among them is in `found`.
     """
 
     seq: int

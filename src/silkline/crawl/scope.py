@@ -61,7 +61,7 @@ class Scope:
             return OUT_OF_SCOPE
         if self._include and not any(pattern.search(url) for pattern in self._include):
             return EXCLUDED
-        if any(pattern.search(url) for pattern in self._exclude):
+        if self._exclude and any(pattern.search(url) for pattern in self._exclude):
             return EXCLUDED
         return None
 

@@ -100,7 +100,8 @@ class SystemResolver:
             self._work.put(None)
         self._threads = 0
         for pending in self._pending.values():
-            pending.cancel()
+            if not pending.done():
+                pending.set_result(DNS_FAILED)
         self._pending.clear()
 
     def _ask(self, host: str) -> asyncio.Future[Resolution]:

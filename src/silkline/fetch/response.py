@@ -55,25 +55,18 @@ def outcome(handle: Handle, url: str, request: Request, settings: FetchSettings,
     status = info(pycurl.RESPONSE_CODE)
     header_bytes = sum(map(len, handle.lines))
     version, headers = parse_headers(handle.lines)
-    reason: str | None = None
-    body = b""
-    location: str | None = None
+    if handle.cut and handle.refusal == fetched.BODY_TOO_LARGE:
+        code = 0  # that was our own wish
+    body, location = b"", None
     if header_bytes > settings.max_headers:
-        reason = fetched.HEADERS_TOO_LARGE
+        reason: str | None = fetched.HEADERS_TOO_LARGE
         headers = {}
-    elif handle.refusal == fetched.BODY_TOO_LARGE and handle.cut:
-        code = 0
-    is_page = 200 <= status < 300 and status != 206
-    if reason is None and code and (is_page or code not in _BODY_FAILURES):
+    elif code and (_is_page(status) or code not in _BODY_FAILURES):
         reason = handle.refusal or _failure(code, message, info, bool(settings.proxy))
-    if reason is None:
+    else:
         reason, location = _verdict(status, headers, url, request)
         if location is None and handle.parts and not code:
-            received = handle.parts[0] if len(handle.parts) == 1 else b"".join(handle.parts)
-            max_body = request.max_body or settings.max_body
-            encoding = headers.get("content-encoding", "")
-            was_cut = handle.refusal is not None
-            body, undecoded = decode(received, encoding, max_body, cut=handle.cut, partial=was_cut)
+            body, undecoded = _body(handle, headers, request.max_body or settings.max_body)
             reason = reason or undecoded
     content_type = headers.get("content-type", "")
     charset = _CHARSET.search(content_type) if content_type else None
@@ -120,9 +113,21 @@ def parse_headers(lines: Iterable[bytes]) -> tuple[str, dict[str, str]]:
     return version, headers
 
 
+def _is_page(status: int) -> bool:
+    """A part of a page (206) is none: nobody asked for a part."""
+    return 200 <= status < 300 and status != 206
+
+
+def _body(handle: Handle, headers: dict[str, str], limit: int) -> tuple[bytes, str | None]:
+    parts = handle.parts
+    received = parts[0] if len(parts) == 1 else b"".join(parts)
+    encoding = headers.get("content-encoding", "")
+    return decode(received, encoding, limit, cut=handle.cut, partial=handle.refusal is not None)
+
+
 def _verdict(status: int, headers: dict[str, str], url: str, request: Request) -> tuple[str | None, str | None]:
     """The reason and the redirect's target that a complete answer's status and headers call for."""
-    if 200 <= status < 300 and status != 206:
+    if _is_page(status):
         return None, None
     if status in _REDIRECTS:
         return _redirect(url, headers.get("location", ""))

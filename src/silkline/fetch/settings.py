@@ -31,7 +31,7 @@ class FetchSettings:
     max_wire: int = 10 * MIB
     max_body: int = 20 * MIB
     max_headers: int = 64 * 1024
-    max_buffered: int = 64 * MIB
+    max_buffered: int = 32 * MIB
     """Bodies on their way, all together. Above it those of more than a megabyte are dropped, as a passing failure."""
     connections: int = 512
     """Idle connections kept, over all hosts."""
@@ -50,8 +50,9 @@ class FetchSettings:
         for name in _ABOVE_ZERO:
             if getattr(self, name) <= 0:
                 raise UsageError(f"{name} must be above zero")
-        if not is_header_value(self.user_agent):
-            raise UsageError(f"user agent {self.user_agent!r} has characters that no header may have")
+        for value in (self.user_agent, self.accept, self.accept_language):
+            if not is_header_value(value):
+                raise UsageError(f"{value!r} has characters that no header may have")
         for origin, headers in self.origin_headers.items():
             target = locate(origin)
             if isinstance(target, str) or target.origin.text != origin:

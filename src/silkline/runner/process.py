@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import resource
+import select
 import signal
 import sys
 import time
@@ -31,7 +32,7 @@ def die_with_parent(expected: int) -> None:
     while os.getppid() != expected:
         if time.monotonic() > give_up:
             raise Orphaned
-        time.sleep(0.0002)
+        select.select((), (), (), 0.0005)
     if _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
     if os.getppid() != expected:

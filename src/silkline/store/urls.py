@@ -240,20 +240,16 @@ def roots(database: Database, job_id: str, *, chunk: int = 50_000) -> Iterator[l
         yield [row["url"] for row in rows]
 
 
-def skip_queued(database: Database, job: Job, reason: str, *, chunk: int = 20_000) -> Counts:
+def skip_queued(database: Database, job: Job, reason: str, *, chunk: int = 100_000) -> Counts:
     """Give every URL still queued the state `skipped`, for a crawl that ends before them. Fenced by the lease."""
-    after = 0
-    while True:
+    for after in range(0, last_id(database, job.id), chunk):
         with database.transaction() as transaction:
             fence(transaction, job)
-            upto = transaction.rows("urls.next_queued", job_id=job.id, after=after, wanted=chunk)[0]["upto"]
-            if upto is not None:
-                moved = len(transaction.rows("urls.skip_queued", job_id=job.id, after=after, upto=upto, reason=reason))
-                transaction.rows("urls.skipped", job_id=job.id, urls=moved, now=database.now())
+            some = [(after, after + chunk)]
+            moved = transaction.many("urls.skip_queued", ("after", "upto"), some, job_id=job.id, reason=reason)
+            transaction.rows("urls.skipped", job_id=job.id, urls=moved, now=database.now())
             fence(transaction, job)
-        if upto is None:
-            return counts(database, job.id)
-        after = upto
+    return counts(database, job.id)
 
 
 def queued_depths(database: Database, job_id: str) -> dict[int, int]:

@@ -44,8 +44,9 @@ OnEnd = Callable[[Visit], Awaitable[None]]
 class Visits:
     """Must be made and run inside an event loop. `on_end` is awaited once for each URL, before its place is free."""
 
-    def __init__(self, plan: Plan, client: Client, on_end: OnEnd) -> None:
+    def __init__(self, plan: Plan, client: Client, on_end: OnEnd, *, max_body: int | None = None) -> None:
         self._plan = plan
+        self._max_body = max_body
         self._tuning = plan.tuning
         self._client = client
         self._on_end = on_end
@@ -172,7 +173,7 @@ class Visits:
 
     async def _ask(self, host: Host, entry: Entry) -> None:
         try:
-            fetched = await self._client.fetch(Request(entry.url))
+            fetched = await self._client.fetch(Request(entry.url, max_body=self._max_body))
         finally:
             now = self._loop.time()
             self._frontier.ended(host, now)

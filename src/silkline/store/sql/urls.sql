@@ -93,16 +93,15 @@ SELECT id, url_key, host FROM crawl_urls WHERE job_id = :job_id AND id > :after 
 SELECT id, url FROM crawl_urls
 WHERE job_id = :job_id AND id > :after AND depth = 0 AND found_via IN ('seed', 'redirect') ORDER BY id LIMIT :wanted;
 
--- name: next_queued
--- The end of the next run of ids that holds a bounded number of queued URLs.
-SELECT max(id) AS upto FROM (
-    SELECT id FROM crawl_urls WHERE job_id = :job_id AND id > :after AND state = 'queued' ORDER BY id LIMIT :wanted
-) AS some;
-
--- name: skip_queued
+-- name: skip_queued [sqlite]
 -- A crawl that has reached its limit leaves these out.
 UPDATE crawl_urls SET state = 'skipped', reason = :reason
-WHERE job_id = :job_id AND id > :after AND id <= :upto AND state = 'queued' RETURNING id;
+WHERE job_id = :job_id AND id > :after AND id <= :upto AND state = 'queued';
+
+-- name: skip_queued [postgres]
+UPDATE crawl_urls SET state = 'skipped', reason = :reason
+FROM unnest(:after::bigint[], :upto::bigint[]) AS some (after, upto)
+WHERE job_id = :job_id AND id > some.after AND id <= some.upto AND crawl_urls.state = 'queued';
 
 -- name: skipped
 -- The counters follow.

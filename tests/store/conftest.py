@@ -1,0 +1,67 @@
+"""A migrated, empty database of each kind for every test.
+
+The PostgreSQL one is emptied and used again: making a new one costs a checkpoint of the server, up to a second on a
+busy disk. Tests that leave much behind, or break things, ask for `postgres_url` and migrate it themselves.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from silkline.store.database import Database, open_database
+from tests.support.postgres import PostgresDatabases
+
+EMPTY = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid();
+DELETE FROM crawl_jobs; DELETE FROM crawl_urls; DELETE FROM crawl_url_keys; DELETE FROM crawl_states;
+DELETE FROM crawl_results; DELETE FROM job_logs; DELETE FROM workers; DELETE FROM deleted_jobs;
+"""
+
+
+@pytest.fixture(scope="session")
+def shared_postgres_url(postgres: PostgresDatabases) -> Iterator[str]:
+    url = postgres.create_database()
+    open_database(url).close()
+    yield url
+    postgres.drop_database(url)
+
+
+@pytest.fixture
+def migrated_postgres_url(shared_postgres_url: str) -> str:
+    with psycopg.connect(shared_postgres_url, autocommit=True) as connection:
+        connection.execute(EMPTY)
+    return shared_postgres_url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def migrated_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a database with all its tables, of each kind."""
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path / 'silkline.db'}"
+        open_database(url).close()
+        return url
+    copy: str = request.getfixturevalue("migrated_postgres_url")
+    return copy
+
+
+@pytest.fixture
+def database(migrated_url: str) -> Iterator[Database]:
+    opened = open_database(migrated_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def postgres_database(migrated_postgres_url: str) -> Iterator[Database]:
+    opened = open_database(migrated_postgres_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def sqlite_database(tmp_path: Path) -> Iterator[Database]:
+    opened = open_database(f"sqlite:///{tmp_path / 'silkline.db'}")
+    yield opened
+    opened.close()

@@ -1,0 +1,296 @@
+"""The ledger: checkpoints that happen whole or not at all, counters that always add up, cursors, another chance."""
+
+import threading
+
+import pytest
+
+from silkline.errors import LeaseLost, StoreError
+from silkline.model.job import Job
+from silkline.store import jobs, results, urls
+from silkline.store.database import Database
+from silkline.store.urls import Checkpoint, Counts
+from tests.store.given import NOWHERE, queued, rescued, result, running, settled, url
+
+
+def adds_up(database: Database, job: Job) -> Counts:
+    counted = urls.counts(database, job.id)
+    tally = urls.tally(database, job.id)
+    assert counted.queued + counted.in_flight == tally["queued"]
+    assert (counted.done, counted.unchanged) == (tally["done"], tally["unchanged"])
+    assert (counted.failed, counted.skipped) == (tally["failed"], tally["skipped"])
+    assert counted.discovered == sum(tally.values())
+    return counted
+
+
+def nothing_written(database: Database, job: Job) -> bool:
+    return urls.page(database, job.id) == [] and results.count(database, job.id) == 0
+
+
+def test_a_job_without_a_ledger_counts_nothing(database: Database) -> None:
+    job = running(database)
+    assert urls.counts(database, job.id) == Counts()
+    assert urls.tally(database, job.id) == dict.fromkeys(urls.STATES, 0)
+    assert urls.last_id(database, job.id) == 0
+
+
+def test_a_checkpoint_stores_results_urls_and_counters(database: Database) -> None:
+    job = running(database)
+    found = [
+        url(1),
+        url(2, depth=1, found_on=1, found_via="link"),
+        url(3, state="skipped", reason="robots", detail="Disallow: /"),
+        url(4),
+    ]
+    counted = urls.record(
+        database,
+        job,
+        Checkpoint(
+            found,
+            [settled(1, http_status=200), settled(2, "failed", reason="http_404", http_status=404, attempts=3)],
+            [result(1)],
+            bytes=5000,
+            in_flight=1,
+            seconds=1.5,
+            live={"rate": 10.5, "host": "bücher.example"},
+        ),
+    )
+    assert counted == adds_up(database, job)
+    assert (counted.discovered, counted.queued, counted.in_flight) == (4, 0, 1)
+    assert (counted.done, counted.failed, counted.skipped, counted.unchanged) == (1, 1, 1, 0)
+    assert (counted.bytes, counted.seconds, counted.checkpoints) == (5000, 1.5, 1)
+    assert counted.live == {"rate": 10.5, "host": "bücher.example"}
+    second = urls.by_id(database, job.id, 2)
+    assert second is not None
+    assert (second.state, second.reason, second.attempts, second.http_status) == ("failed", "http_404", 3, 404)
+    assert (second.depth, second.found_on, second.found_via, second.url_key) == (1, 1, "link", 14)
+    assert urls.by_id(database, job.id, 5) is None
+    assert results.count(database, job.id) == 1
+
+
+def test_checkpoints_add_to_each_other(database: Database) -> None:
+    job = running(database)
+    urls.record(database, job, Checkpoint([url(1)], bytes=10, seconds=1.0, in_flight=1, live={"a": 1}))
+    urls.record(database, job, Checkpoint([url(2), url(3)], [settled(1, "unchanged")], bytes=5, seconds=0.5))
+    counted = adds_up(database, job)
+    assert (counted.discovered, counted.queued, counted.unchanged, counted.in_flight) == (3, 2, 1, 0)
+    assert (counted.bytes, counted.seconds, counted.checkpoints, counted.live) == (15, 1.5, 2, {})
+
+
+def test_an_empty_checkpoint_is_a_sign_of_life(database: Database) -> None:
+    job = running(database)
+    counted = urls.record(database, job, Checkpoint())
+    assert (counted.checkpoints, counted.discovered) == (1, 0)
+    assert counted.updated_at is not None
+
+
+def test_in_flight_is_never_more_than_what_is_pending(database: Database) -> None:
+    job = running(database)
+    counted = urls.record(database, job, Checkpoint([url(1)], in_flight=9))
+    assert (counted.queued, counted.in_flight) == (0, 1)
+
+
+def test_another_try_leaves_a_url_queued_and_counts_its_attempts(database: Database) -> None:
+    job = running(database)
+    urls.record(database, job, Checkpoint([url(1)], [settled(1, "queued", reason="timeout", attempts=2)]))
+    adds_up(database, job)
+    assert urls.queued(database, job.id) == [urls.QueuedUrl(1, 7, "https://example.com/1", "example.com", 0, 2)]
+
+
+def test_a_url_may_be_tried_again_and_settled_within_one_checkpoint(database: Database) -> None:
+    job = running(database)
+    tries = [settled(1, "queued", attempts=1), settled(1, "queued", attempts=2), settled(1, "done", attempts=3)]
+    counted = urls.record(database, job, Checkpoint([url(1)], tries, [result(1)]))
+    adds_up(database, job)
+    assert (counted.done, counted.queued) == (1, 0)
+    row = urls.by_id(database, job.id, 1)
+    assert row is not None
+    assert (row.state, row.attempts) == ("done", 3)
+
+
+BROKEN = {
+    "a result twice": Checkpoint([url(2)], [settled(1)], [result(1), result(1)]),
+    "a result that is there already": Checkpoint([url(2)], [settled(1)], [result(9)]),
+    "a url that is there already": Checkpoint([url(1)]),
+    "a url twice": Checkpoint([url(2), url(2)]),
+    "settled but never found": Checkpoint([url(2)], [settled(77)]),
+    "settled before": Checkpoint([url(2)], [settled(9)]),
+    "settled twice": Checkpoint([url(2)], [settled(1), settled(1, "failed", reason="timeout")]),
+    "found with a state nobody knows": Checkpoint([url(2, state="lost")]),
+    "settled with a state nobody knows": Checkpoint([url(2)], [settled(1, "lost")]),
+    "a result without its url": Checkpoint([url(2)], [settled(1)], [result(1, final_url=None)]),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_failing_checkpoint_leaves_nothing(database: Database, name: str) -> None:
+    job = running(database)
+    urls.record(database, job, Checkpoint([url(1), url(9)], [settled(9)], [result(9)], bytes=10))
+    before = (urls.page(database, job.id), urls.counts(database, job.id), list(results.every(database, job.id)))
+    with pytest.raises(StoreError):
+        urls.record(database, job, BROKEN[name])
+    assert (urls.page(database, job.id), urls.counts(database, job.id), list(results.every(database, job.id))) == before
+    adds_up(database, job)
+    urls.record(database, job, Checkpoint([url(2)], [settled(1)], [result(1)]))
+    adds_up(database, job)
+
+
+def test_a_rescue_during_a_checkpoint_undoes_it(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last fence, whatever happened since the first look. (SQLite has one writer: nothing can happen there.)"""
+    job = running(database)
+    if database.dialect == "sqlite":
+        assert rescued(database, job)
+    write = urls.write
+
+    def rescued_in_between(*arguments: object) -> Counts:
+        counted = write(*arguments)  # type: ignore[arg-type]
+        if database.dialect == "postgres":
+            assert rescued(database, job)
+        return counted
+
+    monkeypatch.setattr(urls, "write", rescued_in_between)
+    with pytest.raises(LeaseLost):
+        urls.record(database, job, Checkpoint([url(1)], [settled(1)], [result(1)]))
+    assert nothing_written(database, job)
+    assert urls.counts(database, job.id) == Counts()
+
+
+def test_seeds_are_put_into_the_ledger_before_the_job_starts(database: Database) -> None:
+    job = queued(database, paused=True)
+    urls.seed(database, job.id, [url(id) for id in range(1, 1001)])
+    urls.seed(database, job.id, [url(id) for id in range(1001, 1501)])
+    assert adds_up(database, job).queued == 1500
+    assert urls.last_id(database, job.id) == 1500
+
+
+def test_pages_of_the_ledger_follow_the_order_of_discovery(database: Database) -> None:
+    job = queued(database)
+    states = ["queued", "skipped"]
+    urls.seed(database, job.id, [url(id, state=states[id % 2], reason=None) for id in range(1, 26)])
+    seen: list[int] = []
+    while page := urls.page(database, job.id, after=seen[-1] if seen else 0, wanted=10):
+        seen += [each.id for each in page]
+    assert seen == list(range(1, 26))
+    assert [each.id for each in urls.page(database, job.id, state="skipped", after=5, wanted=3)] == [7, 9, 11]
+    assert [each.id for each in urls.queued(database, job.id, after=5, wanted=3)] == [6, 8, 10]
+
+
+def test_the_seen_set_is_rebuilt_in_chunks(database: Database) -> None:
+    job = queued(database)
+    urls.seed(database, job.id, [url(id) for id in range(1, 26)])
+    chunks = list(urls.keys(database, job.id, chunk=10))
+    assert [len(chunk) for chunk in chunks] == [10, 10, 5]
+    assert [key for chunk in chunks for key, _ in chunk] == [id * 7 for id in range(1, 26)]
+    assert chunks[0][0] == (7, "example.com")
+
+
+def test_every_64_bit_key_is_kept(database: Database) -> None:
+    job = queued(database)
+    extremes = [-(2**63), -1, 0, 1, 2**63 - 1]
+    urls.seed(database, job.id, [url(id, url_key=key) for id, key in enumerate(extremes, 1)])
+    urls.index(database, job.id)
+    for id, key in enumerate(extremes, 1):
+        found = urls.by_key(database, job.id, key)
+        assert found is not None
+        assert (found.id, found.url_key) == (id, key)
+
+
+def test_a_url_is_found_by_its_key_before_and_after_the_index_is_built(database: Database) -> None:
+    job, other = queued(database), queued(database)
+    urls.seed(database, job.id, [url(id) for id in range(1, 26)])
+    urls.seed(database, other.id, [url(1, url_key=14)])
+    before = urls.by_key(database, job.id, 14)
+    assert before is not None
+    assert before.id == 2
+    for _ in range(2):
+        urls.index(database, job.id, chunk=10)
+    assert len(database.rows("urls.by_indexed_key", job_id=job.id, url_key=14)) == 1
+    assert database.rows("urls.by_indexed_key", job_id=other.id, url_key=14) == []
+    assert urls.by_key(database, job.id, 14) == before
+    assert urls.by_key(database, job.id, 15) is None
+    urls.seed(database, job.id, [url(26)])
+    assert urls.by_key(database, job.id, 26 * 7) is not None
+
+
+def test_reasons_are_counted_most_frequent_first(database: Database) -> None:
+    job = queued(database)
+    reasons = ["robots"] * 3 + ["http_404"] * 2 + ["trap"]
+    states = {"robots": "skipped", "http_404": "failed", "trap": "skipped"}
+    urls.seed(database, job.id, [url(id, state=states[why], reason=why) for id, why in enumerate(reasons, 1)])
+    assert urls.reasons(database, job.id) == [
+        ("skipped", "robots", 3),
+        ("failed", "http_404", 2),
+        ("skipped", "trap", 1),
+    ]
+
+
+def failed_job(database: Database) -> Job:
+    job = running(database)
+    urls.record(
+        database,
+        job,
+        Checkpoint(
+            [url(id) for id in range(1, 31)],
+            [settled(id, "failed", reason="timeout" if id % 3 else "http_500", attempts=4) for id in range(1, 31)],
+            [result(id, success=False, data="{}") for id in range(1, 31)],
+        ),
+    )
+    return job
+
+
+def test_urls_that_failed_for_one_reason_get_another_chance(database: Database) -> None:
+    job = failed_job(database)
+    assert urls.requeue(database, job.id, "timeout", chunk=7) == 20
+    counted = adds_up(database, job)
+    assert (counted.queued, counted.failed) == (20, 10)
+    first = urls.by_id(database, job.id, 1)
+    assert first is not None
+    assert (first.state, first.reason, first.attempts) == ("queued", None, 0)
+    assert urls.requeue(database, job.id, "timeout") == 0
+    assert urls.requeue(database, job.id, "no such reason") == 0
+    assert urls.requeue(database, NOWHERE, "timeout") == 0
+
+
+def test_what_got_another_chance_can_bring_a_result_again(database: Database) -> None:
+    job = failed_job(database)
+    urls.requeue(database, job.id, "timeout")
+    assert results.count(database, job.id) == 10
+    urls.record(database, job, Checkpoint(settled=[settled(1)], results=[result(1)]))
+    adds_up(database, job)
+    found = results.by_url_id(database, job.id, 1)
+    assert found is not None
+    assert found.success
+
+
+def test_requeueing_twice_at_the_same_time_counts_once(database: Database) -> None:
+    job = failed_job(database)
+    moved: list[int] = []
+    barrier = threading.Barrier(4)
+
+    def requeue() -> None:
+        barrier.wait()
+        moved.append(urls.requeue(database, job.id, "timeout"))
+
+    threads = [threading.Thread(target=requeue) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(moved) == 20
+    adds_up(database, job)
+
+
+def test_counters_of_several_jobs_come_at_once(database: Database) -> None:
+    first, second, third = (queued(database) for _ in range(3))
+    urls.seed(database, first.id, [url(1)])
+    urls.seed(database, second.id, [url(1), url(2)])
+    several = urls.counts_of(database, [first.id, second.id, third.id, NOWHERE])
+    assert {id: counted.discovered for id, counted in several.items()} == {first.id: 1, second.id: 2}
+    assert urls.counts_of(database, []) == {}
+
+
+def test_pending_urls_of_running_jobs_are_summed_without_the_ledger(database: Database) -> None:
+    job, waiting = running(database), queued(database)
+    urls.record(database, job, Checkpoint([url(1), url(2), url(3)], [settled(1)]))
+    urls.seed(database, waiting.id, [url(1)])
+    assert database.rows("jobs.pending_total")[0]["urls"] == 2
+    jobs.wish(database, waiting.id, jobs.Verb.CANCEL)

@@ -1,0 +1,200 @@
+"""Finding, listing, noting and deleting jobs."""
+
+from datetime import timedelta
+
+import pytest
+
+from silkline.errors import NotFound, Refused, UsageError
+from silkline.model.job import End, NewJob, Status, Verb
+from silkline.store import jobs, logs, results, urls
+from silkline.store.database import Database
+from silkline.store.urls import Checkpoint
+from tests.store.given import NOWHERE, finished, in_status, queued, result, running, settled, url
+
+
+def test_there_is_no_such_job(database: Database) -> None:
+    for id in (NOWHERE, "x", "", "%", "' OR 1=1 --", "\x00", "\ud800", NOWHERE.replace("-", "")):
+        with pytest.raises(NotFound):
+            jobs.get(database, id)
+
+
+def test_a_job_is_found_by_its_id_its_beginning_or_last(database: Database) -> None:
+    first, second = queued(database), queued(database)
+    assert jobs.find(database, first.id) == first
+    assert jobs.find(database, first.id.upper()) == first
+    assert jobs.find(database, first.id.replace("-", "")) == first
+    assert jobs.find(database, first.id[:-3]) == first
+    assert jobs.find(database, second.id.replace("-", "")[:30]) == second
+    assert jobs.find(database, "last") == second
+
+
+def test_an_unclear_or_impossible_name_is_not_found(database: Database) -> None:
+    with pytest.raises(NotFound, match="no jobs yet"):
+        jobs.find(database, "last")
+    first = queued(database)
+    queued(database)
+    with pytest.raises(NotFound, match="several jobs begin with"):
+        jobs.find(database, first.id[:4])
+    for name in ("zzz", "", "-", first.id + "0", "%", "_"):
+        with pytest.raises(NotFound, match="no job"):
+            jobs.find(database, name)
+    with pytest.raises(NotFound, match="no job ffff"):
+        jobs.find(database, "ffff")
+
+
+def test_pages_of_jobs_go_back_in_time_without_gap_or_overlap(database: Database) -> None:
+    ids = jobs.enqueue_many(database, [NewJob("page", {})] * 25)
+    seen: list[str] = []
+    before = jobs.LAST_ID
+    while page := jobs.page(database, before=before, wanted=10):
+        seen += [job.id for job in page]
+        before = page[-1].id
+    assert seen == ids[::-1]
+
+
+def test_jobs_are_listed_by_status_and_kind(database: Database) -> None:
+    page, site = queued(database, "page"), queued(database, "site")
+    busy = running(database, worker="site")
+    assert [job.id for job in jobs.page(database, status=Status.QUEUED)] == [site.id, page.id]
+    assert [job.id for job in jobs.page(database, worker="site")] == [busy.id, site.id]
+    assert [job.id for job in jobs.page(database, status=Status.QUEUED, worker="site")] == [site.id]
+    assert jobs.page(database, status=Status.FAILED, worker="site") == []
+    assert [job.id for job in jobs.page(database, status=Status.QUEUED, before=site.id)] == [page.id]
+
+
+def test_a_cursor_that_is_no_id_is_refused(database: Database) -> None:
+    with pytest.raises(UsageError, match="'abc' is not a cursor"):
+        jobs.page(database, before="abc")
+
+
+def test_jobs_are_counted_by_status(database: Database) -> None:
+    for status in (Status.QUEUED, Status.QUEUED, Status.COMPLETED, Status.PAUSED):
+        in_status(database, status) if status is not Status.QUEUED else queued(database, paused=False)
+    counted = jobs.counts(database)
+    assert set(counted) == set(Status)
+    assert {status: number for status, number in counted.items() if number} == {
+        Status.QUEUED: 2,
+        Status.COMPLETED: 1,
+        Status.PAUSED: 1,
+    }
+
+
+def test_the_watchdog_sees_what_runs(database: Database) -> None:
+    queued(database)
+    mine = running(database)
+    assert jobs.running(database) == [mine]
+
+
+def test_metadata_is_replaced(database: Database) -> None:
+    job = queued(database, metadata={"a": 1})
+    jobs.note(database, job.id, {"b": [1, "ü"]})
+    assert jobs.get(database, job.id).metadata == {"b": [1, "ü"]}
+    with pytest.raises(NotFound):
+        jobs.note(database, NOWHERE, {})
+
+
+def test_retention_by_age_and_by_count(database: Database) -> None:
+    done = [in_status(database, Status.COMPLETED) for _ in range(4)]
+    queued(database)
+    third = jobs.get(database, done[2].id).finished_at
+    assert third is not None
+    assert jobs.finished_before(database, third) == [job.id for job in done[:2]]
+    assert jobs.finished_before(database, third, wanted=1) == [done[0].id]
+    assert jobs.finished_before(database, third - timedelta(days=1)) == []
+    assert jobs.finished_beyond(database, 1) == [done[2].id, done[1].id, done[0].id]
+    assert jobs.finished_beyond(database, 1, wanted=2) == [done[2].id, done[1].id]
+    assert jobs.finished_beyond(database, 4) == []
+
+
+def test_a_job_that_is_retried_is_no_longer_finished(database: Database) -> None:
+    job = in_status(database, Status.FAILED)
+    jobs.wish(database, job.id, Verb.RETRY)
+    assert jobs.finished_beyond(database, 0) == []
+
+
+def full_job(database: Database, pages: int = 7) -> str:
+    """An ended job with rows in every table."""
+    job = running(database)
+    numbers = range(1, pages + 1)
+    urls.record(
+        database,
+        job,
+        Checkpoint([url(id) for id in numbers], [settled(id) for id in numbers], [result(id) for id in numbers]),
+    )
+    logs.append(database, [logs.NewLine(job.id, 1, "info", f"line {id}", database.now()) for id in numbers])
+    finished(database, job)
+    urls.index(database, job.id)
+    return job.id
+
+
+def rows_of(database: Database, id: str) -> tuple[int, int, int, int, bool]:
+    by_key = database.rows("urls.by_indexed_key", job_id=id, url_key=7)
+    return (
+        results.count(database, id),
+        len(logs.page(database, id)),
+        len(urls.page(database, id)),
+        len(by_key),
+        bool(database.rows("urls.state", job_id=id)),
+    )
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 7, 2_000])
+def test_a_deleted_job_leaves_nothing_behind(database: Database, chunk: int) -> None:
+    job, neighbour = full_job(database), full_job(database)
+    before = rows_of(database, neighbour)
+    assert before == (7, 7, 7, 1, True)
+    jobs.delete(database, job, chunk=chunk)
+    assert rows_of(database, job) == (0, 0, 0, 0, False)
+    assert rows_of(database, neighbour) == before
+    with pytest.raises(NotFound):
+        jobs.delete(database, job)
+    assert jobs.finish_deletions(database) == 0
+
+
+@pytest.mark.parametrize("status", [Status.QUEUED, Status.RUNNING, Status.PAUSED])
+def test_a_live_job_is_not_deleted(database: Database, status: Status) -> None:
+    job = in_status(database, status)
+    before = jobs.get(database, job.id)
+    with pytest.raises(Refused, match=f"is {status}: cancel it first"):
+        jobs.delete(database, job.id)
+    assert jobs.get(database, job.id) == before
+    assert jobs.finish_deletions(database) == 0
+
+
+@pytest.mark.parametrize("step", ["results.forget", "logs.forget", "urls.forget_keys", "urls.forget"])
+def test_a_deletion_goes_on_after_a_crash(database: Database, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    id = full_job(database)
+    ask = database.rows
+    asked: list[str] = []
+
+    def crash_at_the_second(name: str, **parameters: object) -> object:
+        asked.append(name)
+        if name == step and asked.count(name) == 2:
+            raise SystemExit(137)
+        return ask(name, **parameters)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(database, "rows", crash_at_the_second)
+        with pytest.raises(SystemExit):
+            jobs.delete(database, id, chunk=3)
+    with pytest.raises(NotFound):
+        jobs.get(database, id)
+    assert rows_of(database, id) != (0, 0, 0, 0, False)
+    assert jobs.finish_deletions(database, chunk=3) == 1
+    assert rows_of(database, id) == (0, 0, 0, 0, False)
+    assert jobs.finish_deletions(database) == 0
+
+
+def test_ended_in_every_way_can_be_deleted(database: Database) -> None:
+    for end, wish in (
+        (End.COMPLETED, None),
+        (End.PERMANENT, None),
+        (End.STOPPED, Verb.STOP),
+        (End.RELEASED, Verb.CANCEL),
+    ):
+        job = running(database)
+        if wish:
+            jobs.wish(database, job.id, wish)
+        finished(database, job, end)
+        jobs.delete(database, job.id)
+    assert jobs.page(database) == []
