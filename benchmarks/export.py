@@ -86,8 +86,8 @@ def _one(form: str, url: str, job_id: str, output: str) -> None:
             writer.write(result)
             number += 1
     seconds = time.perf_counter() - began
-    files = [Path(output)] if Path(output).is_file() else [file for file in Path(output).rglob("*") if file.is_file()]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    files = [Path(output)] if Path(output).is_file() else [file for file in Path(output).rglob("*") if file.is_file()]
     size = sum(file.stat().st_size for file in files) / 1e6
     print(json.dumps({"results": number, "seconds": seconds, "memory": memory, "size": size}))
 

@@ -7,7 +7,7 @@ import time
 
 import click
 
-from silkline.cli import exits, terminal, views
+from silkline.cli import codes, terminal, views
 from silkline.cli.resources import opened, settings_of
 from silkline.cli.session import Session, everywhere
 from silkline.cli.terminal import safe
@@ -49,7 +49,7 @@ def demo(session: Session, serve: bool, port: int) -> int:
             new = NewJob("site", payload, request_url=server.url)
             job = run_here(database, settings, new, logging.getLogger("silkline.job"))
             _show(session, database, job)
-    return exits.OK if job.status is Status.COMPLETED else exits.FAILED
+    return codes.OK if job.status is Status.COMPLETED else codes.FAILED
 
 
 def _serve(session: Session, server: SampleServer) -> int:

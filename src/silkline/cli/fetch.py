@@ -15,11 +15,12 @@ from typing import Any
 
 import click
 
-from silkline.cli import exits, terminal
+from silkline.cli import codes, terminal
 from silkline.cli.own_address import exemptions
 from silkline.cli.reasons import in_words
 from silkline.cli.redact import without_password
 from silkline.cli.resources import opened, settings_of
+from silkline.cli.seeds import read_lines, with_scheme
 from silkline.cli.session import Session, everywhere, text
 from silkline.config import Settings
 from silkline.errors import Refused, UsageError
@@ -33,7 +34,6 @@ from silkline.store.results import Result
 from silkline.workers import cache, registry
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
-_NUMBERED = re.compile(r"(localhost|\[[0-9a-f:.]+\]|\d+\.\d+\.\d+\.\d+)([:/?#]|$)", re.IGNORECASE)
 
 
 def seconds(value: str) -> float:
@@ -91,17 +91,9 @@ def fetch(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:
 def _all_urls(given: Sequence[str]) -> Iterator[str]:
     for url in given:
         if url == "-":
-            lines = (line.strip() for line in sys.stdin.buffer.read().decode("utf-8", "replace").splitlines())
-            yield from (with_scheme(line) for line in lines if line and not line.startswith("#"))
+            yield from (with_scheme(line) for line in read_lines("-"))
         else:
             yield with_scheme(url)
-
-
-def with_scheme(url: str) -> str:
-    """`example.com` means https; what is local, or an address, most likely speaks http."""
-    if "://" in url:
-        return url
-    return f"http://{url}" if _NUMBERED.match(url) else f"https://{url}"
 
 
 def _payload(asked: list[str], options: dict[str, Any]) -> dict[str, Any]:
@@ -112,7 +104,10 @@ def _payload(asked: list[str], options: dict[str, Any]) -> dict[str, Any]:
     if options["max_age"] is not None:
         given["max_age"] = options["max_age"]
     given["headers"] = dict(options["headers"])
-    given["allow_private"] = [*options["allow_private"], *(each for url in asked for each in exemptions(url))]
+    given["allow_private"] = [
+        *options["allow_private"],
+        *(each for url in asked for each in exemptions(url, look_up_names=True)),
+    ]
     return {"urls": list(dict.fromkeys(asked)), **{name: value for name, value in given.items() if value != []}}
 
 
@@ -153,7 +148,7 @@ def _show(session: Session, asked: list[str], found: dict[str, Result]) -> int:
         if not result.success:
             why = in_words(str(result.metadata.get("error")), result.metadata.get("detail"))
             terminal.complain(f"{without_password(url)}: {why}")
-    return exits.OK if got else exits.FAILED
+    return codes.OK if got else codes.FAILED
 
 
 def _print_page(result: Result, name: str | None) -> None:

@@ -21,7 +21,7 @@ class Table:
     """Rows of CSV, as RFC 4180 has them, in UTF-8."""
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+        self._text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
         self._rows = csv.writer(self._text)
         self._rows.writerow(COLUMNS)
 
