@@ -8,12 +8,9 @@ import logging
 import re
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
-
-if TYPE_CHECKING:
-    from pypdf import PdfReader
 
 # pypdf logs every oddity of a file; without a handler they would land on the user's terminal.
 logging.getLogger("pypdf").addHandler(logging.NullHandler())
@@ -50,7 +47,8 @@ def parse_pdf(
         reader = PdfReader(io.BytesIO(body))
         if reader.is_encrypted and not reader.decrypt(""):
             return PdfText(problem="encrypted")
-        title, pages = _title(reader), len(reader.pages)
+        title = _title(reader.metadata.title if reader.metadata is not None else None)
+        pages = len(reader.pages)
     except Exception as error:  # pypdf raises whatever the broken part of a file leads to
         return PdfText(problem=_reason(error))
     parts: list[str] = []
@@ -77,8 +75,7 @@ def parse_pdf(
     )
 
 
-def _title(reader: "PdfReader") -> str:
-    title = reader.metadata.title if reader.metadata is not None else None
+def _title(title: str | None) -> str:
     return " ".join(_INVISIBLE.sub("", str(title or "")).split())[:1000]
 
 
