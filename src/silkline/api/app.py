@@ -23,6 +23,7 @@ from silkline.api.routes.tokens import TokenRoutes
 from silkline.api.security import BodyLimit, Gate, Hosts
 from silkline.api.shapes import ProblemShape
 from silkline.api.tokens import Doorkeeper
+from silkline.api.web import site
 from silkline.config import Settings
 from silkline.store.database import Database
 
@@ -52,9 +53,10 @@ def create_app(settings: Settings, database: Database, hub: Hub, host: str, port
         SystemRoutes(database, settings, metrics),
     ):
         app.include_router(routes.router)
-    problems.install(app)
-    describe(app)
     doorkeeper = Doorkeeper(database, settings.api_token, open=is_loopback(host) and not settings.api_token)
+    page = site.install(app, settings, database, doorkeeper, sample_port=port if is_loopback(host) else None)
+    problems.install(app, page)
+    describe(app)
     gate = Gate(BodyLimit(app, settings.api_body_limit), Hosts(host, port, settings.api_hosts), doorkeeper)
     return Watching(gate, metrics)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -48,6 +48,8 @@ KINDS: dict[str, tuple[int, str, bool]] = {
     "too-many-streams": (503, "Too many event streams are open", True),
     "disk-full": (507, "There is no space left", True),
 }
+
+AsPage = Callable[[Request, "Problem"], Response | None]
 
 log = logging.getLogger("silkline.api")
 
@@ -105,26 +107,30 @@ def _unexpected(error: Exception) -> Problem:
     return Problem("internal", f"see problem {number} in the server's log")
 
 
-def install(app: FastAPI) -> None:
-    """Make every failure of a route a problem document."""
+def install(app: FastAPI, page: AsPage = lambda request, problem: None) -> None:
+    """Make every failure of a route a problem document, or what `page` makes of it."""
 
-    def problem(request: Request, error: Exception) -> Response:
-        return error.response() if isinstance(error, Problem) else _unexpected(error).response()
+    def respond(request: Request, error: Exception) -> Response:
+        problem = _problem_for(request, error)
+        return page(request, problem) or problem.response()
 
-    def ours(request: Request, error: Exception) -> Response:
-        if isinstance(error, StoreError):
-            log.warning("%s %s: %s", request.method, request.url.path, error)
-        return problem_of(error).response() if isinstance(error, SilklineError) else _unexpected(error).response()
-
-    app.add_exception_handler(Problem, problem)
-    app.add_exception_handler(SilklineError, ours)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _plain)
+    for kind in (Problem, SilklineError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, respond)
 
 
-def _invalid(request: Request, error: Exception) -> Response:
-    found = error.errors() if isinstance(error, RequestValidationError) else []
-    return Problem("invalid", "; ".join(map(_sentence, found)) or "the request is not valid").response()
+def _problem_for(request: Request, error: Exception) -> Problem:
+    match error:
+        case Problem():
+            return error
+        case SilklineError():
+            if isinstance(error, StoreError):
+                log.warning("%s %s: %s", request.method, request.url.path, error)
+            return problem_of(error)
+        case RequestValidationError():
+            return Problem("invalid", "; ".join(map(_sentence, error.errors())) or "the request is not valid")
+        case HTTPException():
+            return _plain(request, error)
+    return _unexpected(error)
 
 
 def _sentence(detail: Mapping[str, Any]) -> str:
@@ -134,11 +140,9 @@ def _sentence(detail: Mapping[str, Any]) -> str:
     return f"{'.'.join(place) or detail['loc'][0]}: {detail['msg']}"
 
 
-def _plain(request: Request, error: Exception) -> Response:
+def _plain(request: Request, error: HTTPException) -> Problem:
     """The framework's own: no such route, wrong method."""
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    kind = {404: "not-found", 405: "method-not-allowed", 400: "bad-request"}.get(status, "bad-request")
-    headers = getattr(error, "headers", None) or {}
-    if kind == "not-found":
-        return Problem(kind, f"there is nothing at {request.url.path[:200]}").response()
-    return Problem(kind, str(getattr(error, "detail", "")), headers=headers).response()
+    if error.status_code == 404:
+        return Problem("not-found", f"there is nothing at {request.url.path[:200]}")
+    kind = "method-not-allowed" if error.status_code == 405 else "bad-request"
+    return Problem(kind, str(error.detail), headers=error.headers)

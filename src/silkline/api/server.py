@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import socket
-from types import FrameType
 
 import uvicorn
 
@@ -25,9 +24,9 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._hub = hub
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._hub.close()
-        super().handle_exit(sig, frame)
+        await super().shutdown(sockets)
 
 
 def serve(settings: Settings, listener: socket.socket, host: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Response
+from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
@@ -50,14 +50,19 @@ class EventRoutes:
         )
 
     async def of_job(
-        self, id: str, last_event_id: Annotated[str, Header(alias="Last-Event-ID", max_length=100)] = ""
+        self,
+        id: str,
+        header: Annotated[str, Header(alias="Last-Event-ID", max_length=100)] = "",
+        last_event_id: Annotated[
+            str, Query(max_length=100, description="The same, where a header cannot be set.")
+        ] = "",
     ) -> Response:
         """`status` (the whole job) when it changes, `progress` at most once a second, `logs`, and `end`.
 
         Come back with the id of the last event and no log line is lost or told twice.
         """
         self._hub.admit()
-        seen = read_cursor(last_event_id)
+        seen = read_cursor(header or last_event_id)
         job, counts, _ = await run_in_threadpool(read_job, self._database, id)
         if seen and job.status in ENDED and seen.changed == microseconds(job.updated_at):
             newest = await run_in_threadpool(logs.tail, self._database, id, 1)
