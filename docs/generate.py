@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 from pydantic_core import PydanticUndefined
 
-from silkline.cli import exits
+from silkline.cli import codes
 from silkline.cli.group import silkline
 from silkline.config import ALIASES, FILE, PREFIX, Settings
 
@@ -34,7 +34,7 @@ def _cli() -> Iterator[str]:
     yield "Data goes to stdout, messages to stderr. The options of `silkline` itself may also stand after a command."
     yield "A job is named by its id, the first characters of its id, or `last` for the newest."
     yield from ("", "## Exit codes", "")
-    yield from (line for line in (exits.__doc__ or "").splitlines() if line.startswith("|"))
+    yield from (line for line in (codes.__doc__ or "").splitlines() if line.startswith("|"))
     context = click.Context(silkline, info_name="silkline", help_option_names=["-h", "--help"])
     for command, inner in _commands(silkline, context):
         yield from _command(command, inner)

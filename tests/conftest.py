@@ -1,6 +1,7 @@
 """What every test may ask for: real servers, a real browser, both databases; and the rule that CI skips nothing."""
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tests.support.postgres import PostgresDatabases, PostgresServer
 from tests.support.redis import RedisDatabase, RedisServer
 
 ROOT = Path(__file__).resolve().parents[1]
-NEED_PROGRAMS = {"postgres", "own_postgres", "redis", "own_redis", "chromium", "faketime"}
+NEED_PROGRAMS = {"postgres", "own_postgres", "redis", "own_redis", "chromium"}
 skipped: list[str] = []
 
 
@@ -125,9 +126,12 @@ def chromium() -> Path:
 
 
 @pytest.fixture(scope="session")
-def faketime() -> Path:
-    """The library for `LD_PRELOAD` that gives a process a wrong clock (`FAKETIME=+5m`)."""
-    return programs.faketime_library()
+def wrong_clock(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library for `LD_PRELOAD` that gives a process a wrong wall clock (`WRONG_CLOCK=3600`)."""
+    library = tmp_path_factory.mktemp("clock") / "wrong_clock.so"
+    source = ROOT / "tests" / "support" / "wrong_clock.c"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+    return library
 
 
 @pytest.fixture(scope="session")

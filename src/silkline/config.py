@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from silkline.errors import UsageError
 
@@ -101,6 +101,16 @@ class Settings(BaseModel):
         False, description="Offer the diagnostic worker that hangs, leaks and crashes on purpose."
     )
 
+    @model_validator(mode="after")
+    def _fence_in_time(self) -> Settings:
+        if not self.heartbeat_interval < self.fence_after < self.stale_after:
+            raise ValueError(
+                "heartbeat_interval < fence_after < stale_after must hold: a supervisor has to kill its children "
+                f"before another one may take their jobs ({self.heartbeat_interval:g}, {self.fence_after:g}, "
+                f"{self.stale_after:g})"
+            )
+        return self
+
     @property
     def database(self) -> str:
         return self.database_url or f"sqlite:///{(self.data / 'silkline.db').absolute()}"
@@ -163,4 +173,5 @@ def _problem(detail: Any, sources: Mapping[str, str]) -> str:
     name = str(detail["loc"][0]) if detail["loc"] else "settings"
     if detail["type"] == "extra_forbidden":
         return f"unknown setting {name!r} in {sources.get(name, FILE)}; `silkline config` lists them all"
-    return f"setting {name} ({sources.get(name, 'default')}): {detail['msg']}"
+    message = detail["msg"].removeprefix("Value error, ")
+    return f"setting {name} ({sources.get(name, 'default')}): {message}" if detail["loc"] else message

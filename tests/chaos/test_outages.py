@@ -13,7 +13,15 @@ from silkline.model.job import Status
 from silkline.store import jobs, urls
 from tests.chaos.test_kills import all_done_once
 from tests.support.postgres import PostgresServer
-from tests.support.supervisors import Yard, eventually, yard
+from tests.support.supervisors import STALE, Yard, eventually, yard
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[PostgresServer]:
+    """A server that keeps what it has confirmed, whatever happens to it."""
+    server = PostgresServer(fsync=True)
+    yield server
+    server.remove()
 
 
 @pytest.fixture
@@ -28,8 +36,8 @@ def test_postgres_is_restarted_under_load(
     restarts = 20 if long_chaos else 3
     steps = 100 * restarts
     ids = postgres_yard.add("work", many=4, steps=steps, seconds=0.01)
-    postgres_yard.start("one", fence_after=60, stale_after=80)
-    postgres_yard.start("two", fence_after=60, stale_after=80)
+    postgres_yard.start("one")
+    postgres_yard.start("two")
     for number in range(restarts):
         before = done(postgres_yard, ids)
         eventually("work goes on", lambda b=before: done(postgres_yard, ids) > b + 40)
@@ -49,8 +57,8 @@ def test_postgres_is_away_for_three_times_the_stale_limit(
 ) -> None:
     """Everybody fences itself; on its return nobody is taken for dead."""
     ids = postgres_yard.add("work", many=4, steps=200, seconds=0.02)
-    postgres_yard.start("one")
-    postgres_yard.start("two")
+    postgres_yard.start("one", **STALE)
+    postgres_yard.start("two", **STALE)
     for id in ids:
         postgres_yard.wait_for_results(id)
     own_postgres.stop("immediate")

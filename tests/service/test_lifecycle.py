@@ -117,21 +117,6 @@ def test_a_job_over_its_limit_is_killed(yard: Yard, payload: dict, settings: dic
     assert "killed" in (job.error_message or "")
 
 
-@pytest.mark.parametrize("cgroups", [True, False])
-def test_a_memory_bomb_is_killed_at_its_limit_and_its_siblings_are_not(yard: Yard, cgroups: bool) -> None:
-    limit = 256 << 20
-    (bomb,) = yard.add("leak", size=4 << 30, seconds=0.03, max_retries=0)
-    (sibling,) = yard.add("sleep", seconds=2)
-    yard.start(memory_limit=limit, cgroups=cgroups)
-    job = yard.wait_for(bomb, Status.FAILED)
-    assert job.exit_reason in ("memory", "oom_kill")
-    if job.exit_reason == "memory":
-        used = int((job.error_message or "").partition("(")[2].split()[0]) << 20
-        assert limit * 0.8 <= used <= limit * 1.2, job.error_message
-    job = yard.wait_for(sibling, Status.COMPLETED)
-    assert job.attempt == 1
-
-
 def test_a_flood_of_output_harms_nothing(yard: Yard) -> None:
     (id,) = yard.add("flood", size=100 << 20)
     supervisor = yard.start(log_bytes=1 << 20, log_lines=200)
@@ -148,16 +133,6 @@ def test_leftovers_of_a_job_die_with_it(yard: Yard) -> None:
     yard.wait_for(id, Status.COMPLETED)
     eventually("only the fork server is left", lambda: len(yard.processes_of(supervisor)) <= 1)
     eventually("no process without a mark is left either", lambda: not find(id))
-
-
-@pytest.mark.parametrize("cgroups", [True, False])
-def test_leftovers_of_a_killed_job_die_with_it(yard: Yard, cgroups: bool) -> None:
-    yard.start(cgroups=cgroups)
-    (id,) = yard.add("escape", seconds=600)
-    eventually("the processes have escaped", lambda: len(find(id)) >= 4)
-    jobs.wish(yard.database, id, Verb.CANCEL)
-    yard.wait_for(id, Status.CANCELLED)
-    eventually("nobody survived", lambda: not find(id))
 
 
 def test_the_fork_server_is_started_again(yard: Yard) -> None:

@@ -55,15 +55,6 @@ def chromium() -> Path:
     )
 
 
-def faketime_library() -> Path:
-    """The library to preload into a process whose clock shall be wrong."""
-    folders = ("/usr/lib/*/faketime", "/usr/lib/faketime", "/usr/local/lib/faketime", "/usr/lib64/faketime")
-    for folder in folders:
-        for library in Path("/").glob(f"{folder.lstrip('/')}/libfaketimeMT.so.1"):
-            return library
-    raise Missing("libfaketime: install it (Debian: faketime)")
-
-
 def account_for_servers() -> str:
     """PostgreSQL refuses to run as root: the account it runs under then, else empty."""
     if os.geteuid() != 0:

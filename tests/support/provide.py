@@ -21,7 +21,7 @@ def needs(environment: dict[str, str], *, may_install: bool) -> list[Need]:
 
     Where it may be installed the system's Redis is wanted: the one in the wheel is older.
     """
-    wanted: list[Need] = [("chromium", programs.chromium), ("faketime", programs.faketime_library)]
+    wanted: list[Need] = [("chromium", programs.chromium)]
     if not environment.get("SILKLINE_TEST_POSTGRES_URL"):
         wanted.append(("postgresql", programs.postgres_bin))
     if not environment.get("SILKLINE_TEST_REDIS_URL"):

@@ -1,16 +1,4 @@
-"""Runs a command and gives its exit code: the one place where errors become a line on stderr and a number.
-
-| code | meaning |
-|---|---|
-| 0 | done; where a job is waited for: it completed |
-| 1 | failed or refused: the job's state does not allow it, the database cannot be used |
-| 2 | usage: an unknown option, setting or field, a broken payload |
-| 3 | the job was paused |
-| 4 | the job was stopped or cancelled |
-| 5 | not found |
-| 130 | interrupted by Ctrl-C |
-| 141 | whoever read the output went away, as with `head` |
-"""
+"""Runs a command and gives its exit code: the one place where errors become a line on stderr and a number."""
 
 from __future__ import annotations
 
@@ -20,13 +8,12 @@ from collections.abc import Sequence
 
 import click
 
-from silkline.cli import terminal
+from silkline.cli import codes, terminal
 from silkline.cli.group import silkline
 from silkline.cli.redact import without_password
 from silkline.cli.session import Session
-from silkline.errors import NotFound, SilklineError, UsageError
+from silkline.errors import SilklineError
 
-OK, FAILED, USAGE, PAUSED, STOPPED, NOT_FOUND, INTERRUPTED, NO_READER = 0, 1, 2, 3, 4, 5, 130, 141
 PROGRAM = "silkline"
 
 
@@ -40,34 +27,24 @@ def run(arguments: Sequence[str]) -> int:
         return code
     except click.exceptions.NoArgsIsHelpError as error:
         terminal.message(error.format_message())
-        return USAGE
+        return codes.USAGE
     except click.UsageError as error:
         terminal.complain(f"{error.format_message()}{_where_to_look(error)}")
-        return USAGE
+        return codes.USAGE
     except SilklineError as error:
         terminal.complain(without_password(str(error)))
         if session.verbose:
             terminal.message(terminal.safe_lines(without_password("".join(traceback.format_exception(error)))))
-        return code_of(error)
+        return codes.of_error(error)
     except BrokenPipeError:
         terminal.forget_output()
-        return NO_READER
+        return codes.NO_READER
     except (KeyboardInterrupt, click.Abort):
-        return INTERRUPTED
+        return codes.INTERRUPTED
     except terminal.OutputLost as error:
         terminal.forget_output()
         terminal.complain(str(error))
-        return FAILED
-
-
-def code_of(error: SilklineError) -> int:
-    match error:
-        case UsageError():
-            return USAGE
-        case NotFound():
-            return NOT_FOUND
-        case _:
-            return FAILED
+        return codes.FAILED
 
 
 def _invoke(arguments: list[str], session: Session) -> int:
@@ -78,7 +55,7 @@ def _invoke(arguments: list[str], session: Session) -> int:
             code = silkline.invoke(context)
     except click.exceptions.Exit as leave:
         return leave.exit_code
-    return code if isinstance(code, int) else OK
+    return code if isinstance(code, int) else codes.OK
 
 
 def _where_to_look(error: click.UsageError) -> str:

@@ -1,7 +1,7 @@
 """A URL typed by the operator at the command line allows its own address and port; a job from elsewhere never does.
 
-Only an address or `localhost` is allowed so: a name would have to be looked up here, and may lead elsewhere when the
-job runs. For a name in a private network the operator says `allow_private`.
+A name is looked up only where the job runs here and now: later it may lead elsewhere. For a name in a private network
+the operator says `allow_private`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,27 @@ from silkline.fetch.origin import locate
 LOCALHOST = ("127.0.0.1", "::1")
 
 
-def exemptions(url: str) -> list[str]:
+def exemptions(url: str, *, look_up_names: bool = False) -> list[str]:
     """What `allow_private` must hold for this URL, as ADDRESS:PORT; empty where the address is public anyway."""
     target = locate(url)
     if isinstance(target, str):
         return []
     origin, guard = target.origin, Guard()
-    addresses = (origin.literal,) if origin.literal else LOCALHOST if origin.host == "localhost" else ()
+    if origin.literal:
+        addresses: tuple[str, ...] = (origin.literal,)
+    elif origin.host == "localhost":
+        addresses = LOCALHOST
+    else:
+        addresses = _addresses(origin.host) if look_up_names else ()
     return [
         f"[{address}]:{origin.port}" if ":" in address else f"{address}:{origin.port}"
         for address in addresses
         if guard.check(address, origin.port)
     ]
+
+
+def _addresses(host: str) -> tuple[str, ...]:
+    from silkline.fetch.dns import look_up
+
+    found = look_up(host)
+    return () if isinstance(found, str) else found

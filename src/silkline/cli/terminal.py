@@ -150,7 +150,11 @@ def pairs(rows: Iterable[tuple[str, str]]) -> None:
 
 def duration(time: timedelta) -> str:
     """How long, in one short word: 12s, 5m, 3h, 2d."""
-    seconds = max(0, int(time.total_seconds()))
+    return duration_of(time.total_seconds())
+
+
+def duration_of(time: float) -> str:
+    seconds = max(0, int(time))
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
         if seconds >= 2 * size or (unit != "d" and seconds >= size):
             return f"{seconds // size}{unit}"

@@ -84,6 +84,19 @@ def everything(
     ]
 
 
+def ending(job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], now: datetime) -> list[str]:
+    """How a job ended, in a few lines for the person who waited for it."""
+    told = [f"Job {job.id} is {shown(job, now)}: {_sum(counts)}."]
+    told += [f"  {state}: {why}" for state in ("failed", "skipped") if (why := _reasons(reasons, state))]
+    if job.status is Status.FAILED:
+        told.append(f"  {safe_lines(job.error_message or job.exit_reason or '', indent='  ')}")
+    if job.status in (Status.PAUSED, Status.QUEUED):
+        told.append(f"Go on with: silkline resume {job.id}")
+    elif job.status in (Status.FAILED, Status.STOPPED):
+        told.append(f"Go on from the checkpoint with: silkline jobs retry {job.id}")
+    return told
+
+
 def _sum(counts: Counts) -> str:
     parts = " + ".join(f"{getattr(counts, state):,} {state.replace('_', ' ')}" for state in STATES)
     return f"{counts.discovered:,} discovered = {parts}"

@@ -1,18 +1,58 @@
-"""The content of a page as Markdown or text, with absolute links."""
+"""The content of a page as Markdown or text: of the main content, or of all that is visible.
 
-from turbohtml import Document, Markdown
+Works on a document that was parsed for its facts already, and uses it up: it is changed on the way.
+"""
+
+from typing import Final, NamedTuple
+
+from turbohtml import Document
 
 from silkline.model.page import Wanted
+from silkline.parse.article import JUNK, find
+from silkline.parse.markdown import to_markdown, to_text
+from silkline.parse.trim import trim
+
+_INVISIBLE: Final = (
+    "head,script,style,template,iframe,svg,canvas,object,embed,audio,video,map,button,select,textarea,input,"
+    "dialog,[hidden]"
+)
+_ENABLE_SCRIPTS: Final = 200
 
 
-def render(document: Document, base: str, wanted: Wanted) -> tuple[str, str, bool]:
-    """Markdown, text, and whether either was cut. The document is changed on the way."""
+class Content(NamedTuple):
+    """Either Markdown or text, as wanted, and whether it was cut."""
+
+    markdown: str = ""
+    text: str = ""
+    truncated: bool = False
+
+
+def render(document: Document, base: str, wanted: Wanted, article_body: str = "") -> Content:
+    """The content that is wanted. `article_body` is the article as the page's own metadata tells it, if it does."""
     if wanted.content == "none":
-        return "", "", False
-    document.resolve_links(base)
-    main = document if wanted.content == "full" else document.main_content() or document
-    if wanted.content == "text":
-        text = main.to_text()
-        return "", text[: wanted.max_content], len(text) > wanted.max_content
-    markdown = main.to_markdown(Markdown())
-    return markdown[: wanted.max_content], "", len(markdown) > wanted.max_content
+        return Content()
+    _drop_pleas_for_scripts(document)
+    if wanted.content == "full":
+        return _cut(to_markdown(document.remove(_INVISIBLE), base), wanted, plain=False)
+    found = find(document.remove(JUNK))
+    result = ""
+    plain = wanted.content == "text"
+    if found is not None:
+        trim(found)
+        result = to_text(found.frame) if plain else to_markdown(found.frame, base)
+    if len(result) < len(article_body) / 2:
+        result = article_body
+    return _cut(result, wanted, plain)
+
+
+def _cut(result: str, wanted: Wanted, plain: bool) -> Content:
+    kept = result[: wanted.max_content]
+    truncated = len(kept) < len(result)
+    return Content(text=kept, truncated=truncated) if plain else Content(markdown=kept, truncated=truncated)
+
+
+def _drop_pleas_for_scripts(document: Document) -> None:
+    """Drops `<noscript>` that only asks for scripts or repeats an image; now and then it holds the whole page."""
+    for element in document.find_all("noscript"):
+        if len(element.text.strip()) < _ENABLE_SCRIPTS:
+            element.extract()

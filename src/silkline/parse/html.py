@@ -47,9 +47,10 @@ def parse_page(
     if refresh is not None:
         links.append(Link(refresh[1], "refresh"))
     more = _facts(document, harvest, links) if wanted.facts else {}
+    article_body = _article_body(document) if wanted.content in ("markdown", "text") else ""
     document.remove("script, style")
     text = document.text
-    markdown, plain, cut_content = content.render(document, base, wanted)
+    rendered = content.render(document, base, wanted, article_body)
     return Page(
         url=url,
         base=base,
@@ -61,10 +62,10 @@ def parse_page(
         refresh=refresh,
         content_hash=content_hash(text),
         simhash=simhash(text) if wanted.simhash else None,
-        markdown=markdown,
-        text=plain,
+        markdown=rendered.markdown,
+        text=rendered.text,
         truncated=_names(
-            body=kept is not body, formatting=safe is not kept, links=harvest.truncated, content=cut_content
+            body=kept is not body, formatting=safe is not kept, links=harvest.truncated, content=rendered.truncated
         ),
         **more,
     )
@@ -105,8 +106,8 @@ def _facts(document: Document, harvest: Harvest, links: list[Link]) -> dict[str,
     }
 
 
-def _json_ld(document: Document) -> list[Any]:
-    """Every JSON-LD block that is JSON, up to a limit in size."""
+def _json_ld(document: Document, holding: str = "") -> list[Any]:
+    """Every JSON-LD block that is JSON (and holds this word), up to a limit in size."""
     left, found = _MAX_JSON_LD, []
     for script in document.find_all("script"):
         if "ld+json" not in (script.attr("type") or "").lower():
@@ -115,11 +116,28 @@ def _json_ld(document: Document) -> list[Any]:
         left -= len(source)
         if left < 0:
             break
+        if holding not in source:
+            continue
         try:
             found.append(_storable(json.loads(source, strict=False)))
         except (ValueError, RecursionError):
             continue  # Broken blocks are common, and nobody but the page's author can mend them.
     return found
+
+
+def _article_body(document: Document) -> str:
+    """The text of the article as JSON-LD gives it, which is all there is on pages that scripts build."""
+    longest, stack = "", _json_ld(document, '"articleBody"')
+    while stack:
+        value = stack.pop()
+        if isinstance(value, list):
+            stack += value
+        elif isinstance(value, dict):
+            body = value.get("articleBody")
+            if isinstance(body, str) and len(body) > len(longest):
+                longest = body
+            stack += [item for item in value.values() if isinstance(item, dict | list)]
+    return longest
 
 
 def _storable(value: Any) -> Any:

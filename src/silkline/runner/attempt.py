@@ -17,7 +17,7 @@ from silkline.store import jobs
 from silkline.store.database import open_database
 from silkline.workers import registry
 
-DISK_WAIT = 30.0  # seconds before a job that found the disk full tries again
+DISK_WAIT = 5.0  # seconds before a job that found the disk full tries again
 
 
 def run_attempt(channel_socket: socket.socket) -> int:

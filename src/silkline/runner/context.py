@@ -99,15 +99,29 @@ class Recorder:
         self.database = database
         self.job = job
         self._channel = channel
+        self._checkpoints: int | None = None
 
     def record(self, checkpoint: urls.Checkpoint) -> urls.Counts:
+        counts = self._record(checkpoint)
+        self._checkpoints = counts.checkpoints
+        self._channel.sign()
+        return counts
+
+    def _record(self, checkpoint: urls.Checkpoint) -> urls.Counts:
+        in_doubt = False
         while True:
             try:
-                counts = urls.record(self.database, self.job, checkpoint)
-                self._channel.sign()
-                return counts
+                if self._checkpoints is None:
+                    self._checkpoints = urls.counts(self.database, self.job.id).checkpoints
+                if in_doubt:
+                    # The answer to a commit got lost. Nobody else writes checkpoints of this job: the number tells.
+                    counts = urls.counts(self.database, self.job.id)
+                    if counts.checkpoints > self._checkpoints:
+                        return counts
+                return urls.record(self.database, self.job, checkpoint)
             except Unavailable:
                 # Not lost: the checkpoint is still in our hands. An order to end is obeyed: the ledger stays as it was.
+                in_doubt = True
                 if self._channel.wait(OUTAGE_STEP):
                     raise
 

@@ -62,6 +62,11 @@ class Attempts:
         with self._lock:
             return [*self._children.values(), *self._ended]
 
+    @property
+    def alive(self) -> bool:
+        """Whether a runner still has a process."""
+        return bool(self._children)
+
     def __len__(self) -> int:
         return len(self._children) + len(self._ended)
 
@@ -75,6 +80,7 @@ class Attempts:
             return
         log.info("job %s (%s) attempt %d runs as pid %d", job.id, job.worker, job.attempt, child.pid)
         child.output.say("info", f"attempt {job.attempt} started on {job.host} as process {child.pid}")
+        child.tell(self._start_message(job))
         try:
             self._note_start(child)
         except LeaseLost:
@@ -83,7 +89,6 @@ class Attempts:
             return
         except StoreError as error:
             log.warning("job %s: its start could not be noted: %s", job.id, error)
-        child.tell(self._start_message(job))
 
     def pass_on_wishes(self, worker_id: str) -> None:
         """Tell runners what people want of their jobs."""

@@ -64,6 +64,7 @@ class Supervisor:
         self._slots = 1 if only else settings.slots
         self._signals: deque[int] = deque()
         self._draining_since: float | None = None
+        self._hurried = False
         self._idle = False
         self._claimed_only = False
         self._paused_only = False
@@ -172,9 +173,13 @@ class Supervisor:
         return self._slots, "waiting for disk space" if self._disk.closed else "running"
 
     def _done(self) -> bool:
-        if len(self._attempts):
+        if self._draining_since is None or self._attempts.alive:
             return False
-        return self._draining_since is not None
+        if len(self._attempts) and not (self._hurried or self._grace_is_over()):
+            return False
+        if len(self._attempts):
+            log.error("how %d jobs ended could not be stored: the next supervisor takes them back", len(self._attempts))
+        return True
 
     def _turn(self) -> None:
         self._wait()
@@ -324,11 +329,16 @@ class Supervisor:
             self._attempts.release_all()
         else:
             log.warning("ending at once")
+            self._hurried = True
             self._attempts.kill_all()
 
     def _drain(self) -> None:
-        if self._draining_since and time.monotonic() - self._draining_since > self._settings.grace_period:
+        if self._grace_is_over():
             self._attempts.kill_all()
+
+    def _grace_is_over(self) -> bool:
+        since = self._draining_since
+        return since is not None and time.monotonic() - since > self._settings.grace_period
 
     def _catch_signals(self) -> Callable[[], None]:
         """Handlers that only enqueue; none of ours when somebody else's thread runs us."""

@@ -277,7 +277,7 @@ def _change(database: Database, job: Job, change: Change) -> Job | None:
             run_lease=job.run_lease,
             status=change.status.value,
             desired=change.desired.value,
-            run_at=now if change.fresh_retries or change.status is Status.QUEUED else job.run_at,
+            run_at=now if change.fresh_retries else job.run_at,
             fresh_retries=int(change.fresh_retries),
             finished_at=now if change.status in ENDED else None,
             now=now,
@@ -377,6 +377,17 @@ def note(database: Database, id: str, metadata: dict[str, Any]) -> None:
     """Replace the job's metadata."""
     if not database.rows("jobs.note", id=_checked(id), metadata=to_json(metadata), now=database.now()):
         raise NotFound(f"no job {id}")
+
+
+def amend(database: Database, id: str, changes: dict[str, Any]) -> Job:
+    """Change the payload of a job that does not run, as the caller has checked it: a crawl may get other sizes."""
+    while True:
+        job = get(database, id)
+        if job.status is Status.RUNNING:
+            raise Refused(f"job {id} is running: pause it first")
+        payload = to_json({**job.payload, **changes})
+        if database.rows("jobs.amend", id=id, run_lease=job.run_lease, payload=payload, now=database.now()):
+            return get(database, id)
 
 
 def finished_before(database: Database, before: datetime, wanted: int = 100) -> list[str]:

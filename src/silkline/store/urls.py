@@ -117,6 +117,8 @@ class QueuedUrl(NamedTuple):
     host: str
     depth: int
     attempts: int
+    detail: str | None
+    found_via: str
 
 
 def record(database: Database, job: Job, checkpoint: Checkpoint) -> Counts:
@@ -139,12 +141,13 @@ def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: da
     found, settled, results = checkpoint.found, _last_word(job_id, checkpoint.settled), checkpoint.results
     transaction.rows("urls.open_state", job_id=job_id, now=now)
     if found:
-        transaction.many("urls.append", NewUrl._fields, found, job_id=job_id)
+        rows = (each if each.detail is None else each._replace(detail=clean(each.detail)) for each in found)
+        transaction.many("urls.append", NewUrl._fields, rows, job_id=job_id)
     if settled and transaction.many("urls.settle", Settled._fields, settled, job_id=job_id) != len(settled):
         raise StoreError(f"the ledger of job {job_id} disagrees: a URL that was settled had not been queued")
     if results:
-        rows = [each._replace(data=clean_json(each.data), metadata=clean_json(each.metadata)) for each in results]
-        transaction.many("results.append", NewResult._fields, rows, job_id=job_id, now=now)
+        stored = [each._replace(data=clean_json(each.data), metadata=clean_json(each.metadata)) for each in results]
+        transaction.many("results.append", NewResult._fields, stored, job_id=job_id, now=now)
     ended = Counter(each.state for each in settled)
     fresh = Counter(each.state for each in found)
     still = ended.pop(QUEUED, 0)
@@ -265,6 +268,31 @@ def page(database: Database, job_id: str, *, after: int = 0, wanted: int = 500, 
 def queued(database: Database, job_id: str, *, after: int = 0, wanted: int = 10_000) -> list[QueuedUrl]:
     """URLs still to do, after a cursor."""
     return [QueuedUrl(**row) for row in database.rows("urls.queued", job_id=job_id, after=after, wanted=wanted)]
+
+
+def roots(database: Database, job_id: str, *, chunk: int = 50_000) -> Iterator[list[str]]:
+    """Seeds, and what seeds redirected to, in chunks: what the scope of the crawl hangs on."""
+    after = 0
+    while rows := database.rows("urls.roots", job_id=job_id, after=after, wanted=chunk):
+        after = rows[-1]["id"]
+        yield [row["url"] for row in rows]
+
+
+def skip_queued(database: Database, job: Job, reason: str, *, chunk: int = 100_000) -> Counts:
+    """Give every URL still queued the state `skipped`, for a crawl that ends before them. Fenced by the lease."""
+    for after in range(0, last_id(database, job.id), chunk):
+        with database.transaction() as transaction:
+            fence(transaction, job)
+            some = [(after, after + chunk)]
+            moved = transaction.many("urls.skip_queued", ("after", "upto"), some, job_id=job.id, reason=reason)
+            transaction.rows("urls.skipped", job_id=job.id, urls=moved, now=database.now())
+            fence(transaction, job)
+    return counts(database, job.id)
+
+
+def queued_depths(database: Database, job_id: str) -> dict[int, int]:
+    """How many URLs are queued at each depth."""
+    return {row["depth"]: row["urls"] for row in database.rows("urls.queued_depths", job_id=job_id)}
 
 
 def keys(database: Database, job_id: str, *, chunk: int = 50_000) -> Iterator[list[tuple[int, str]]]:

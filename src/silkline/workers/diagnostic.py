@@ -14,7 +14,7 @@ from silkline.errors import Permanent, Temporary
 from silkline.model.job import End
 from silkline.model.spec import DiagnosticSpec
 from silkline.model.worker import Context
-from silkline.store.urls import DONE, Checkpoint, NewResult, NewUrl, Settled, last_id
+from silkline.store.urls import DONE, Checkpoint, NewResult, NewUrl, Settled, last_id, queued
 
 
 def run(context: Context) -> End | None:
@@ -28,13 +28,15 @@ def _nothing(context: Context, spec: DiagnosticSpec) -> End | None:
 
 
 def _work(context: Context, spec: DiagnosticSpec) -> End | None:
-    """`steps` results, one checkpoint each, going on where the last attempt stopped."""
-    progress = context.progress
-    for step in range(last_id(progress.database, progress.job.id) + 1, spec.steps + 1):
+    """`steps` results, found in one checkpoint and stored in the next, going on where the last attempt stopped."""
+    progress, database, id = context.progress, context.progress.database, context.progress.job.id
+    waiting = [url.id for url in queued(database, id)]
+    for step in [*waiting, *range(last_id(database, id) + 1, spec.steps + 1)]:
         if order := context.control.wait(spec.seconds):
             return order
         url = f"https://example.test/{step}"
-        progress.record(Checkpoint(found=[NewUrl(step, step, url, "example.test", 0)]))
+        if step not in waiting:
+            progress.record(Checkpoint(found=[NewUrl(step, step, url, "example.test", 0)]))
         result = NewResult(step, url, step, url, step, json.dumps({"markdown": spec.text}), True, "{}")
         progress.record(Checkpoint(settled=[Settled(step, DONE)], results=[result]))
     return None

@@ -14,7 +14,7 @@ from silkline.api.problems import Problem
 from silkline.api.requeue import requeue
 from silkline.api.routes.ledger import levels_from
 from silkline.api.secrecy import secrets_of
-from silkline.api.views import answer, job_view, line_view, reason_views, url_view
+from silkline.api.views import answer, job_view, line_view, progress_view, reason_views, url_view
 from silkline.api.web import charts, forms
 from silkline.api.web.tallies import Tallies
 from silkline.api.web.templates import Templates
@@ -93,6 +93,7 @@ class JobPages:
             {
                 "history": charts.history(self._database, job, counts),
                 "responses": charts.responses(self._database, job),
+                "eta": progress_view(job, counts, self._database.now())["eta_seconds"],
             }
         )
 

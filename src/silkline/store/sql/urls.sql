@@ -109,12 +109,36 @@ SELECT * FROM crawl_urls WHERE job_id = :job_id AND id > :after AND state = :sta
 
 -- name: queued
 -- What is left to do, for a crawl that starts or refills its frontier.
-SELECT id, url_key, url, host, depth, attempts FROM crawl_urls
+SELECT id, url_key, url, host, depth, attempts, detail, found_via FROM crawl_urls
 WHERE job_id = :job_id AND id > :after AND state = 'queued' ORDER BY id LIMIT :wanted;
+
+-- name: queued_depths
+-- What is left to do, by depth.
+SELECT depth, count(*) AS urls FROM crawl_urls WHERE job_id = :job_id AND state = 'queued' GROUP BY depth;
 
 -- name: keys
 -- Every key ever seen, to rebuild the seen-set.
 SELECT id, url_key, host FROM crawl_urls WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
+
+-- name: roots
+-- Seeds, and what seeds redirected to.
+SELECT id, url FROM crawl_urls
+WHERE job_id = :job_id AND id > :after AND depth = 0 AND found_via IN ('seed', 'redirect') ORDER BY id LIMIT :wanted;
+
+-- name: skip_queued [sqlite]
+-- A crawl that has reached its limit leaves these out.
+UPDATE crawl_urls SET state = 'skipped', reason = :reason
+WHERE job_id = :job_id AND id > :after AND id <= :upto AND state = 'queued';
+
+-- name: skip_queued [postgres]
+UPDATE crawl_urls SET state = 'skipped', reason = :reason
+FROM unnest(:after::bigint[], :upto::bigint[]) AS part (after, upto)
+WHERE job_id = :job_id AND id > part.after AND id <= part.upto AND crawl_urls.state = 'queued';
+
+-- name: skipped
+-- The counters follow.
+UPDATE crawl_states SET total_pending = total_pending - :urls, skipped = skipped + :urls, in_flight = 0, updated_at = :now
+WHERE job_id = :job_id;
 
 -- name: last_id
 SELECT coalesce(max(id), 0) AS id FROM crawl_urls WHERE job_id = :job_id;

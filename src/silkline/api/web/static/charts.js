@@ -4,6 +4,7 @@
   let charts = {};
   let history = null;
   let responses = null;
+  let eta = null;
 
   const size = (place) => ({ width: Math.max(200, place.clientWidth), height: 190 });
   const resolved = (name) => {
@@ -16,12 +17,14 @@
     return found;
   };
 
+  const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString("en-GB");
+
   const axes = () => {
     const ink = resolved("ink-muted"), grid = { stroke: resolved("ink-line"), width: 1 };
     const font = "12px system-ui, sans-serif";
     return [
-      { stroke: ink, grid: { show: false }, ticks: { show: false }, font, space: 70 },
-      { stroke: ink, grid, ticks: { show: false }, font, size: 56, space: 36, values: (_, marks) => marks.map((mark) => mark.toLocaleString("en")) },
+      { stroke: ink, grid: { show: false }, ticks: { show: false }, font, space: 80, size: 30, values: (_, marks) => marks.map(clock) },
+      { stroke: ink, grid, ticks: { show: false }, font, size: 56, space: 30, values: (_, marks) => marks.map((mark) => mark.toLocaleString("en")) },
     ];
   };
 
@@ -47,21 +50,31 @@
   const rates = () => {
     const at = [], rate = [];
     const { at: when, done, failed } = history;
-    for (let i = 1; i < when.length; i++) {
-      const seconds = when[i] - when[i - 1];
-      if (seconds <= 0) continue;
+    for (let i = 1, before = 0; i < when.length; i++) {
+      const seconds = when[i] - when[before];
+      if (seconds < 0.9) continue; // two counts within a moment say nothing about the pace
       at.push(when[i]);
-      rate.push(Math.max(0, (done[i] + failed[i] - done[i - 1] - failed[i - 1]) / seconds));
+      rate.push(Math.max(0, (done[i] + failed[i] - done[before] - failed[before]) / seconds));
+      before = i;
     }
     return [at, rate];
   };
 
   const line = (label, name, more = {}) => ({ label, stroke: resolved(name), width: 2, points: { show: false }, ...more });
 
+  // The last column is where the crawl will be when it has done what it knows of: a dashed line leads there.
+  const columns = () => {
+    const { at, discovered, done, failed } = history;
+    const now = at.length - 1;
+    if (!eta || now < 0) return [at, discovered, done, failed, at.map(() => null)];
+    const expected = [...at.map((_, i) => (i === now ? done[now] : null)), discovered[now]];
+    return [[...at, at[now] + eta], [...discovered, discovered[now]], [...done, null], [...failed, null], expected];
+  };
+
   const redraw = () => {
     if (!history) return;
-    draw("history", [line("discovered", "ink-queued"), line("done", "ink-done", { fill: resolved("fill-done") }), line("failed", "ink-failed")],
-      [history.at, history.discovered, history.done, history.failed]);
+    draw("history", [line("discovered", "ink-queued"), line("done", "ink-done", { fill: resolved("fill-done") }), line("failed", "ink-failed"),
+      line("expected", "ink-muted", { dash: [4, 5], width: 1.5, spanGaps: true })], columns());
     draw("rate", [line("pages a second", "ink-accent")], rates());
     draw("responses", [{ label: "milliseconds", stroke: resolved("ink-accent"), paths: () => null, points: { show: true, size: 4, fill: resolved("ink-accent") } }],
       [responses.at, responses.milliseconds]);
@@ -72,7 +85,7 @@
     if (!job || !document.querySelector("[data-chart]")) return;
     const answer = await fetch(`/jobs/${job}/charts`).catch(() => null);
     if (!answer || !answer.ok) return;
-    ({ history, responses } = await answer.json());
+    ({ history, responses, eta } = await answer.json());
     redraw();
   };
 
@@ -85,7 +98,8 @@
     history.done.push(progress.done + progress.unchanged);
     history.failed.push(progress.failed);
     history.skipped.push(progress.skipped);
-    if (charts.history) charts.history.setData([history.at, history.discovered, history.done, history.failed]);
+    eta = progress.eta_seconds;
+    if (charts.history) charts.history.setData(columns());
     else redraw();
     if (charts.rate) charts.rate.setData(rates());
   };

@@ -1,0 +1,263 @@
+"""A whole crawl, side by side with Scrapy, Crawlee and a bare floor: pages/s, CPU-ms per page, peak memory.
+
+    make bench BENCH=crawl ARGS="--pages 20000"       or: python -m benchmarks.crawl --help
+
+nginx (apt install nginx-light) serves 1,000 synthetic pages of about 47 KB (16 KB gzipped, 60 links) on 2,000 loopback
+hosts. Each crawler follows links from one page until it has so many pages, with robots.txt and delays off, and keeps
+what it found: Silkline its ledger and results in SQLite, the others a file of JSON lines. CPU is that of the whole
+process tree, start-up included. Peers live in build/peers, never among our own packages; the floor is `wrk`.
+Nothing is asserted; the sides take turns, and the table shows the best and the median round of each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parents[1]
+HERE = Path(__file__).resolve().parent
+PEERS = ROOT / "build" / "peers"
+PAGES, HOSTS, TLS_HOSTS, LINKS = 1000, 2000, 100, 60
+CONFIG = """
+daemon off; pid {root}/pid; error_log {root}/error.log; worker_processes 1; worker_rlimit_nofile 20000; {user}
+events {{ worker_connections 8192; }}
+http {{
+  access_log off; default_type text/html; gzip_static always; gunzip off; sendfile on; tcp_nopush on;
+  keepalive_requests 1000000;
+  client_body_temp_path {root}/t1; proxy_temp_path {root}/t2; fastcgi_temp_path {root}/t3;
+  uwsgi_temp_path {root}/t4; scgi_temp_path {root}/t5;
+  server {{ listen {http} backlog=8192; root {root}/http; }}
+  server {{ listen {https} ssl backlog=8192; root {root}/https; ssl_certificate {root}/cert; ssl_certificate_key {root}/key; }}
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Round:
+    pages: int
+    seconds: float
+    cpu: float
+    memory: int
+
+    @property
+    def cost(self) -> float:
+        return 1000 * self.cpu / self.pages
+
+
+def host(number: int) -> str:
+    return f"127.{1 + number // 250}.1.{1 + number % 250}"
+
+
+def page(file: int, scheme: str, port: int, hosts: int) -> bytes:
+    """60 links, two thirds of them to the same host, and text that gzips about three to one.
+
+    Relative links make 2,000,000 URLs of 1,000 files, so nearly every link of a page is one that nobody saw before.
+    """
+    chance = random.Random(file)
+    parts = [f"<!doctype html><html lang=en><head><title>Page {file}</title></head><body><main>"]
+    for number in range(LINKS):
+        text = " ".join(f"{chance.getrandbits(28):x}"[: chance.randint(2, 7)] for _ in range(118))
+        abroad = f"{scheme}://{host(chance.randrange(hosts))}:{port}" if number % 3 == 0 else ""
+        target = f"{abroad}/p/{chance.randrange(PAGES)}.html"
+        parts.append(f'<div class="entry"><p class="text">{text}</p><a href="{target}">{text[:20]}</a></div>')
+    return "\n".join([*parts, "</main></body></html>"]).encode()
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [listener.getsockname()[1] for listener in sockets]
+    for listener in sockets:
+        listener.close()
+    return ports
+
+
+@contextmanager
+def nginx(cores: str) -> Iterator[dict[str, str]]:
+    """A running server; the first URL for each scheme, and a bundle that knows its certificate."""
+    if shutil.which("nginx") is None:
+        raise SystemExit("nginx is not installed: apt install nginx-light")
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        root.chmod(0o755)
+        ports = dict(zip(("http", "https"), free_ports(2), strict=True))
+        for scheme, hosts in (("http", HOSTS), ("https", TLS_HOSTS)):
+            (root / scheme / "p").mkdir(parents=True)
+            for number in range(PAGES):
+                body = gzip.compress(page(number, scheme, ports[scheme], hosts), 6)
+                (root / scheme / "p" / f"{number}.html.gz").write_bytes(body)
+        names = ",".join(f"IP:{host(number)}" for number in range(TLS_HOSTS))
+        command = ["openssl", "req", "-x509", "-nodes", "-days", "2", "-subj", "/CN=benchmark", "-addext"]
+        command += [f"subjectAltName={names}", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+        subprocess.run([*command, "-keyout", f"{root}/key", "-out", f"{root}/cert"], check=True, capture_output=True)
+        user = "user root;" if os.getuid() == 0 else ""
+        (root / "nginx.conf").write_text(CONFIG.format(root=root, user=user, **ports))
+        server = subprocess.Popen(["taskset", "-c", cores, "nginx", "-p", str(root), "-c", f"{root}/nginx.conf"])
+        try:
+            wait_for(ports["https"])
+            starts = {scheme: f"{scheme}://{host(0)}:{ports[scheme]}/p/0.html" for scheme in ports}
+            yield {**starts, "bundle": str(root / "cert")}
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait()
+
+
+def wait_for(port: int) -> None:
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+
+
+def measure(command: list[str], cores: str, environment: dict[str, str], pages: Callable[[], int]) -> Round:
+    """Run a crawler on some cores to its end; what it cost, its children included."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    start = time.perf_counter()
+    # Installed programs have compiled byte code; so do these, from their second round on.
+    environment |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(ROOT / "build" / "pycache")}
+    process = subprocess.Popen(["taskset", "-c", cores, *command], env={**os.environ, **environment})
+    memory = 0
+    while True:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            break
+        memory = max(memory, tree_memory(process.pid))
+        time.sleep(0.25)
+    seconds = time.perf_counter() - start
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{command[:3]} ended with {process.returncode}")
+    return Round(pages(), seconds, usage.ru_utime + usage.ru_stime, memory)
+
+
+def tree_memory(pid: int) -> int:
+    try:
+        process = psutil.Process(pid)
+        return sum(each.memory_info().rss for each in (process, *process.children(recursive=True)))
+    except psutil.Error:
+        return 0
+
+
+def silkline(start: str, wanted: int, cores: str, bundle: str, *, content: str, fetchers: int, parsers: int) -> Round:
+    from silkline.model.job import NewJob
+    from silkline.store import jobs, results
+    from silkline.store.database import open_database
+
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{folder}/crawl.db"
+        database = open_database(url)
+        payload = {"url": start, "scope": "any", "speed": "max", "ignore_robots": True, "limit": wanted}
+        payload |= {"content": content, "fetchers": fetchers, "parsers": parsers, "allow_private": ["127.0.0.0/8"]}
+        job, _ = jobs.enqueue(database, NewJob("site", payload))
+        command = [sys.executable, "-P", str(HERE / "crawl_silkline.py"), url, job.id]
+        environment = {"SSL_CERT_FILE": bundle, "PYTHONPATH": str(ROOT / "src")}
+        try:
+            return measure(command, cores, environment, lambda: results.count(database, job.id))
+        finally:
+            database.close()
+
+
+def peer(name: str, start: str, wanted: int, cores: str, bundle: str) -> Round:
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "pages.jsonl"
+        script = str(HERE / f"crawl_{name}.py")
+        command = [str(PEERS / "bin" / "python"), "-P", script, start, str(wanted), str(out)]
+        return measure(command, cores, {"SSL_CERT_FILE": bundle}, lambda: sum(1 for _ in out.open()))
+
+
+def floor(start: str, cores: str) -> tuple[float, float]:
+    """Pages/s and CPU-ms per page of wrk, which decodes and keeps nothing."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = ["taskset", "-c", cores, "wrk", "-t1", "-c100", "-d5s", "-H", "Accept-Encoding: gzip", start]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    requests = int(next(line for line in said.splitlines() if " requests in " in line).split()[0])
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return requests / 5, 1000 * cpu / requests
+
+
+def install_peers() -> None:
+    if (PEERS / "bin" / "python").exists():
+        return
+    subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
+    command = [str(PEERS / "bin" / "python"), "-m", "pip", "install", "-q", "scrapy", "crawlee[parsel]"]
+    subprocess.run(command, check=True)
+
+
+def sides(options: argparse.Namespace, web: dict[str, str]) -> dict[str, Callable[[], Round]]:
+    """What is measured, by its name."""
+    found: dict[str, Callable[[], Round]] = {}
+    one, both, bundle = options.cores[:1], ",".join(options.cores), web["bundle"]
+
+    def ours(name: str, start: str, cores: str, content: str, fetchers: int, parsers: int = 0) -> None:
+        found[name] = lambda: silkline(
+            start, options.pages, cores, bundle, content=content, fetchers=fetchers, parsers=parsers
+        )
+
+    ours("silkline 1x0", web["http"], one[0], "none", 1)
+    ours("silkline 1x0, Markdown", web["http"], one[0], "full", 1)
+    ours("silkline 1x0, HTTPS", web["https"], one[0], "none", 1)
+    ours("silkline 2x0, two cores", web["http"], both, "none", 2)
+    ours("silkline 1x1, two cores", web["http"], both, "none", 1, 1)
+    for name in ("scrapy", "crawlee"):
+        found[name] = lambda name=name: peer(name, web["http"], options.peer_pages, one[0], bundle)
+    return {name: side for name, side in found.items() if not options.only or options.only in name}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pages", type=int, default=20_000)
+    parser.add_argument("--peer-pages", type=int, default=2_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="only the sides whose name has this in it")
+    parser.add_argument("--cores", type=lambda text: text.split(","), default=["0", "1"], help="crawler, server")
+    options = parser.parse_args()
+    rounds: dict[str, list[Round]] = {}
+    with nginx(options.cores[-1]) as web:
+        todo = sides(options, web)
+        if not {"scrapy", "crawlee"}.isdisjoint(todo):
+            install_peers()
+        for _ in range(options.rounds):
+            for name, side in todo.items():
+                rounds.setdefault(name, []).append(side())
+                print(f"{name}: {rounds[name][-1]}", file=sys.stderr)
+        if shutil.which("wrk") and not options.only:
+            rate, cost = floor(web["http"], options.cores[0])
+            print(f"floor (wrk, one URL, nothing decoded or kept): {rate:,.0f} pages/s, {cost:.3f} ms\n")
+    print(f"load average {os.getloadavg()[0]:.1f}, {len(os.sched_getaffinity(0))} cores\n")
+    print(table(rounds))
+
+
+def table(rounds: dict[str, list[Round]]) -> str:
+    lines = ["| | pages | pages/s | CPU-ms/page, best | median | peak MB |", "|---|---|---|---|---|---|"]
+    for name, several in rounds.items():
+        best = min(several, key=lambda each: each.cost)
+        median = statistics.median(each.cost for each in several)
+        rate = max(each.pages / each.seconds for each in several)
+        memory = max(each.memory for each in several) / 1e6
+        lines.append(f"| {name} | {best.pages} | {rate:,.0f} | {best.cost:.2f} | {median:.2f} | {memory:.0f} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(json.dumps({"argv": sys.argv[1:]}), file=sys.stderr)
+    main()

@@ -1,0 +1,40 @@
+"""The side of Silkline in benchmarks/crawl.py: claims a job and crawls it, without a supervisor."""
+
+import logging
+import sys
+from typing import Any
+
+from silkline.model.job import End
+from silkline.model.worker import Context
+from silkline.store import jobs, urls
+from silkline.store.database import open_database
+from silkline.workers import registry, site
+
+
+class NoOrders:
+    order: End | None = None
+
+    def wait(self, seconds: float) -> End | None:
+        return None
+
+    def subscribe(self, callback: Any) -> None:
+        """Nobody gives any."""
+
+
+class Progress:
+    def __init__(self, database: Any, job: Any) -> None:
+        self.database = database
+        self.job = job
+
+    def record(self, checkpoint: Any) -> Any:
+        return urls.record(self.database, self.job, checkpoint)
+
+    def report(self, **live: Any) -> None:
+        """Nobody looks."""
+
+
+if __name__ == "__main__":
+    database = open_database(sys.argv[1], upgrade=False)
+    job = jobs.claim_one(database, "benchmark", "here", sys.argv[2])
+    spec = registry.check_payload(registry.kind_named("site"), job.payload)
+    site.run(Context(spec, NoOrders(), Progress(database, job), logging.getLogger("site")))

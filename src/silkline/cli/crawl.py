@@ -1,0 +1,173 @@
+"""`silkline crawl` and `silkline resume`: a crawl that runs here, where Ctrl-C pauses it."""
+
+from __future__ import annotations
+
+import itertools
+import resource
+from datetime import timedelta
+from typing import Any, get_args
+
+import click
+
+from silkline.cli import terminal
+from silkline.cli.foreground import run_here
+from silkline.cli.own_address import exemptions
+from silkline.cli.resources import opened, settings_of
+from silkline.cli.seeds import Seeds, read_lines, with_scheme
+from silkline.cli.session import Session, everywhere, text
+from silkline.config import Settings
+from silkline.errors import UsageError
+from silkline.model.job import Job, NewJob, Verb
+from silkline.model.spec import SiteSpec
+from silkline.store import jobs
+from silkline.store.database import Database
+from silkline.workers import registry
+
+# A job that this process is about to run is not due for others yet; should we die first, they take it.
+HOLD = timedelta(seconds=60)
+FILES_BESIDES = 200  # open files of a fetcher that are no connections
+
+
+def _choice(field: str) -> click.Choice[str]:
+    return click.Choice(get_args(SiteSpec.model_fields[field].annotation))
+
+
+@click.command()
+@click.argument("urls", nargs=-1, type=text)
+@click.option(
+    "--seeds", metavar="FILE", type=text, help="Begin with the URLs or hosts in this file, one on a line; - is stdin."
+)
+@click.option("--limit", type=int, help="End after so many pages.")
+@click.option("--depth", type=int, help="Follow links so many steps away from where it began.")
+@click.option("--scope", type=_choice("scope"), help="Which links belong to it. Default: host.")
+@click.option("--include", metavar="RE", multiple=True, type=text, help="Only URLs that match; may be given again.")
+@click.option("--exclude", metavar="RE", multiple=True, type=text, help="No URLs that match; may be given again.")
+@click.option("--exclude-hosts", metavar="FILE", type=text, help="No pages of the hosts in this file.")
+@click.option("--seeded-hosts-only", is_flag=True, default=None, help="Only hosts that a seed named.")
+@click.option("--delay", metavar="SECONDS", type=float, help="Least time between two requests to one host.")
+@click.option("--speed", type=_choice("speed"), help="How hard a host may be worked. Default: normal.")
+@click.option("--content", type=_choice("content"), help="What is kept of a page. Default: markdown.")
+@click.option("--fetchers", type=int, help="Processes that fetch. Default: one for each core, as far as hosts need.")
+@click.option("--parsers", type=int, help="Processes that only parse. Default: 0, fetchers parse their own pages.")
+@click.option("--concurrency", type=int, help="Requests in flight in one fetcher.")
+@click.option("--max-duration", metavar="SECONDS", type=float, help="End after this time.")
+@click.option("--ignore-robots", is_flag=True, default=None, help="Do not ask robots.txt. Only for sites of your own.")
+@click.option("--contact", type=text, help="An address that site owners can write to, sent in the User-Agent.")
+@click.option("--user-agent", type=text, help="The whole User-Agent.")
+@click.option(
+    "--header", "headers", metavar="K:V", multiple=True, type=text, help="Send this header to the seeds' origins."
+)
+@click.option("--proxy", metavar="URL", type=text, help="Fetch through this proxy.")
+@click.option("--allow-private", metavar="CIDR[:PORT]", multiple=True, type=text, help="Allow these private addresses.")
+@click.option("--detach", is_flag=True, help="Leave it to a worker; print the id of the job.")
+@everywhere()
+@click.pass_obj
+def crawl(session: Session, /, urls: tuple[str, ...], seeds: str | None, detach: bool, **given: Any) -> int | None:
+    """Crawl one site or many, here and now, with a line of progress.
+
+    Ctrl-C pauses it and says how to go on. The exit code tells how it ended.
+    """
+    settings = settings_of(session)
+    spec = _spec([with_scheme(url) for url in urls], given, seeded=seeds is not None, here=not detach)
+    lines = _first_seen(read_lines(seeds)) if seeds is not None else None
+    with opened(settings) as database:
+        now = database.now()
+        new = NewJob(
+            worker="site",
+            payload=spec.model_dump(mode="json", exclude_unset=True),
+            request_url=spec.request_url(),
+            run_at=now if detach else now + HOLD,
+            max_retries=settings.max_retries,
+            paused=lines is not None,
+        )
+        job = jobs.enqueue(database, new)[0]
+        if lines is not None:
+            job = _plant(session, database, job, itertools.chain(spec.all_urls(), lines))
+    if detach:
+        terminal.line(job.id)
+        return None
+    _warn_of_open_files(session, settings, spec)
+    return run_here(session, settings, job)
+
+
+def _spec(urls: list[str], given: dict[str, Any], *, seeded: bool, here: bool) -> SiteSpec:
+    payload = {name: value for name, value in given.items() if value not in (None, ())}
+    if len(urls) == 1:
+        payload["url"] = urls[0]
+    elif urls:
+        payload["urls"] = urls
+    if seeded:
+        payload["seeded"] = True
+    if "headers" in payload:
+        payload["headers"] = dict(_header(each) for each in payload["headers"])
+    if "exclude_hosts" in payload:
+        payload["exclude_hosts"] = list(read_lines(payload["exclude_hosts"]))
+    allowed = [each for url in urls for each in exemptions(url, look_up_names=here)]
+    if allowed or "allow_private" in payload:
+        payload["allow_private"] = list(dict.fromkeys([*payload.get("allow_private", ()), *allowed]))
+    spec = registry.check_payload(registry.kind_named("site"), payload)
+    assert isinstance(spec, SiteSpec)  # noqa: S101
+    return spec
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not colon:
+        raise UsageError(f"--header {name!r}: write NAME:VALUE")
+    return name.strip(), value.strip()
+
+
+def _first_seen(lines: Any) -> Any:
+    """The lines, once it is sure that there are some: nothing is stored for a file that cannot be read."""
+    first = next(lines, None)
+    if first is None:
+        raise UsageError("the seeds file is empty")
+    return itertools.chain([first], lines)
+
+
+def _plant(session: Session, database: Database, job: Job, lines: Any) -> Job:
+    found = Seeds(lines)
+    found.plant(database, job.id)
+    if not found.planted:
+        jobs.wish(database, job.id, Verb.CANCEL)
+        jobs.delete(database, job.id)
+        raise UsageError(f"the seeds file holds no URL; its first line is {found.first_wrong[:80]!r}")
+    wrong = f"; {found.wrong:,} lines are no URLs, first {terminal.safe(found.first_wrong[:80])}" if found.wrong else ""
+    session.say(f"{found.planted:,} seeds{wrong}.")
+    return jobs.wish(database, job.id, Verb.RESUME)
+
+
+def _warn_of_open_files(session: Session, settings: Settings, spec: SiteSpec) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    needed = (spec.concurrency or settings.max_concurrent_http) + FILES_BESIDES
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        session.say(f"Only {hard:,} files may be open, {needed:,} are needed: raise it with `ulimit -n {needed}`.")
+
+
+@click.command()
+@click.argument("id", type=text)
+@click.option("--fetchers", type=click.IntRange(1, 256), help="Go on with so many fetcher processes.")
+@click.option("--parsers", type=click.IntRange(0, 256), help="Go on with so many parser processes.")
+@click.option(
+    "--concurrency", type=click.IntRange(1, 10_000), help="Go on with so many requests in flight per fetcher."
+)
+@click.option("--detach", is_flag=True, help="Leave it to a worker, as `silkline jobs resume` does.")
+@everywhere()
+@click.pass_obj
+def resume(session: Session, /, id: str, detach: bool, **sizes: int | None) -> int | None:
+    """Go on with a paused job, here and now, from its checkpoint.
+
+    A job that a worker has claimed already is followed until it ends.
+    """
+    settings = settings_of(session)
+    with opened(settings) as database:
+        job = jobs.find(database, id)
+        changes = {name: size for name, size in sizes.items() if size is not None}
+        if changes:
+            registry.check_payload(registry.kind_named(job.worker), {**job.payload, **changes})
+            jobs.amend(database, job.id, changes)
+        job = jobs.wish(database, job.id, Verb.RESUME)
+    if detach:
+        session.say(f"Job {job.id} is {job.status}.")
+        return None
+    return run_here(session, settings, job)

@@ -1,0 +1,135 @@
+"""The entry of a child process: `python -m silkline.crawl.child fetcher|parser WIRE DOOR PARENT`.
+
+It ends when its wire to the leader does, and the kernel ends it when the leader dies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+import uvloop
+
+from silkline.crawl.equip import obey, open_client
+from silkline.crawl.fetcher import Fetcher
+from silkline.crawl.messages import Batch, Drained, Refill, Start, to_fetcher
+from silkline.crawl.parser import Parser, ParserPool
+from silkline.crawl.reading import PageReader
+from silkline.crawl.wire import Wire
+
+_PR_SET_PDEATHSIG: Final = 1
+
+
+def die_with(parent: int) -> None:
+    """Ask the kernel to kill this process when its parent dies; do so at once if it is dead already."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class RemoteDesk:
+    """The leader, at the other end of a wire."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def hand_in(self, batch: Batch) -> None:
+        self._wire.send(batch)
+
+    def ask_for_more(self, cursor: int) -> None:
+        self._wire.send(Refill(cursor))
+
+    def drained(self) -> None:
+        self._wire.send(Drained())
+
+
+class Process:
+    """One child from its first message to its last."""
+
+    def __init__(self, role: str) -> None:
+        self._role = role
+        self._loop = asyncio.get_running_loop()
+        self.gone = asyncio.Event()
+        self._wire = Wire(to_fetcher(), self._heard, self.gone.set)
+        self._fetcher: Fetcher | None = None
+        self._ends: list[tuple[int, socket.socket]] = []
+        self._adopt: Callable[[int, socket.socket], Any] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self, wire: socket.socket, door: socket.socket) -> None:
+        self._loop.set_exception_handler(_crash)
+        await self._wire.open(wire)
+        door.setblocking(False)
+        self._loop.add_reader(door.fileno(), self._knock, door)
+        await self.gone.wait()
+
+    def _heard(self, message: Any) -> None:
+        if isinstance(message, Start):
+            self._begin(message)
+        elif self._fetcher is not None:
+            obey(self._fetcher, message)
+
+    def _begin(self, message: Start) -> None:
+        if self._role == "parser":
+            parser = Parser(message.plan)
+            self._open_door(lambda _, end: self._spawn(parser.adopt(end)))
+        else:
+            pool = ParserPool() if message.plan.parsers else None
+            reader = pool or PageReader(message.plan)
+            client = open_client(message.plan)
+            self._fetcher = Fetcher(message.index, message.plan, client, reader, RemoteDesk(self._wire))
+            if pool is not None:
+                self._open_door(pool.adopt)
+
+    def _open_door(self, adopt: Callable[[int, socket.socket], Any]) -> None:
+        self._adopt = adopt
+        for number, end in self._ends:
+            adopt(number, end)
+        self._ends.clear()
+
+    def _knock(self, door: socket.socket) -> None:
+        try:
+            data, fds, _, _ = socket.recv_fds(door, 16, 4)
+        except BlockingIOError:
+            return
+        if not data:
+            self._loop.remove_reader(door.fileno())
+            return
+        for fd in fds:
+            end = (int.from_bytes(data, "big"), socket.socket(fileno=fd))
+            if self._adopt is None:
+                self._ends.append(end)
+            else:
+                self._adopt(*end)
+
+    def _spawn(self, work: Any) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _crash(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """An error that nobody expected: end at once, and let the leader start another in our place."""
+    loop.default_exception_handler(context)
+    os._exit(70)
+
+
+async def serve(role: str, wire: socket.socket, door: socket.socket) -> None:
+    await Process(role).run(wire, door)
+
+
+def main(role: str, wire: str, door: str, parent: str) -> None:
+    die_with(int(parent))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the leader decides what ^C means
+    uvloop.run(serve(role, socket.socket(fileno=int(wire)), socket.socket(fileno=int(door))))
+    os._exit(0)  # nothing here needs saving, and threads that still look up a host need not be waited for
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,112 @@
+"""From links to URLs of the ledger: what is new, and whether it is to be fetched. No I/O.
+
+Links to the hosts of other fetchers go to those; links to our own are held against everything seen before, and what is
+new enters the ledger, queued or with the reason why not.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from silkline.crawl import traps
+from silkline.crawl.messages import Found, Links
+from silkline.crawl.outbox import Outbox
+from silkline.crawl.plan import Plan
+from silkline.crawl.scope import Scope
+from silkline.crawl.seen import Seen, key_of
+from silkline.crawl.shards import Shards
+from silkline.model.url import host_of
+from silkline.store.urls import QUEUED, SKIPPED
+
+SITEMAP_VIAS: Final = frozenset({"robots", "sitemap_index"})
+"""How a URL is found that is itself a sitemap: no page, and outside of scope and rules."""
+_KNOWN_ABROAD: Final = 1_000_000
+
+
+class Discovery:
+    """What one fetcher has seen."""
+
+    def __init__(self, index: int, plan: Plan, outbox: Outbox) -> None:
+        self._index = index
+        self._alone = plan.fetchers == 1
+        self._outbox = outbox
+        self._shards = Shards(plan.fetchers)
+        self._seen = Seen()
+        self._abroad = Seen()
+        self._scope = Scope(plan)
+        self._traps = traps.Traps(plan.tuning)
+        self._hosts: dict[str, traps.Host] = {}
+
+    def know(self, keys: array[int]) -> None:
+        """URLs that the ledger has."""
+        self._seen.load(keys)
+
+    def add_roots(self, urls: Iterable[str]) -> None:
+        for url in urls:
+            self._scope.add_root(url)
+
+    def links(self, urls: Sequence[str], links: Links) -> None:
+        """Links of one page; where and how they were found is said by `links`."""
+        if self._alone:
+            self.ours(urls, links)
+            return
+        own: list[str] = []
+        abroad: dict[int, list[str]] = {}
+        owner_of, known = self._shards.owner_of, self._abroad
+        for url in dict.fromkeys(urls):
+            owner = owner_of(host_of(url))
+            if owner == self._index:
+                own.append(url)
+            elif url not in known:
+                abroad.setdefault(owner, []).append(url)
+        self.ours(own, links)
+        for owner, several in abroad.items():
+            self._outbox.foreign(owner, links._replace(urls=several))
+
+    def ours(self, urls: Iterable[str], links: Links) -> None:
+        """Links to our own hosts."""
+        fresh = self._seen.add_all(urls)
+        found, judge = self._outbox.found, self._judge
+        depth, via, chain, found_on = links.depth, links.via, links.chain or None, links.found_on or None
+        for url, digest in fresh:
+            host = host_of(url)
+            state, reason, detail = judge(url, host, depth, via)
+            found.append(Found(key_of(digest), url, host, depth, state, reason, detail or chain, found_on, via))
+
+    def arrived(self, urls: list[str]) -> None:
+        """The fetchers these links were sent to have them, durably: they need not be told again."""
+        if len(self._abroad) > _KNOWN_ABROAD:
+            self._abroad = Seen()
+        self._abroad.add_all(urls)
+
+    def wants_simhash(self, host: str) -> bool:
+        return self._traps.wants_simhash(self._host(host))
+
+    def fetched(self, host: str, url: str, simhash: int | None) -> None:
+        """A page came: does the host still bring anything new?"""
+        self._traps.fetched(self._host(host), url, simhash)
+
+    def forget_host(self, name: str) -> None:
+        """A host that has nothing to do; one that was large keeps its budgets."""
+        host = self._hosts.get(name)
+        if host is not None and host.found <= traps.CLOSE_LOOK:
+            del self._hosts[name]
+
+    def _judge(self, url: str, host: str, depth: int, via: str) -> tuple[str, str | None, str | None]:
+        if via in SITEMAP_VIAS:
+            return QUEUED, None, None
+        reason = self._scope.judge(url, host, depth)
+        if reason is not None:
+            return SKIPPED, reason, None
+        trap = self._traps.judge(self._host(host), url)
+        if trap is not None:
+            return SKIPPED, traps.TRAP, trap
+        return QUEUED, None, None
+
+    def _host(self, name: str) -> traps.Host:
+        host = self._hosts.get(name)
+        if host is None:
+            host = self._hosts[name] = traps.Host()
+        return host

@@ -1,0 +1,65 @@
+"""What a fetcher needs besides itself: its HTTP client, and an ear for the leader's messages."""
+
+from __future__ import annotations
+
+from array import array
+
+from silkline.crawl.fetcher import Fetcher
+from silkline.crawl.messages import (
+    Assigned,
+    Committed,
+    Drain,
+    Go,
+    Incoming,
+    Known,
+    Level,
+    Refilled,
+    Roots,
+    ToFetcher,
+)
+from silkline.crawl.plan import Plan
+from silkline.fetch.client import Client
+from silkline.fetch.dns import SystemResolver
+from silkline.fetch.guard import Guard, parse_exemption
+from silkline.fetch.settings import FetchSettings
+
+
+def open_client(plan: Plan) -> Client:
+    """The HTTP client that a plan calls for."""
+    tuning = plan.tuning
+    settings = FetchSettings(
+        user_agent=plan.user_agent,
+        connect_timeout=tuning.connect_timeout,
+        idle_timeout=tuning.idle_timeout,
+        total_timeout=tuning.total_timeout,
+        max_body=tuning.max_body,
+        connections=max(64, plan.concurrency),
+        proxy=plan.proxy,
+        origin_headers=plan.origin_headers,
+    )
+    return Client(settings, Guard(map(parse_exemption, plan.allow_private)), SystemResolver())
+
+
+def obey(fetcher: Fetcher, message: ToFetcher) -> None:
+    """Do what a message of the leader says."""
+    match message:
+        case Committed():
+            fetcher.committed(message)
+        case Assigned():
+            fetcher.assigned(message)
+        case Incoming():
+            fetcher.incoming(message)
+        case Refilled():
+            fetcher.refilled(message)
+        case Known():
+            fetcher.discovery.know(array("q", message.keys))
+        case Roots():
+            fetcher.discovery.add_roots(message.urls)
+        case Level():
+            fetcher.set_level(message.depth)
+        case Go():
+            fetcher.go()
+        case Drain():
+            fetcher.drain()
+        case _:
+            raise TypeError(f"a fetcher cannot be told {type(message).__name__}")

@@ -1,0 +1,391 @@
+"""One fetcher: an event loop that takes URLs of its own hosts from its frontier, fetches and reads them, and reports.
+
+It owns the queues, politeness clocks, robots rules, seen-set and trap budgets of its hosts. It never touches the
+database: what it comes to goes to the leader in batches, and counts once the leader says that it is durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from functools import partial
+from heapq import nlargest
+from itertools import islice
+from typing import Final, Protocol
+
+from silkline.crawl.discovery import SITEMAP_VIAS, Discovery
+from silkline.crawl.frontier import Entry, Frontier, Host
+from silkline.crawl.introductions import Introductions
+from silkline.crawl.messages import Assigned, Batch, Committed, Incoming, Links, Live, Refilled, links_decoder
+from silkline.crawl.outbox import Outbox
+from silkline.crawl.outcomes import body_of, page_of, redirect_of, wrong_redirect
+from silkline.crawl.plan import Plan
+from silkline.crawl.politeness import retry_delay
+from silkline.crawl.reading import SITEMAP, Reader, Reading
+from silkline.crawl.robots import unreachable
+from silkline.fetch.client import Client, Exchange
+from silkline.fetch.robots import Robots
+from silkline.model import fetched as reasons
+from silkline.model.fetched import Fetched, Request, is_temporary, retry_after
+from silkline.model.url import canonical
+from silkline.store.urls import FAILED, QUEUED, SKIPPED, Settled
+
+ROBOTS: Final = "robots"
+ROBOTS_UNAVAILABLE: Final = "robots_unavailable"
+HOST_UNAVAILABLE: Final = "host_unavailable"
+_REFUSALS: Final = frozenset({"http_429", "http_503"})
+_MOST_SITEMAPS: Final = 100
+
+
+class Desk(Protocol):
+    """The leader, as a fetcher sees it."""
+
+    def hand_in(self, batch: Batch) -> None: ...
+    def ask_for_more(self, cursor: int) -> None: ...
+    def drained(self) -> None: ...
+
+
+class Fetcher:
+    """The way of a URL through one fetcher."""
+
+    def __init__(self, index: int, plan: Plan, client: Client, reader: Reader, desk: Desk) -> None:
+        tuning = plan.tuning
+        self._plan = plan
+        self._tuning = tuning
+        self._client = client
+        self._reader = reader
+        self._desk = desk
+        self._loop = asyncio.get_running_loop()
+        self._outbox = Outbox()
+        self.discovery = Discovery(index, plan, self._outbox)
+        self.frontier = Frontier(plan.pace, window=tuning.window, per_host=tuning.per_host_window)
+        self._introductions = Introductions(plan, client, self.frontier, self._introduced)
+        self._links_decoder = links_decoder()
+        self._flying: dict[int, tuple[Entry, Exchange | None]] = {}
+        self._reading: dict[int, tuple[Host, Entry, Fetched]] = {}
+        self._gave_up: dict[str, str] = {}
+        self._allowance = plan.limit
+        self._running = False
+        self._draining = False
+        self._pump_soon: asyncio.Handle | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+        self._flush_later: asyncio.TimerHandle | None = None
+        self._asked = False
+        self._slow: list[tuple[str, float]] = []
+        self._slow_at = 0.0
+
+    # What the leader says.
+
+    def go(self) -> None:
+        """Everything that must be known is: begin with what the ledger has."""
+        self._running = True
+        self.frontier.more = True
+        self._refill()
+
+    def assigned(self, message: Assigned) -> None:
+        """URLs we found have ids: they may be fetched."""
+        now = self._loop.time()
+        offer = self.frontier.offer
+        for id, found in enumerate(self._outbox.assigned(message.seq), message.first_id):
+            if found.state == QUEUED:
+                chain = found.detail or ""
+                offer(found.host, Entry(found.depth, id, found.url, found.depth, 0, chain, found.found_via), now)
+        self._pump_now()
+
+    def committed(self, message: Committed) -> None:
+        """Batches we handed in are durable."""
+        for seq in message.seqs:
+            ids, abroad = self._outbox.committed(seq)
+            self.frontier.held.difference_update(ids)
+            if abroad:
+                self.discovery.arrived(abroad)
+        if message.allowance is not None:
+            self._allowance = -(-message.allowance // self._plan.fetchers)
+        for name in self.frontier.drop_idle(self._tuning.idle_hosts, self._loop.time()):
+            self._introductions.forget(name)
+            self.discovery.forget_host(name)
+        self._pump_now()
+
+    def incoming(self, message: Incoming) -> None:
+        """Links to our hosts, found by another fetcher."""
+        for links in self._links_decoder.decode(message.links):
+            self.discovery.ours(links.urls, links)
+        self._outbox.answers.append(message.ticket)
+        self._flush_soon()
+
+    def refilled(self, message: Refilled) -> None:
+        """More of the ledger."""
+        self._asked = False
+        now = self._loop.time()
+        for row in message.rows:
+            chain = (row.detail or "") if row.found_via == "redirect" else ""
+            entry = Entry(row.depth, row.id, row.url, row.depth, row.attempts, chain, row.found_via)
+            self.frontier.offer(row.host, entry, now)
+        self.frontier.read_to(message.cursor, end=message.end)
+        self._pump_now()
+
+    def set_level(self, depth: int) -> None:
+        self.frontier.set_level(depth, self._loop.time())
+        self._pump_now()
+
+    def drain(self) -> None:
+        """Start nothing more; say so when what is in flight has ended, or its time is up."""
+        self._draining = True
+        self._loop.call_later(self._tuning.drain_seconds, self._cut_off)
+        self._maybe_drained()
+
+    def close(self) -> None:
+        self._running = False
+        self._introductions.close()
+        for timer in (self._alarm, self._flush_later, self._pump_soon):
+            if timer is not None:
+                timer.cancel()
+        self._client.close()
+
+    # Taking URLs.
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._flying) + len(self._reading)
+
+    def _room(self) -> int:
+        """Requests that may start: fewer beyond the soft limit of what is not durable yet, none beyond the hard one."""
+        if self._reader.full:
+            return 0
+        tuning, outbox = self._tuning, self._outbox
+        most = self._plan.concurrency
+        pressure = max(
+            (outbox.unsaved - tuning.soft_unsaved) / (tuning.hard_unsaved - tuning.soft_unsaved),
+            (outbox.unsaved_bytes - tuning.soft_unsaved_bytes)
+            / (tuning.hard_unsaved_bytes - tuning.soft_unsaved_bytes),
+        )
+        if pressure > 0:
+            most = int(most * (1 - pressure))
+        if self._allowance is not None:
+            most = min(most, self._allowance - outbox.unsaved_pages)
+        return most - self.in_flight
+
+    def _pump_now(self) -> None:
+        if self._pump_soon is None and self._running and not self._draining:
+            self._pump_soon = self._loop.call_soon(self._pump)
+
+    def _pump(self) -> None:
+        """Start what may start, and set the alarm for what may not yet."""
+        self._pump_soon = None
+        if self._draining or not self._running:
+            return
+        now = self._loop.time()
+        room = self._room()
+        while room > 0 and (taken := self.frontier.take(now)) is not None:
+            room -= self._begin(*taken, now)
+        self._refill()
+        if room > 0:
+            self._set_alarm(self.frontier.next_at(), now)
+
+    def _set_alarm(self, at: float | None, now: float) -> None:
+        if at is None or (self._alarm is not None and not self._alarm.cancelled() and now < self._alarm.when() <= at):
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = self._loop.call_at(max(at, now + 0.001), self._ring)
+
+    def _ring(self) -> None:
+        # The loop may call a moment before the time it was asked for: an alarm that has rung is no alarm.
+        self._alarm = None
+        self._pump_now()
+
+    def _refill(self) -> None:
+        if not self._asked and self.frontier.wants_more():
+            self._asked = True
+            self._desk.ask_for_more(self.frontier.cursor)
+
+    def _begin(self, host: Host, entry: Entry, now: float) -> int:
+        """Send a request, if the host is known and its rules allow it; how many are in flight by that."""
+        if host.name in self._gave_up:
+            self._end(entry, FAILED, HOST_UNAVAILABLE, self._gave_up[host.name])
+            self.frontier.wake(host, now)
+            return 0
+        rules = self._introductions.rules_for(host, entry.url)
+        if rules is None:
+            self.frontier.put_back(host.name, entry, now)
+            self._introductions.introduce(host, entry.url)
+            return 0
+        if rules.group and entry.via not in SITEMAP_VIAS and not rules.allows(entry.url):
+            self._end(entry, SKIPPED, ROBOTS, rules.explain(entry.url))
+            self.frontier.wake(host, now)
+            return 0
+        if not self._introductions.may_start(host, now):
+            self.frontier.put_back(host.name, entry, now)
+            return 0
+        self.frontier.started(host, now)
+        self._introductions.started(host)
+        self._flying[entry.id] = (entry, None)
+        exchange = self._client.start(Request(entry.url), partial(self._fetched, host, entry))
+        if exchange is not None:
+            self._flying[entry.id] = (entry, exchange)
+        return 1
+
+    def _introduced(self, host: Host, url: str, rules: Robots, failures: int) -> None:
+        now = self._loop.time()
+        if failures:
+            self._robots_missing(host, rules, failures, now)
+        else:
+            host.clock.crawl_delay = max(host.clock.crawl_delay, rules.crawl_delay or 0.0)
+            host.clock.sleep_until(now + host.clock.crawl_delay)
+            if rules.sitemaps and self._plan.sitemaps:
+                found = (canonical(each, base=url) for each in rules.sitemaps[:_MOST_SITEMAPS])
+                self.discovery.links([each for each in found if each is not None], Links(0, 1, "robots", "", []))
+                self._flush_soon()
+        self.frontier.wake(host, now)
+        self._pump_now()
+
+    def _robots_missing(self, host: Host, rules: Robots, failures: int, now: float) -> None:
+        """Nothing may be fetched; try again a few times, then leave the host alone."""
+        if failures < self._tuning.robots_tries and is_temporary(rules.reason):
+            host.clock.sleep_until(now + retry_delay(failures, self._tuning.retry_base, self._tuning.retry_cap))
+            return
+        gone = unreachable(rules)
+        for entry in self.frontier.clear_host(host):
+            if gone:
+                self._end(entry, FAILED, rules.reason, "asking for robots.txt", attempts=failures)
+            else:
+                self._end(entry, SKIPPED, ROBOTS_UNAVAILABLE, rules.explain(entry.url))
+
+    # What came back.
+
+    def _fetched(self, host: Host, entry: Entry, fetched: Fetched) -> None:
+        now = self._loop.time()
+        self._flying.pop(entry.id, None)
+        self._introductions.ended(host, now)
+        self._outbox.wire_bytes += fetched.wire_bytes
+        if fetched.reason != reasons.CLOSED:
+            self._note_pace(host, fetched, now)
+            if fetched.redirect:
+                self._redirected(entry, fetched)
+            elif fetched.ok:
+                self._read(host, entry, fetched)
+            else:
+                self._failed(host, entry, fetched, now)
+        self.frontier.ended(host, now)
+        self._after()
+
+    def _after(self) -> None:
+        self._flush_soon()
+        self._pump_now()
+        if self._draining:
+            self._maybe_drained()
+
+    def _note_pace(self, host: Host, fetched: Fetched, now: float) -> None:
+        reason, clock, tuning = fetched.reason, host.clock, self._tuning
+        if reason is None or not is_temporary(reason) or reason == reasons.MEMORY_FULL:
+            clock.answered(now, fetched.timings.total)
+        elif reason in _REFUSALS:
+            clock.refused(now, retry_after(fetched, time.time()), tuning.longest_wait)
+            if clock.waited > tuning.longest_wait or clock.refusals >= tuning.give_up_after:
+                self._give_up(host, reason)
+        else:
+            clock.failed(now)
+            if not reason.startswith("http_") and clock.failures >= tuning.give_up_after:
+                self._give_up(host, reason)
+
+    def _give_up(self, host: Host, reason: str) -> None:
+        """The host has failed too often in a row: what is left of it fails too, and can be asked for again later."""
+        self._gave_up[host.name] = reason
+        for entry in self.frontier.clear_host(host):
+            self._end(entry, FAILED, HOST_UNAVAILABLE, reason)
+
+    def _redirected(self, entry: Entry, fetched: Fetched) -> None:
+        target = canonical(fetched.location or "")
+        chain = [*entry.chain.split(), entry.url]
+        wrong = wrong_redirect(target, chain, self._tuning.max_redirects)
+        if wrong is not None or target is None:
+            self._end(entry, FAILED, wrong, target or fetched.location, status=fetched.status)
+            return
+        via = entry.via if entry.via in SITEMAP_VIAS else "redirect"
+        self.discovery.links([target], Links(entry.id, entry.depth, via, " ".join(chain), []))
+        self._outbox.page(redirect_of(entry, fetched, target))
+
+    def _failed(self, host: Host, entry: Entry, fetched: Fetched, now: float) -> None:
+        reason = fetched.reason or reasons.BAD_RESPONSE
+        attempts, status = entry.attempts + 1, fetched.status or None
+        if not is_temporary(reason) or attempts >= self._tuning.tries or host.name in self._gave_up:
+            self._end(entry, FAILED, reason, fetched.detail, status=status)
+            return
+        self._outbox.settle(Settled(entry.id, QUEUED, reason, entry.chain or None, attempts, status), entry.depth)
+        wait = retry_delay(attempts, self._tuning.retry_base, self._tuning.retry_cap)
+        self.frontier.retry(host.name, entry._replace(attempts=attempts), max(now + wait, host.clock.next_at))
+
+    def _end(
+        self,
+        entry: Entry,
+        state: str,
+        reason: str | None,
+        detail: str | None,
+        *,
+        status: int | None = None,
+        attempts: int | None = None,
+    ) -> None:
+        """A URL that brought nothing has its end."""
+        tries = attempts if attempts is not None else entry.attempts + (state == FAILED)
+        self._outbox.settle(Settled(entry.id, state, reason, (detail or "")[:1000] or None, tries, status), entry.depth)
+        self._flush_soon()
+
+    def _read(self, host: Host, entry: Entry, fetched: Fetched) -> None:
+        self._reading[entry.id] = (host, entry, fetched)
+        wants_simhash, is_sitemap = self.discovery.wants_simhash(host.name), entry.via in SITEMAP_VIAS
+        self._reader.read(body_of(entry, fetched, simhash=wants_simhash, sitemap=is_sitemap), self._was_read)
+
+    def _was_read(self, reading: Reading) -> None:
+        known = self._reading.pop(reading.id, None)
+        if known is None:  # it came too late, after the time to drain was up
+            return
+        host, entry, fetched = known
+        if reading.links:
+            via = SITEMAP if entry.via in SITEMAP_VIAS else "link"
+            deeper = entry.depth if via == SITEMAP else entry.depth + 1
+            self.discovery.links(reading.links, Links(entry.id, deeper, via, "", []))
+        if reading.sitemaps:
+            self.discovery.links(reading.sitemaps, Links(entry.id, entry.depth, "sitemap_index", "", []))
+        if reading.reason is None:
+            self.discovery.fetched(host.name, entry.url, reading.simhash)
+        self._outbox.page(page_of(entry, fetched, reading))
+        self._after()
+
+    # Reporting.
+
+    def _flush_soon(self) -> None:
+        if self._flush_later is None and self._outbox:
+            self._flush_later = self._loop.call_later(self._tuning.flush_seconds, self._flush)
+
+    def _flush(self) -> None:
+        self._flush_later = None
+        if self._outbox:
+            self._desk.hand_in(self._outbox.pack(self._live()))
+
+    def _live(self) -> Live:
+        now = self._loop.time()
+        if now > self._slow_at + 1.0:
+            self._slow_at = now
+            hosts = nlargest(5, islice(self.frontier.hosts.values(), 2_000), key=lambda host: host.clock.average)
+            self._slow = [(host.name, round(host.clock.average, 3)) for host in hosts]
+        urls = [entry.url for entry, _ in islice(self._flying.values(), 10)]
+        return Live(self.in_flight, self.frontier.size, urls, self._slow)
+
+    # The end.
+
+    def _cut_off(self) -> None:
+        """What has not come by now stays queued in the ledger."""
+        for _, exchange in self._flying.values():
+            if exchange is not None:
+                self._client.cancel(exchange)
+        self._flying.clear()
+        self._reading.clear()
+        self._maybe_drained()
+
+    def _maybe_drained(self) -> None:
+        if self._running and not self._flying and not self._reading:
+            self._running = False
+            if self._flush_later is not None:
+                self._flush_later.cancel()
+            self._flush()
+            self._desk.drained()

@@ -1,0 +1,212 @@
+"""What a fetcher has still to do: per-host queues, breadth first, each host on its own clock. Pure: time comes in.
+
+Memory holds a window. What does not fit stays in the ledger, where every queued URL stands anyway, and is read back
+from there by a cursor over its ids once there is room. `held` names the ids that are in memory in any form, so that
+reading the ledger again never brings a URL in twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from itertools import count
+from math import inf
+from typing import NamedTuple
+
+from silkline.crawl.plan import Pace
+from silkline.crawl.politeness import Address, Clock
+
+
+class Entry(NamedTuple):
+    """A URL to fetch. `chain` are the URLs that redirected to it, first to last, separated by blanks."""
+
+    rank: float
+    id: int
+    url: str
+    depth: int
+    attempts: int = 0
+    chain: str = ""
+    via: str = ""
+
+
+class Host:
+    """One host: what is queued for it and when it may be asked."""
+
+    __slots__ = ("address", "behind", "clock", "due", "in_flight", "name", "parked", "queue", "reserved")
+
+    def __init__(self, name: str, pace: Pace) -> None:
+        self.name = name
+        self.clock = Clock(pace)
+        self.queue: list[Entry] = []
+        self.in_flight = 0
+        self.due = False
+        self.parked = False
+        self.reserved = False
+        self.behind = False
+        self.address: Address | None = None
+
+
+class Frontier:
+    """Every queued URL of one fetcher, as far as memory goes."""
+
+    def __init__(self, pace: Pace, *, window: int, per_host: int) -> None:
+        self._pace = pace
+        self._window = window
+        self._per_host = per_host
+        self._due: list[tuple[float, int, Host]] = []
+        self._later: list[tuple[float, int, str, Entry]] = []
+        self._tie = count()
+        self.hosts: dict[str, Host] = {}
+        self.held: set[int] = set()
+        self.size = 0
+        self._level = inf
+        # The ledger has been read up to the cursor and may hold `more`. `_behind` is the lowest id that there was no
+        # room for; `_again`: there may be room now, so go back to it.
+        self.cursor = 0
+        self.more = False
+        self._behind: int | None = None
+        self._again = False
+
+    def host(self, name: str) -> Host:
+        host = self.hosts.get(name)
+        if host is None:
+            host = self.hosts[name] = Host(name, self._pace)
+        return host
+
+    # What comes in.
+
+    def offer(self, name: str, entry: Entry, now: float) -> bool:
+        """Take a URL into memory. False: there is no room, and it waits in the ledger."""
+        if entry.id in self.held:
+            return True
+        host = self.host(name)
+        full = self.size >= self._window
+        if full or len(host.queue) >= self._host_limit():
+            self._again = self._again or full
+            host.behind = host.behind or not full
+            self._behind = entry.id if self._behind is None else min(self._behind, entry.id)
+            return False
+        self.held.add(entry.id)
+        self._enqueue(host, entry, now)
+        return True
+
+    def put_back(self, name: str, entry: Entry, now: float) -> None:
+        """A URL that was taken and not fetched."""
+        self._enqueue(self.host(name), entry, now)
+
+    def retry(self, name: str, entry: Entry, at: float) -> None:
+        """A URL that is to be tried again, not before a time."""
+        self.size += 1
+        heappush(self._later, (at, entry.id, name, entry))
+
+    def forget(self, id: int) -> None:
+        """The end of a URL is in the ledger."""
+        self.held.discard(id)
+
+    # What goes out.
+
+    def take(self, now: float) -> tuple[Host, Entry] | None:
+        """The next URL that may be fetched now."""
+        while self._later and self._later[0][0] <= now:
+            _, _, name, entry = heappop(self._later)
+            self.size -= 1
+            self._enqueue(self.host(name), entry, now)
+        while self._due and self._due[0][0] <= now:
+            _, _, host = heappop(self._due)
+            host.due = False
+            if not self._may_go(host):
+                continue
+            if host.clock.next_at > now:
+                self._schedule(host, now)
+                continue
+            self.size -= 1
+            return host, heappop(host.queue)
+        return None
+
+    def started(self, host: Host, now: float) -> None:
+        """A request to the host is on its way."""
+        host.in_flight += 1
+        host.clock.started(now)
+        self._schedule(host, now)
+
+    def ended(self, host: Host, now: float) -> None:
+        """A request to the host is over."""
+        host.in_flight -= 1
+        self.wake(host, now)
+
+    def wake(self, host: Host, now: float) -> None:
+        """Something about the host changed: look again when it may be asked."""
+        self._schedule(host, now)
+        if host.behind and len(host.queue) < self._host_limit() // 2:
+            host.behind = False
+            self._again = True
+
+    def set_level(self, depth: int, now: float) -> None:
+        """Take nothing deeper than this."""
+        self._level = depth
+        for host in self.hosts.values():
+            self._schedule(host, now)
+
+    def clear_host(self, host: Host) -> Iterator[Entry]:
+        """Take out everything queued for a host."""
+        while host.queue:
+            self.size -= 1
+            yield heappop(host.queue)
+        if host.behind:
+            host.behind = False
+            self._again = True
+
+    def next_at(self) -> float | None:
+        """When there may be something to take."""
+        moments = [heap[0][0] for heap in (self._due, self._later) if heap]
+        return min(moments) if moments else None
+
+    def wants_more(self) -> bool:
+        """Whether the ledger should be read on: there is room, and it has URLs that are not here."""
+        if self.size > self._window // 2:
+            return False
+        if self.more:
+            return True
+        if self._behind is not None and (self._again or not self.size):
+            self.cursor, self._behind, self._again, self.more = self._behind - 1, None, False, True
+            return True
+        return False
+
+    def read_to(self, cursor: int, *, end: bool) -> None:
+        """The ledger was read up to an id; `end`: that is its last one."""
+        self.cursor = cursor
+        self.more = not end
+
+    def drop_idle(self, keep: int, now: float) -> list[str]:
+        """Forget hosts that have nothing to do and owe no delay, oldest first, until no more than `keep` are left."""
+        surplus = len(self.hosts) - keep
+        if surplus <= 0:
+            return []
+        idle = [
+            name
+            for name, host in self.hosts.items()
+            if not (host.queue or host.in_flight or host.due or host.parked or host.behind)
+            and host.clock.next_at <= now
+        ][:surplus]
+        for name in idle:
+            del self.hosts[name]
+        return idle
+
+    def _host_limit(self) -> int:
+        """A few hosts may use the whole window; many must leave room for each other."""
+        return max(self._per_host, self._window // (2 * len(self.hosts) or 1))
+
+    def _enqueue(self, host: Host, entry: Entry, now: float) -> None:
+        heappush(host.queue, entry)
+        self.size += 1
+        self._schedule(host, now)
+
+    def _may_go(self, host: Host) -> bool:
+        queue = host.queue
+        return bool(queue) and not host.parked and host.in_flight < host.clock.at_once and queue[0].depth <= self._level
+
+    def _schedule(self, host: Host, now: float) -> None:
+        if host.due or not self._may_go(host):
+            return
+        host.due = True
+        heappush(self._due, (max(now, host.clock.next_at), next(self._tie), host))

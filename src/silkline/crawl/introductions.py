@@ -1,0 +1,117 @@
+"""Before a host is asked for its first page: its address, whose other hosts must leave room, and its robots.txt."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from silkline.crawl.frontier import Frontier, Host
+from silkline.crawl.plan import Plan
+from silkline.crawl.politeness import Address
+from silkline.crawl.robots import RobotsCache
+from silkline.fetch.client import Client
+from silkline.fetch.origin import locate
+from silkline.fetch.robots import Robots
+from silkline.model.url import origin_of
+
+OnIntroduced = Callable[[Host, str, Robots, int], None]
+
+
+class Introductions:
+    """`on_introduced` gets the host, the URL it was for, its rules, and how often in a row they could not be had."""
+
+    def __init__(self, plan: Plan, client: Client, frontier: Frontier, on_introduced: OnIntroduced) -> None:
+        self._plan = plan
+        self._client = client
+        self._frontier = frontier
+        self._on_introduced = on_introduced
+        self._loop = asyncio.get_running_loop()
+        product = plan.user_agent.partition("/")[0].lower()
+        self._robots = RobotsCache(client, product, ignore=plan.ignore_robots)
+        self._addresses: dict[str, Address] = {}
+        self._waiting: dict[Address, deque[Host]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def rules_for(self, host: Host, url: str) -> Robots | None:
+        """What holds for a URL; None: the host must be introduced first."""
+        return self._robots.of(origin_of(url)) if host.address is not None else None
+
+    def introduce(self, host: Host, url: str) -> None:
+        """Park the host until it is known."""
+        host.parked = True
+        task = self._loop.create_task(self._introduce(host, url))
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def forget(self, name: str) -> None:
+        self._robots.forget(name)
+
+    def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    # Addresses.
+
+    def may_start(self, host: Host, now: float) -> bool:
+        """Whether the hosts that share an address leave room for one more request; else this host waits its turn."""
+        address = host.address
+        if address is None:
+            return False
+        if address.full:
+            host.parked = True
+            self._waiting.setdefault(address, deque()).append(host)
+            return False
+        if not host.reserved:
+            turn = address.reserve(now)
+            if turn > now:
+                host.reserved = True
+                host.clock.sleep_until(turn)
+                return False
+        host.reserved = False
+        return True
+
+    def started(self, host: Host) -> None:
+        if host.address is not None:
+            host.address.in_flight += 1
+
+    def ended(self, host: Host, now: float) -> None:
+        address = host.address
+        if address is None:
+            return
+        address.in_flight -= 1
+        waiting = self._waiting.get(address)
+        if waiting:
+            next_host = waiting.popleft()
+            next_host.parked = False
+            self._frontier.wake(next_host, now)
+
+    async def _introduce(self, host: Host, url: str) -> None:
+        origin = origin_of(url)
+        if host.address is None:
+            host.address = await self._address_of(url, host.name)
+        rules, failures = self._robots.of(origin), 0
+        if rules is None:
+            host.clock.started(self._loop.time())
+            self.started(host)
+            rules, failures = await self._robots.load(origin)
+            self.ended(host, self._loop.time())
+        host.parked = False
+        self._on_introduced(host, url, rules, failures)
+
+    async def _address_of(self, url: str, name: str) -> Address:
+        """Behind a proxy, or where the name has no address, each host stands for itself."""
+        key, target = name, locate(url)
+        if not isinstance(target, str):
+            key = target.origin.literal or name
+            if not target.origin.literal and not self._plan.proxy:
+                answer = await self._client.resolver.resolve(target.origin.host)
+                key = answer[0] if not isinstance(answer, str) else name
+        if key not in self._addresses:
+            self._addresses[key] = Address(self._plan.pace, self._plan.fetchers)
+        return self._addresses[key]
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._loop.call_exception_handler({"message": "a host could not be introduced", "exception": error})

@@ -1,0 +1,374 @@
+"""The leader: it is fetcher 0 itself, starts the others and the parsers, carries messages between them and the
+recorder, replaces who died, and decides when the crawl is over.
+
+The end is seen in one place: the recorder's books count every URL that is queued or in flight anywhere as pending,
+since only its end takes it out; so nothing is left to do when nothing is pending and no link is on its way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from silkline.crawl.equip import open_client
+from silkline.crawl.fetcher import Fetcher
+from silkline.crawl.messages import (
+    Assigned,
+    Batch,
+    Committed,
+    Drain,
+    Drained,
+    Found,
+    FromFetcher,
+    Go,
+    Incoming,
+    Known,
+    Level,
+    Live,
+    Refill,
+    Refilled,
+    Roots,
+)
+from silkline.crawl.plan import Plan
+from silkline.crawl.reading import PageReader
+from silkline.crawl.recorder import Delivery, Recorder
+from silkline.crawl.scope import Scope
+from silkline.crawl.seen import Seen, digest_of, key_of
+from silkline.crawl.shards import Shards
+from silkline.crawl.tickets import Tickets
+from silkline.crawl.tree import LocalSeat, Seat, Tree
+from silkline.model.job import End
+from silkline.model.url import canonical, host_of
+from silkline.model.worker import Context
+from silkline.store import urls
+from silkline.store.urls import QUEUED
+
+OVER_LIMIT = "over_limit"
+OVER_DURATION = "over_duration"
+_BEAT = 0.05
+_REPORT = 5.0
+_MOST_DEATHS = 20
+
+
+class Leader:
+    """One attempt at a crawl, from the ledger as it stands to the order, or the reason, to end."""
+
+    def __init__(self, context: Context, plan: Plan, seeds: list[str]) -> None:
+        self._context = context
+        self._plan = plan
+        self._seeds = seeds
+        self._log = context.log
+        self._loop = asyncio.get_running_loop()
+        self._recorder = Recorder(context.progress, plan, context.log)
+        self._tickets = Tickets()
+        self._shards = Shards(plan.fetchers)
+        self._seats: list[Seat] = []
+        self._live: list[Live] = [Live()] * plan.fetchers
+        self._order: End | None = None
+        self._wake = asyncio.Event()
+        self._drained: set[int] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._failure: BaseException | None = None
+        self._started_at = self._loop.time()
+        self._stored_at_start = 0
+        self._tree = Tree(plan, self.heard, self._fetcher_died, self._log.warning)
+        self._deaths = [0] * plan.fetchers
+
+    async def run(self) -> End | None:
+        """Crawl until there is an end of it; the order that ended it, or None: completed."""
+        self._loop.set_exception_handler(self._unexpected)
+        recorder = self._recorder
+        recorder.on_saved, recorder.live, recorder.in_flight = self._saved, self._show, self._in_flight
+        try:
+            await recorder.open()
+            self._stored_at_start = recorder.stored
+            await self._plant_seeds()
+            await self._start()
+            self._context.control.subscribe(self._ordered)
+            reason = await self._watch()
+            await self._settle_down()
+            if self._order is None and reason is not None:
+                await recorder.ask(urls.skip_queued, self._database, self._context.progress.job, reason)
+            return self._order
+        finally:
+            await self._close()
+
+    @property
+    def _database(self) -> Any:
+        return self._context.progress.database
+
+    # The beginning.
+
+    async def _plant_seeds(self) -> None:
+        if self._recorder.next_id > 1:
+            return
+        scope, seen = Scope(self._plan), Seen()
+        found = []
+        for url in filter(None, map(canonical, self._seeds)):
+            if seen.add(url):
+                reason = scope.judge(url, host_of(url), 0)
+                state = QUEUED if reason is None else "skipped"
+                found.append(Found(key_of(digest_of(url)), url, host_of(url), 0, state, reason, None, None, "seed"))
+        self._recorder.append(found)
+        await self._recorder.save()
+
+    async def _start(self) -> None:
+        desk = LocalDesk(self.heard)
+        reader = self._tree.pool or PageReader(self._plan)
+        own = LocalSeat(Fetcher(0, self._plan, open_client(self._plan), reader, desk))
+        desk.seat = own
+        self._seats = [own]
+        self._seats += await self._tree.start()
+        await self._brief(self._seats)
+
+    async def _brief(self, seats: Sequence[Seat]) -> None:
+        """Tell fetchers all they must know, and let them go."""
+        job_id = self._context.progress.job.id
+        owner_of = None if self._plan.fetchers == 1 else self._shards.owner_of
+        chunks = urls.keys(self._database, job_id)
+        while (
+            keys := await self._recorder.ask(_keys_of, chunks, owner_of, [seat.index for seat in seats])
+        ) is not None:
+            for seat, its_keys in zip(seats, keys, strict=True):
+                seat.send(Known(its_keys))
+        roots = urls.roots(self._database, job_id)
+        while (some := await self._recorder.ask(next, roots, None)) is not None:
+            for seat in seats:
+                seat.send(Roots(some))
+        for seat in seats:
+            seat.ready = True
+            if self._recorder.levels.current is not None:
+                seat.send(Level(self._recorder.levels.current))
+            seat.send(Go())
+            for ticket in self._tickets.unanswered(seat.index):
+                seat.send(Incoming(ticket, self._tickets.links(ticket)))
+
+    def _fetcher_died(self, seat: Seat) -> None:
+        seat.ready = False
+        self._live[seat.index] = Live()
+        self._tickets.disown(seat)
+        if self._order is None:
+            self._spawn(self._replace(seat))
+
+    async def _replace(self, seat: Seat) -> None:
+        """Another fetcher takes the place of a dead one, with what the books say."""
+        self._deaths[seat.index] += 1
+        deaths = self._deaths[seat.index]
+        self._log.warning("fetcher %d died; starting another", seat.index)
+        if deaths > _MOST_DEATHS:
+            raise RuntimeError(f"fetcher {seat.index} died {deaths} times without bringing anything home")
+        await asyncio.sleep(min(0.05 * 2**deaths, 5.0))
+        await self._recorder.save()
+        another = await self._tree.start_fetcher(seat.index)
+        self._seats[seat.index] = another
+        await self._brief([another])
+
+    # What fetchers say.
+
+    def heard(self, seat: Seat, message: FromFetcher) -> None:
+        if isinstance(message, Batch):
+            self._take(seat, message)
+        elif isinstance(message, Refill):
+            self._spawn(self._refill(seat, message.cursor))
+        elif isinstance(message, Drained):
+            self._drained.add(seat.index)
+            self._wake.set()
+
+    def _take(self, seat: Seat, batch: Batch) -> None:
+        recorder = self._recorder
+        delivery = (seat, batch.seq)
+        self._live[seat.index] = batch.live
+        recorder.count_bytes(batch.wire_bytes)
+        recorder.settle(batch.settled)
+        if batch.found:
+            first = recorder.append(batch.found)
+            self._spread_roots(batch.found)
+            seat.send(Assigned(batch.seq, first))
+        for ticket in batch.answers:
+            complete = self._tickets.answered(ticket)
+            if complete is not None:
+                recorder.deliver(complete.delivery, complete.pages)
+        if batch.foreign:
+            for ticket, owner in self._tickets.issue(delivery, batch.pages, batch.foreign):
+                if self._seats[owner].ready:
+                    self._seats[owner].send(Incoming(ticket, self._tickets.links(ticket)))
+        else:
+            recorder.deliver(delivery, batch.pages)
+        self._rise()
+        if recorder.due or self._nothing_left():
+            self._wake.set()
+
+    def _rise(self) -> None:
+        """Let everyone go deeper when the level above is done."""
+        levels = self._recorder.levels
+        if levels.advance(self._loop.time()) and levels.current is not None:
+            for seat in self._seats:
+                seat.send(Level(levels.current))
+
+    def _spread_roots(self, found: list[Found]) -> None:
+        """What a seed redirected to widens the scope, for everyone and before its links are seen."""
+        roots = [each.url for each in found if each.depth == 0 and each.found_via == "redirect"]
+        if roots:
+            for seat in self._seats:
+                seat.send(Roots(roots))
+
+    async def _refill(self, seat: Seat, cursor: int) -> None:
+        """Read on in the ledger for a fetcher; all that is in the books must be in the ledger first."""
+        await self._recorder.save()
+        wanted = self._plan.tuning.refill_rows
+        owner_of = self._shards.owner_of
+        mine = None if self._plan.fetchers == 1 else lambda host: owner_of(host) == seat.index
+        rows, read_to = await self._recorder.ask(self._recorder.read_queued, cursor, wanted, mine)
+        seat.send(Refilled(rows, read_to, read_to >= self._recorder.next_id - 1))
+
+    def _saved(self, deliveries: list[Delivery]) -> None:
+        by_seat: dict[Seat, list[int]] = {}
+        for seat, seq in deliveries:
+            by_seat.setdefault(seat, []).append(seq)
+        for seat, seqs in by_seat.items():
+            self._deaths[seat.index] = 0
+            seat.send(Committed(seqs, self._recorder.allowance))
+
+    # The loop of a crawl.
+
+    async def _watch(self) -> str | None:
+        """Write checkpoints until the crawl is over; why it is, where something is left over."""
+        recorder, reported = self._recorder, self._loop.time()
+        while self._order is None:
+            self._rise()
+            if self._failure is not None:
+                raise self._failure
+            if self._nothing_left():
+                return None
+            if recorder.allowance == 0:
+                return OVER_LIMIT
+            if self._out_of_time():
+                return OVER_DURATION
+            if recorder.due or (recorder.unsaved and self._starved()):
+                await recorder.save()
+                continue
+            if self._loop.time() - reported > _REPORT:
+                reported = self._loop.time()
+                self._context.progress.report(**self._show())
+            self._wake.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), _BEAT)
+        return None
+
+    def _nothing_left(self) -> bool:
+        return self._recorder.pending == 0 and not self._tickets
+
+    def _starved(self) -> bool:
+        """With a limit near, fetchers wait to hear how much of it is left."""
+        allowance = self._recorder.allowance
+        return allowance is not None and allowance <= 8 * self._plan.fetchers
+
+    def _out_of_time(self) -> bool:
+        most = self._plan.max_duration
+        return most is not None and self._recorder.seconds + self._recorder.since_saved >= most
+
+    def _ordered(self, order: End) -> None:
+        """Called from another thread."""
+
+        def take() -> None:
+            self._order = order
+            self._wake.set()
+
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and so has the crawl
+            self._loop.call_soon_threadsafe(take)
+
+    # The end.
+
+    async def _settle_down(self) -> None:
+        """Let what is in flight come in, as far as it comes soon, and make it durable."""
+        for seat in self._seats:
+            if seat.ready:
+                seat.send(Drain())
+        deadline = self._loop.time() + self._plan.tuning.drain_seconds + 0.3
+        while self._loop.time() < deadline and not self._quiet():
+            self._wake.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), _BEAT)
+        self._live = [Live()] * self._plan.fetchers
+        await self._recorder.save()
+
+    def _quiet(self) -> bool:
+        return not self._tickets and all(not seat.ready or seat.index in self._drained for seat in self._seats)
+
+    async def _close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for seat in self._seats:
+            seat.close()
+        await self._tree.close()
+        self._recorder.close()
+
+    def _spawn(self, work: Any) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._failure = self._failure or task.exception()
+            self._wake.set()
+
+    def _unexpected(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """An error in a callback: the crawl must not go on without what that callback would have done."""
+        loop.default_exception_handler(context)
+        self._failure = self._failure or context.get("exception") or RuntimeError(context["message"])
+        self._wake.set()
+
+    # What people see.
+
+    def _in_flight(self) -> int:
+        return min(sum(live.in_flight for live in self._live), self._recorder.pending)
+
+    def _show(self) -> dict[str, Any]:
+        seconds = max(self._loop.time() - self._started_at, 0.001)
+        slow = sorted((each for live in self._live for each in live.slow), key=lambda each: -each[1])
+        return {
+            "rate": round((self._recorder.stored - self._stored_at_start) / seconds, 2),
+            "in_flight": [url for live in self._live for url in live.urls][:20],
+            "slow_hosts": slow[:5],
+            "reasons": dict(Counter(self._recorder.reasons).most_common(20)),
+            "fetchers": self._plan.fetchers,
+            "parsers": self._plan.parsers,
+        }
+
+
+class LocalDesk:
+    """The leader as its own fetcher 0 sees it: no socket between them."""
+
+    def __init__(self, heard: Callable[[Seat, FromFetcher], None]) -> None:
+        self._heard = heard
+        self.seat: Seat
+
+    def hand_in(self, batch: Batch) -> None:
+        self._heard(self.seat, batch)
+
+    def ask_for_more(self, cursor: int) -> None:
+        self._heard(self.seat, Refill(cursor))
+
+    def drained(self) -> None:
+        self._heard(self.seat, Drained())
+
+
+def _keys_of(chunks: Iterator[list[tuple[int, str]]], owner_of: Any, indices: list[int]) -> list[bytes] | None:
+    """The next chunk of keys, packed, for each of some fetchers; None at the end."""
+    chunk = next(chunks, None)
+    if chunk is None:
+        return None
+    if owner_of is None:
+        return [array("q", [key for key, _ in chunk]).tobytes()]
+    keys: dict[int, array[int]] = {index: array("q") for index in indices}
+    for key, host in chunk:
+        owner = owner_of(host)
+        if owner in keys:
+            keys[owner].append(key)
+    return [keys[index].tobytes() for index in indices]

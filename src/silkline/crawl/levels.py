@@ -1,0 +1,47 @@
+"""How deep fetchers may go at the moment, for a crawl with a limit on depth. Pure.
+
+Such a crawl goes level by level, so that every URL is found by its shortest path: a page that is first seen too deep
+and later from nearer would otherwise be missing. A level whose rest brings nothing for a while, such as a host that
+asked to be left alone, does not hold up the others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+PATIENCE: Final = 10.0
+
+
+class Levels:
+    """Counts what is pending at each depth."""
+
+    def __init__(self, *, limited: bool, now: float) -> None:
+        self._limited = limited
+        self._pending: Counter[int] = Counter()
+        self._moved_at = now
+        self.current: int | None = 0 if limited else None
+
+    def add(self, depth: int, urls: int = 1) -> None:
+        if self._limited:
+            self._pending[depth] += urls
+
+    def end(self, depth: int, now: float) -> None:
+        if self._limited:
+            self._pending[depth] -= 1
+            self._moved_at = now
+
+    def advance(self, now: float) -> bool:
+        """Whether the level rose."""
+        if self.current is None:
+            return False
+        deepest = max((depth for depth, urls in self._pending.items() if urls > 0), default=self.current)
+        level = self.current
+        while level < deepest and not self._pending[level]:
+            level += 1
+        if level == self.current and level < deepest and now - self._moved_at > PATIENCE:
+            level += 1
+            self._moved_at = now
+        rose = level > self.current
+        self.current = max(level, self.current)
+        return rose

@@ -1,0 +1,164 @@
+"""What travels between the processes of a crawl: msgpack frames, batched. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from silkline.crawl.plan import Plan
+from silkline.store.urls import NewResult, QueuedUrl, Settled
+
+
+class Found(NamedTuple):
+    """A new URL, as `store.urls.NewUrl` but without its id: the recorder gives it one."""
+
+    url_key: int
+    url: str
+    host: str
+    depth: int
+    state: str
+    reason: str | None
+    detail: str | None
+    found_on: int | None
+    found_via: str
+
+
+class Links(NamedTuple):
+    """Links of one page that lead to hosts of one other fetcher."""
+
+    found_on: int
+    depth: int
+    via: str
+    chain: str
+    urls: list[str]
+
+
+class Ended(NamedTuple):
+    """A page that was fetched: its end, and what it brought. It counts once its links have found their owners."""
+
+    settled: Settled
+    result: NewResult | None
+    depth: int
+
+
+class Live(NamedTuple):
+    """What a fetcher is doing, for people to see."""
+
+    in_flight: int = 0
+    queued: int = 0
+    urls: Sequence[str] = ()
+    slow: Sequence[tuple[str, float]] = ()
+
+
+# From a fetcher to the leader.
+
+
+class Batch(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """Everything a fetcher came to in a few milliseconds.
+
+    `settled` (each with its depth) has no links and counts at once; `pages` count when each part of `foreign` (the
+    number of a fetcher, and encoded `Links` for it) has been answered. `answers` are the tickets of foreign links this
+    fetcher took in; what was new among them is in `found`.
+    """
+
+    seq: int
+    settled: list[tuple[Settled, int]]
+    pages: list[Ended]
+    found: list[Found]
+    foreign: list[tuple[int, bytes]]
+    answers: list[int]
+    wire_bytes: int
+    live: Live
+
+
+class Refill(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """There is room: what is queued in the ledger after this id?"""
+
+    cursor: int
+
+
+# From the leader to a fetcher.
+
+
+class Start(msgspec.Struct, array_like=True, tag=True):
+    index: int
+    plan: Plan
+
+
+class Known(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """Keys of URLs that the ledger has, as an array of 64-bit integers."""
+
+    keys: bytes
+
+
+class Roots(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """Seeds, and what seeds redirected to."""
+
+    urls: list[str]
+
+
+class Go(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """Everything that must be known is: start."""
+
+
+class Assigned(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """The URLs found in a batch have ids from this one on."""
+
+    seq: int
+    first_id: int
+
+
+class Committed(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """These batches are durable. `allowance`: pages that may still be stored, None for any number."""
+
+    seqs: list[int]
+    allowance: int | None
+
+
+class Incoming(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """Links from another fetcher, to be answered with this ticket."""
+
+    ticket: int
+    links: bytes
+
+
+class Refilled(msgspec.Struct, array_like=True, tag=True, gc=False):
+    rows: list[QueuedUrl]
+    cursor: int
+    end: bool
+
+
+class Level(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """How deep to go for now."""
+
+    depth: int
+
+
+class Drain(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """Start nothing more; tell when what is in flight has ended, or its time is up."""
+
+
+class Drained(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """Nothing is in flight, and everything has been said."""
+
+
+FromFetcher = Batch | Refill | Drained
+ToFetcher = Start | Known | Roots | Go | Assigned | Committed | Incoming | Refilled | Level | Drain
+
+
+def encoder() -> msgspec.msgpack.Encoder:
+    return msgspec.msgpack.Encoder()
+
+
+def from_fetcher() -> msgspec.msgpack.Decoder[Any]:
+    return msgspec.msgpack.Decoder(FromFetcher)
+
+
+def to_fetcher() -> msgspec.msgpack.Decoder[Any]:
+    return msgspec.msgpack.Decoder(ToFetcher)
+
+
+def links_decoder() -> msgspec.msgpack.Decoder[list[Links]]:
+    return msgspec.msgpack.Decoder(list[Links])

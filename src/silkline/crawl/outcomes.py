@@ -1,0 +1,75 @@
+"""What a fetched page becomes in the ledger and among the results. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from silkline.crawl.frontier import Entry
+from silkline.crawl.messages import Ended
+from silkline.crawl.reading import Body, Reading
+from silkline.model import fetched as reasons
+from silkline.model.fetched import Fetched
+from silkline.model.url import url_key
+from silkline.store.urls import DONE, SKIPPED, NewResult, Settled
+
+REDIRECTED = "redirected"
+_encode = msgspec.json.Encoder().encode
+
+
+def body_of(entry: Entry, fetched: Fetched, *, simhash: bool, sitemap: bool) -> Body:
+    """The page as it is handed to a reader."""
+    robots_tag = fetched.headers.get("x-robots-tag", "")
+    return Body(entry.id, entry.url, fetched.body, fetched.content_type, fetched.charset, robots_tag, simhash, sitemap)
+
+
+def page_of(entry: Entry, fetched: Fetched, reading: Reading) -> Ended:
+    """The end of a URL that was read."""
+    attempts = entry.attempts + 1
+    if reading.reason is not None:
+        settled = Settled(entry.id, SKIPPED, reading.reason, reading.detail, attempts, fetched.status)
+        return Ended(settled, None, entry.depth)
+    settled = Settled(entry.id, DONE, None, None, attempts, fetched.status)
+    return Ended(settled, _result(entry, fetched, reading), entry.depth)
+
+
+def redirect_of(entry: Entry, fetched: Fetched, target: str) -> Ended:
+    """The end of a URL that pointed elsewhere: what it points at is a URL of its own."""
+    settled = Settled(entry.id, SKIPPED, REDIRECTED, target, entry.attempts + 1, fetched.status)
+    return Ended(settled, None, entry.depth)
+
+
+def wrong_redirect(target: str | None, chain: list[str], most: int) -> str | None:
+    """Why a redirect is not followed, or None."""
+    if target is None:
+        return reasons.BAD_REDIRECT
+    if target in chain:
+        return reasons.REDIRECT_LOOP
+    return reasons.TOO_MANY_REDIRECTS if len(chain) > most else None
+
+
+def _result(entry: Entry, fetched: Fetched, reading: Reading) -> NewResult:
+    """A page that came by way of redirects is stored under the URL first asked for and the one it landed on."""
+    asked = entry.chain.split(" ", 1)[0] if entry.chain else entry.url
+    metadata: dict[str, Any] = {
+        "http_status": fetched.status,
+        "content_type": fetched.content_type,
+        "bytes": fetched.wire_bytes,
+        "depth": entry.depth,
+        "seconds": round(fetched.timings.total, 4),
+        "first_byte": round(fetched.timings.first_byte, 4),
+    }
+    if entry.chain:
+        metadata["redirected_from"] = entry.chain.split()
+    key = url_key(entry.url)
+    return NewResult(
+        url_id=entry.id,
+        original_url=asked,
+        original_key=key if asked is entry.url else url_key(asked),
+        final_url=entry.url,
+        final_key=key,
+        data=reading.data,
+        success=True,
+        metadata=_encode(metadata).decode(),
+    )

@@ -1,0 +1,135 @@
+"""What a crawl is told to do, as one value that every process of its tree gets. No I/O, no policy."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from silkline.model.spec import SiteSpec
+from silkline.model.url import canonical, origin_of
+
+PRODUCT: Final = "Silkline/0.1"
+HOME: Final = "https://github.com/silkline/silkline"
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """How hard a host, and an address, may be worked. A host's least delay is `patience` times its answering time."""
+
+    delay: float
+    per_host: int
+    per_address: int
+    patience: float
+
+
+PACES: Final = {
+    "polite": Pace(delay=2.0, per_host=1, per_address=2, patience=2.0),
+    "normal": Pace(delay=0.5, per_host=2, per_address=8, patience=1.0),
+    "fast": Pace(delay=0.1, per_host=4, per_address=32, patience=0.25),
+    "max": Pace(delay=0.0, per_host=64, per_address=1_000_000, patience=0.0),
+}
+
+
+class Tuning(msgspec.Struct, frozen=True):
+    """Times, sizes and bounds of the engine. The defaults serve; tests make them small."""
+
+    checkpoint_seconds: float = 1.0
+    checkpoint_pages: int = 500
+    flush_seconds: float = 0.01
+    drain_seconds: float = 1.0
+    window: int = 20_000
+    per_host_window: int = 1_000
+    refill_rows: int = 5_000
+    soft_unsaved: int = 1_000
+    hard_unsaved: int = 3_000
+    soft_unsaved_bytes: int = 32 << 20
+    hard_unsaved_bytes: int = 96 << 20
+    tries: int = 3
+    retry_base: float = 3.0
+    retry_cap: float = 300.0
+    longest_wait: float = 3600.0
+    give_up_after: int = 10
+    robots_tries: int = 3
+    idle_hosts: int = 20_000
+    max_redirects: int = 10
+    max_body: int = 20 << 20
+    total_timeout: float = 60.0
+    idle_timeout: float = 20.0
+    connect_timeout: float = 10.0
+    host_budget: int = 200_000
+    template_budget: int = 10_000
+    query_budget: int = 2_000
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """A `SiteSpec` made ready for the engine."""
+
+    fetchers: int
+    parsers: int
+    concurrency: int
+    pace: Pace
+    user_agent: str
+    scope: str
+    content: str
+    depth: int | None = None
+    limit: int | None = None
+    max_duration: float | None = None
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    exclude_hosts: tuple[str, ...] = ()
+    seeded_hosts_only: bool = False
+    ignore_robots: bool = False
+    sitemaps: bool = True
+    proxy: str = ""
+    allow_private: tuple[str, ...] = ()
+    origin_headers: dict[str, tuple[tuple[str, str], ...]] = {}
+    tuning: Tuning = Tuning()
+
+
+def plan_of(
+    spec: SiteSpec, *, fetchers: int, concurrency: int, contact: str = "", tuning: Tuning | None = None
+) -> Plan:
+    """The plan for a spec. `fetchers`, `concurrency` and `contact` are what holds where the spec is silent."""
+    pace = PACES[spec.speed]
+    if spec.delay is not None:
+        pace = msgspec.structs.replace(pace, delay=spec.delay)
+    return Plan(
+        fetchers=spec.fetchers or fetchers,
+        parsers=spec.parsers or 0,
+        concurrency=spec.concurrency or concurrency,
+        pace=pace,
+        user_agent=user_agent_of(spec.user_agent, spec.contact or contact),
+        scope=spec.scope,
+        content=spec.content,
+        depth=spec.depth,
+        limit=spec.limit,
+        max_duration=spec.max_duration,
+        include=spec.include,
+        exclude=spec.exclude,
+        exclude_hosts=spec.exclude_hosts,
+        seeded_hosts_only=spec.seeded_hosts_only,
+        ignore_robots=spec.ignore_robots,
+        sitemaps=spec.scope != "any",
+        proxy=spec.proxy or "",
+        allow_private=spec.allow_private,
+        origin_headers=_headers_of(spec),
+        tuning=tuning or Tuning(),
+    )
+
+
+def user_agent_of(own: str | None, contact: str) -> str:
+    """Names the crawler and whom to write to."""
+    if own:
+        return own
+    return f"{PRODUCT} (+{contact})" if contact else f"{PRODUCT} (+{HOME})"
+
+
+def _headers_of(spec: SiteSpec) -> dict[str, tuple[tuple[str, str], ...]]:
+    """The job's own headers and cookies, for the origins of its seeds and no other."""
+    headers = list(spec.headers.items())
+    if spec.cookies:
+        headers.append(("Cookie", "; ".join(f"{name}={value}" for name, value in spec.cookies.items())))
+    if not headers:
+        return {}
+    seeds = filter(None, map(canonical, spec.all_urls()))
+    return {origin_of(seed): tuple(headers) for seed in seeds}

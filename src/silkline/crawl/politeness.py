@@ -1,0 +1,106 @@
+"""When a host, or an address that many hosts share, may be asked again. Pure: time comes in as an argument.
+
+The delay of a host is the largest of what the crawl was told, what its robots.txt asks for, and what its answers call
+for: a slow host is asked more slowly, one that fails twice as slowly each time, one that says 429 or 503 not at all
+for as long as it says.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from silkline.crawl.plan import Pace
+
+MOST_DELAY: Final = 60.0
+_MEMORY: Final = 0.3  # how much the last answer counts in the average
+
+
+class Clock:
+    """The pace of one host."""
+
+    __slots__ = ("_average", "_penalty", "crawl_delay", "failures", "next_at", "pace", "refusals", "waited")
+
+    def __init__(self, pace: Pace) -> None:
+        self.pace = pace
+        self.crawl_delay = 0.0
+        self.next_at = 0.0
+        self.failures = 0
+        self.refusals = 0
+        self.waited = 0.0
+        self._average = 0.0
+        self._penalty = 0.0
+
+    @property
+    def at_once(self) -> int:
+        """Requests this host may have in flight."""
+        return 1 if self.crawl_delay or self._penalty else self.pace.per_host
+
+    @property
+    def delay(self) -> float:
+        """Seconds from one request to the next."""
+        adaptive = min(self.pace.patience * self._average, MOST_DELAY)
+        return max(self.pace.delay, self.crawl_delay, adaptive, self._penalty)
+
+    @property
+    def average(self) -> float:
+        """Seconds this host takes to answer, of late."""
+        return self._average
+
+    def started(self, now: float) -> None:
+        self.next_at = max(self.next_at, now + self.delay)
+
+    def answered(self, now: float, seconds: float) -> None:
+        """The host gave an answer that says nothing against asking on."""
+        self.failures = 0
+        self.refusals = 0
+        self.waited = 0.0
+        self._average = seconds if not self._average else self._average + _MEMORY * (seconds - self._average)
+        if self._penalty:
+            self._penalty = self._penalty / 2 if self._penalty > 0.1 else 0.0
+
+    def failed(self, now: float) -> None:
+        """The host did not answer, or with an error of its own."""
+        self.failures += 1
+        self._penalty = min(max(2 * self._penalty, self.pace.delay, 0.1), MOST_DELAY)
+        self.next_at = max(self.next_at, now + self._penalty)
+
+    def refused(self, now: float, wait: float | None, longest: float) -> None:
+        """The host asked to be left alone: for `wait` seconds where it said so, else for longer each time."""
+        self.failures += 1
+        self.refusals += 1
+        self._penalty = min(max(2 * self._penalty, self.pace.delay, 0.1), MOST_DELAY)
+        pause = wait if wait is not None else self._penalty * 2 ** min(self.refusals, 10)
+        until = now + min(pause, longest)
+        self.waited += max(0.0, until - max(self.next_at, now))
+        self.sleep_until(until)
+
+    def sleep_until(self, moment: float) -> None:
+        self.next_at = max(self.next_at, moment)
+
+
+class Address:
+    """What all the hosts behind one address share."""
+
+    __slots__ = ("_next_at", "_spacing", "in_flight", "most")
+
+    def __init__(self, pace: Pace, share: int) -> None:
+        """`share` is the number of fetchers, each of which may use its part of what the address can bear."""
+        self.most = max(1, pace.per_address // share)
+        self.in_flight = 0
+        self._next_at = 0.0
+        self._spacing = pace.delay * share / pace.per_address
+
+    @property
+    def full(self) -> bool:
+        return self.in_flight >= self.most
+
+    def reserve(self, now: float) -> float:
+        """The next moment that is nobody else's."""
+        moment = max(now, self._next_at)
+        self._next_at = moment + self._spacing
+        return moment
+
+
+def retry_delay(attempt: int, base: float, cap: float) -> float:
+    """Seconds before a URL is tried again after its try number `attempt`."""
+    return float(min(base * 4 ** max(0, attempt - 1), cap))

@@ -1,0 +1,156 @@
+"""What a body came to: facts, links and the JSON that is stored. Runs in a fetcher, or in a parser process.
+
+Pure: a `Body` in, a `Reading` out. Whatever a page does to the parser ends here as a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from silkline.crawl.plan import Plan
+from silkline.model.page import Page, Wanted
+from silkline.parse.html import parse_page
+from silkline.parse.sitemap import parse_sitemap
+from silkline.parse.sniff import sniff
+
+NOT_A_PAGE: Final = "not_a_page"
+NOINDEX: Final = "noindex"
+PARSE_FAILED: Final = "parse_failed"
+SITEMAP: Final = "sitemap"
+
+_FOLLOWED: Final = frozenset({"a", "area", "frame", "refresh", "canonical", "alternate", "next", "prev"})
+_encode = msgspec.json.Encoder().encode
+
+
+class Body(msgspec.Struct, array_like=True, gc=False):
+    """A page as it was fetched."""
+
+    id: int
+    url: str
+    body: bytes
+    content_type: str
+    charset: str
+    robots_tag: str
+    simhash: bool = False
+    sitemap: bool = False
+
+
+class Reading(msgspec.Struct, array_like=True, gc=False):
+    """What it says. With a `reason` there is nothing to store, though there may be links to follow."""
+
+    id: int
+    reason: str | None = None
+    detail: str | None = None
+    links: list[str] = []
+    data: str = "{}"
+    simhash: int | None = None
+    sitemaps: list[str] = []
+
+
+OnReading = Callable[[Reading], None]
+
+
+class Reader(Protocol):
+    """Where pages are read: here, or in another process."""
+
+    def read(self, body: Body, on_done: OnReading) -> None: ...
+
+    @property
+    def full(self) -> bool:
+        """More is waiting to be read than memory should hold."""
+        ...
+
+
+class PageReader:
+    """Reads pages by what the plan wants of them."""
+
+    full = False
+
+    def __init__(self, plan: Plan) -> None:
+        rich = plan.content != "none"
+        agent = plan.user_agent.partition("/")[0].lower() or "silkline"
+        self._wanted = Wanted(content=plan.content, facts=rich, agent=agent)  # type: ignore[arg-type]
+        self._with_simhash = msgspec.structs.replace(self._wanted, simhash=True)
+        self._obeys = not plan.ignore_robots
+
+    def read(self, body: Body, on_done: OnReading) -> None:
+        on_done(self.reading_of(body))
+
+    def reading_of(self, body: Body) -> Reading:
+        try:
+            return self._read(body)
+        except (ValueError, LookupError, TypeError, RecursionError, MemoryError) as error:
+            return Reading(body.id, PARSE_FAILED, f"{type(error).__name__}: {error}"[:500])
+
+    def _read(self, body: Body) -> Reading:
+        if body.sitemap:
+            return _sitemap(body)
+        kind = sniff(body.body, body.content_type)
+        if kind == "text":
+            return self._plain_text(body)
+        if kind != "html":
+            return Reading(body.id, NOT_A_PAGE, f"{kind} ({body.content_type or 'no content type'})"[:200])
+        page = parse_page(
+            body.body,
+            body.url,
+            self._with_simhash if body.simhash else self._wanted,
+            charset=body.charset or None,
+            robots_tags=(body.robots_tag,) if body.robots_tag else (),
+        )
+        hidden = self._obeys and page.robots.noindex
+        return Reading(
+            id=body.id,
+            reason=NOINDEX if hidden else None,
+            links=self._links(page),
+            data="{}" if hidden else _encode(self._data(page)).decode(),
+            simhash=page.simhash,
+        )
+
+    def _links(self, page: Page) -> list[str]:
+        if not self._obeys:
+            return [link.url for link in page.links if link.kind in _FOLLOWED]
+        if page.robots.nofollow:
+            return []
+        return [link.url for link in page.links if link.kind in _FOLLOWED and not (link.rel and link.nofollow)]
+
+    def _data(self, page: Page) -> dict[str, Any]:
+        data: dict[str, Any] = {"title": page.title, "links": len(page.links), "content_hash": page.content_hash}
+        if page.markdown:
+            data["markdown"] = page.markdown
+        if page.text:
+            data["text"] = page.text
+        if page.canonical:
+            data["canonical"] = page.canonical
+        if page.truncated:
+            data["truncated"] = page.truncated
+        if self._wanted.facts:
+            data["description"] = page.description
+            data["language"] = page.language
+            data["headings"] = page.headings
+        return data
+
+    def _plain_text(self, body: Body) -> Reading:
+        text = body.body[: self._wanted.max_content].decode(_codec(body.charset), "replace").replace("\x00", "\ufffd")
+        data = {"title": ""} if self._wanted.content == "none" else {"title": "", "text": text}
+        return Reading(body.id, data=_encode(data).decode())
+
+
+def _sitemap(body: Body) -> Reading:
+    """A list of pages, most important first, or of further sitemaps; nothing to store."""
+    sitemap = parse_sitemap(body.body, body.url)
+    if sitemap.kind in ("index", "unknown"):
+        further = [entry.url for entry in sitemap.entries] if sitemap.kind == "index" else []
+        return Reading(body.id, SITEMAP, sitemap.problem or None, sitemaps=further)
+    entries = sorted(sitemap.entries, key=lambda entry: -(0.5 if entry.priority is None else entry.priority))
+    return Reading(body.id, SITEMAP, sitemap.problem or None, links=[entry.url for entry in entries])
+
+
+def _codec(charset: str) -> str:
+    try:
+        "".encode(charset or "utf-8")
+    except LookupError:
+        return "utf-8"
+    return charset or "utf-8"

@@ -1,0 +1,183 @@
+"""The recorder: gives URLs their ids, keeps the books of the whole crawl, and writes the checkpoints.
+
+Bookkeeping runs on the leader's event loop; the database is only touched by one thread of its own, so a slow disk
+never stalls a fetch. Everything that is read from the ledger while the crawl runs goes through the same thread, so
+that what is read is never older than what was said to be durable before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from silkline.crawl.levels import Levels
+from silkline.crawl.messages import Ended, Found
+from silkline.crawl.plan import Plan
+from silkline.model.worker import Progress
+from silkline.store import urls
+from silkline.store.urls import DONE, QUEUED, Checkpoint, NewResult, NewUrl, QueuedUrl, Settled
+
+# A fetcher's seat, which the recorder knows nothing about, and the number of its batch.
+Delivery = tuple[Any, int]
+
+
+class Recorder:
+    """The books of one crawl."""
+
+    def __init__(self, progress: Progress, plan: Plan, log: logging.Logger) -> None:
+        self._progress = progress
+        self._plan = plan
+        self._log = log
+        self._loop = asyncio.get_running_loop()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="recorder")
+        self._found: list[NewUrl] = []
+        self._settled: dict[int, Settled] = {}
+        self._results: list[NewResult] = []
+        self._deliveries: list[Delivery] = []
+        self._bytes = 0
+        self._saving: asyncio.Task[None] | None = None
+        self._saved_at = self._loop.time()
+        self.next_id = 1
+        self.pending = 0
+        self.stored = 0
+        self.seconds = 0.0
+        self.levels = Levels(limited=plan.depth is not None, now=self._saved_at)
+        self.reasons: Counter[str] = Counter()
+        self.live: Callable[[], dict[str, Any]] = dict
+        self.in_flight: Callable[[], int] = int
+        self.on_saved: Callable[[list[Delivery]], None] = lambda deliveries: None
+
+    async def open(self) -> None:
+        """Take up the books where the last attempt left them."""
+        job_id, database = self._progress.job.id, self._progress.database
+        counts = await self.ask(urls.counts, database, job_id)
+        self.next_id = 1 + await self.ask(urls.last_id, database, job_id)
+        self.pending = counts.queued + counts.in_flight
+        self.stored = counts.done
+        self.seconds = counts.seconds
+        if self._plan.depth is not None:
+            for depth, pending in (await self.ask(urls.queued_depths, database, job_id)).items():
+                self.levels.add(depth, pending)
+
+    async def ask(self, question: Callable[..., Any], *arguments: Any) -> Any:
+        """Run something that touches the database in the recorder's thread."""
+        return await self._loop.run_in_executor(self._thread, question, *arguments)
+
+    # The books.
+
+    def append(self, found: list[Found]) -> int:
+        """New URLs, in the order of discovery; the id of the first."""
+        first = self.next_id
+        self._found += [NewUrl(id, *each) for id, each in enumerate(found, first)]
+        self.next_id = first + len(found)
+        for each in found:
+            if each.state == QUEUED:
+                self.pending += 1
+                self.levels.add(each.depth)
+            elif each.reason is not None:
+                self.reasons[each.reason] += 1
+        return first
+
+    def settle(self, settled: list[tuple[Settled, int]]) -> None:
+        """Ends that have no links, and tries that failed; each with its depth."""
+        for each, depth in settled:
+            self._settled[each.id] = each
+            if each.state != QUEUED:
+                self._end(each, depth)
+
+    def deliver(self, delivery: Delivery, pages: list[Ended]) -> None:
+        """Pages all of whose links are in the books. Those beyond the limit are left as if never fetched."""
+        limit = self._plan.limit
+        for settled, result, depth in pages:
+            if settled.state == DONE:
+                if limit is not None and self.stored >= limit:
+                    continue
+                self.stored += 1
+            self._end(settled, depth)
+            self._settled[settled.id] = settled
+            if result is not None:
+                self._results.append(result)
+        self._deliveries.append(delivery)
+
+    def _end(self, settled: Settled, depth: int) -> None:
+        self.pending -= 1
+        self.levels.end(depth, self._loop.time())
+        if settled.reason is not None:
+            self.reasons[settled.reason] += 1
+
+    def count_bytes(self, wire_bytes: int) -> None:
+        self._bytes += wire_bytes
+
+    @property
+    def allowance(self) -> int | None:
+        """Pages that may still be stored."""
+        return None if self._plan.limit is None else max(0, self._plan.limit - self.stored)
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time for a checkpoint."""
+        tuning = self._plan.tuning
+        if self._saving is not None or not (self._settled or self._found or self._deliveries):
+            return False
+        return len(self._settled) >= tuning.checkpoint_pages or self.since_saved >= tuning.checkpoint_seconds
+
+    @property
+    def since_saved(self) -> float:
+        return self._loop.time() - self._saved_at
+
+    @property
+    def unsaved(self) -> bool:
+        return bool(self._settled or self._found or self._deliveries or self._bytes)
+
+    # The checkpoints.
+
+    async def save(self) -> None:
+        """Make everything in the books durable, in one transaction."""
+        while self._saving is not None:
+            await asyncio.shield(self._saving)
+        if not self.unsaved:
+            return
+        self._saving = self._loop.create_task(self._save())
+        try:
+            await asyncio.shield(self._saving)
+        finally:
+            self._saving = None
+
+    async def _save(self) -> None:
+        now = self._loop.time()
+        checkpoint = Checkpoint(
+            found=self._found,
+            settled=list(self._settled.values()),
+            results=self._results,
+            bytes=self._bytes,
+            in_flight=self.in_flight(),
+            seconds=now - self._saved_at,
+            live=self.live(),
+        )
+        deliveries = self._deliveries
+        self._found, self._settled, self._results, self._deliveries, self._bytes = [], {}, [], [], 0
+        self._saved_at = now
+        self.seconds += checkpoint.seconds
+        await self.ask(self._progress.record, checkpoint)
+        self.on_saved(deliveries)
+
+    # Reading the ledger.
+
+    def read_queued(self, cursor: int, wanted: int, mine: Callable[[str], bool] | None) -> tuple[list[QueuedUrl], int]:
+        """Queued URLs of some hosts after an id, and how far the ledger was read. Runs in the recorder's thread."""
+        database, job_id = self._progress.database, self._progress.job.id
+        found: list[QueuedUrl] = []
+        while len(found) < wanted:
+            rows = urls.queued(database, job_id, after=cursor, wanted=wanted)
+            found += rows if mine is None else [row for row in rows if mine(row.host)]
+            if len(rows) < wanted:
+                return found, max(cursor, urls.last_id(database, job_id), rows[-1].id if rows else 0)
+            cursor = rows[-1].id
+        return found, cursor
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=True, cancel_futures=True)

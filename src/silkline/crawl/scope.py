@@ -1,0 +1,112 @@
+"""Which URLs belong to a crawl. Pure: a URL and its depth in, a reason or None out.
+
+The scope hangs on the roots: the seeds, and what a seed redirected to. Roots are kept as 64-bit keys, since a broad
+crawl has a million of them.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+import tldextract
+
+from silkline.crawl.plan import Plan
+from silkline.crawl.seen import Seen
+from silkline.model.url import host_of
+
+OUT_OF_SCOPE: Final = "out_of_scope"
+EXCLUDED: Final = "excluded"
+TOO_DEEP: Final = "too_deep"
+
+_suffixes = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
+
+
+class Scope:
+    """The rules of one crawl."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._include = [re.compile(pattern) for pattern in plan.include]
+        self._exclude = [re.compile(pattern) for pattern in plan.exclude]
+        self._closed_hosts = {_bare_host(host.strip().lower()) for host in plan.exclude_hosts}
+        self._roots = Seen()
+        self._hosts = Seen()
+        self._verdicts: dict[str, bool] = {}
+
+    def add_root(self, url: str) -> None:
+        """What this seed stands for belongs to the crawl."""
+        host = host_of(url)
+        self._hosts.add(_bare_host(host))
+        if self._plan.scope == "domain":
+            self._roots.add(domain_of(host))
+        elif self._plan.scope == "prefix":
+            self._roots.add(_bare_host(host) + _folder_of(url))
+        self._verdicts.clear()
+
+    def judge(self, url: str, host: str, depth: int) -> str | None:
+        """Why this URL is not to be fetched; None: it is. A root (depth 0) is never out of scope."""
+        plan = self._plan
+        if plan.depth is not None and depth > plan.depth:
+            return TOO_DEEP
+        known = self._verdicts.get(host)
+        if known is None:
+            known = self._judge_host(host)
+        if not known and not (depth == 0 and _bare_host(host) not in self._closed_hosts):
+            return EXCLUDED if _bare_host(host) in self._closed_hosts else OUT_OF_SCOPE
+        if depth == 0:
+            return None
+        if plan.scope == "prefix" and not self._below_a_root(url, host):
+            return OUT_OF_SCOPE
+        if self._include and not any(pattern.search(url) for pattern in self._include):
+            return EXCLUDED
+        if self._exclude and any(pattern.search(url) for pattern in self._exclude):
+            return EXCLUDED
+        return None
+
+    def _judge_host(self, host: str) -> bool:
+        bare = _bare_host(host)
+        verdict = bare not in self._closed_hosts and self._covers(host, bare)
+        if len(self._verdicts) > 100_000:
+            self._verdicts.clear()
+        self._verdicts[host] = verdict
+        return verdict
+
+    def _covers(self, host: str, bare: str) -> bool:
+        if self._plan.seeded_hosts_only and bare not in self._hosts:
+            return False
+        if self._plan.scope == "any":
+            return True
+        if self._plan.scope == "domain":
+            return domain_of(host) in self._roots
+        return bare in self._hosts
+
+    def _below_a_root(self, url: str, host: str) -> bool:
+        path = url.split("/", 3)[3].partition("?")[0]
+        folder = _bare_host(host) + "/"
+        if folder in self._roots:
+            return True
+        for part in path.split("/")[:-1]:
+            folder += part + "/"
+            if folder in self._roots:
+                return True
+        return False
+
+
+def _bare_host(host: str) -> str:
+    """Without `www.`: sites send visitors from one to the other as they like."""
+    return host[4:] if host.startswith("www.") else host
+
+
+def _folder_of(url: str) -> str:
+    """`/docs/` of `https://example.com/docs/start?x`."""
+    path = "/" + url.split("/", 3)[3].partition("?")[0]
+    return path[: path.rfind("/") + 1]
+
+
+@lru_cache(maxsize=65_536)
+def domain_of(host: str) -> str:
+    """The registrable domain of a host, from the bundled public suffix list; the host itself where there is none."""
+    name = host if host.startswith("[") else host.partition(":")[0]
+    return _suffixes(name).top_domain_under_public_suffix or host

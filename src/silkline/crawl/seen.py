@@ -1,0 +1,117 @@
+"""Which URLs a fetcher has seen: 64-bit keys in about 12 bytes each, where a Python set of integers takes 75 to 83.
+
+Keys lie packed side by side in small buckets, which `bytes.find` searches; buckets are split one at a time as the set
+grows (linear hashing), so no insertion ever waits for a rebuild of the whole. In front of them stands a memory of the
+last URLs asked for, as text: the links that every page of a site repeats are answered from it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from typing import Final
+
+from xxhash import xxh3_64_digest
+
+_LOAD: Final = 24  # keys in a bucket, on average
+_RECENT: Final = 16_384
+
+
+def digest_of(url: str) -> bytes:
+    """The eight bytes that stand for a URL here; as a signed big-endian number they are its `url_key`."""
+    return xxh3_64_digest(url.encode())
+
+
+def key_of(digest: bytes) -> int:
+    return int.from_bytes(digest, "big", signed=True)
+
+
+class Seen:
+    """A set of URLs that only grows."""
+
+    def __init__(self, buckets: int = 1024) -> None:
+        if buckets & (buckets - 1):
+            raise ValueError("the number of buckets must be a power of two")
+        self._buckets: list[bytes] = [b""] * buckets
+        self._mask = buckets - 1
+        self._split = 0
+        self._size = 0
+        self._recent: set[str] = set()
+        self._older: set[str] = set()
+
+    def __len__(self) -> int:
+        return self._size
+
+    def add_all(self, urls: Iterable[str]) -> list[tuple[str, bytes]]:
+        """Those that are new, each once and in order, with their digests. All of them count as seen from now on."""
+        recent, older, add = self._recent, self._older, self._add
+        fresh: list[tuple[str, bytes]] = []
+        for url in urls:
+            if url in recent:
+                continue
+            if url not in older:
+                digest = xxh3_64_digest(url.encode())
+                if add(digest):
+                    fresh.append((url, digest))
+            recent.add(url)
+        if len(recent) > _RECENT:
+            self._older, self._recent = recent, set()
+        return fresh
+
+    def add(self, url: str) -> bool:
+        """Whether it is new."""
+        return self._add(xxh3_64_digest(url.encode()))
+
+    def load(self, keys: array[int]) -> None:
+        """Take `url_key`s of a ledger."""
+        packed = array("q", keys)
+        packed.byteswap()
+        digests = packed.tobytes()
+        add = self._add
+        for at in range(0, len(digests), 8):
+            add(digests[at : at + 8])
+
+    def __contains__(self, url: str) -> bool:
+        digest = xxh3_64_digest(url.encode())
+        return _place(self._buckets[self._bucket_of(digest)], digest) >= 0
+
+    def _bucket_of(self, digest: bytes) -> int:
+        number = int.from_bytes(digest, "little")
+        bucket = number & self._mask
+        return bucket if bucket >= self._split else number & (2 * self._mask + 1)
+
+    def _add(self, digest: bytes) -> bool:
+        number = int.from_bytes(digest, "little")
+        at = number & self._mask
+        if at < self._split:
+            at = number & (2 * self._mask + 1)
+        bucket = self._buckets[at]
+        if digest in bucket and _place(bucket, digest) >= 0:
+            return False
+        self._buckets[at] = bucket + digest
+        self._size += 1
+        if self._size > len(self._buckets) * _LOAD:
+            self._split_next()
+        return True
+
+    def _split_next(self) -> None:
+        bit = self._mask + 1
+        full = self._buckets[self._split]
+        stay: list[bytes] = []
+        move: list[bytes] = []
+        for at in range(0, len(full), 8):
+            digest = full[at : at + 8]
+            (move if int.from_bytes(digest, "little") & bit else stay).append(digest)
+        self._buckets[self._split] = b"".join(stay)
+        self._buckets.append(b"".join(move))
+        self._split += 1
+        if self._split == bit:
+            self._split, self._mask = 0, 2 * self._mask + 1
+
+
+def _place(bucket: bytes, digest: bytes) -> int:
+    """Where the digest stands in the bucket, or -1. A match across two neighbours is none."""
+    at = bucket.find(digest)
+    while at & 7 and at >= 0:
+        at = bucket.find(digest, at + 1)
+    return at

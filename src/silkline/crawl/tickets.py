@@ -1,0 +1,58 @@
+"""Links on their way between fetchers. A page counts only when every fetcher it sent links to has taken them in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from silkline.crawl.messages import Ended
+from silkline.crawl.recorder import Delivery
+
+
+@dataclass(slots=True)
+class Waiting:
+    """The pages of one batch, and how many fetchers have yet to answer."""
+
+    delivery: Delivery
+    pages: list[Ended]
+    answers: int
+
+
+class Tickets:
+    """Each ticket stands for the links of one batch to one fetcher."""
+
+    def __init__(self) -> None:
+        self._next = 1
+        self._open: dict[int, tuple[Waiting, int, bytes]] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def issue(self, delivery: Delivery, pages: list[Ended], foreign: list[tuple[int, bytes]]) -> list[tuple[int, int]]:
+        """A ticket for each part: (ticket, fetcher)."""
+        waiting = Waiting(delivery, pages, len(foreign))
+        issued = []
+        for fetcher, links in foreign:
+            self._open[self._next] = (waiting, fetcher, links)
+            issued.append((self._next, fetcher))
+            self._next += 1
+        return issued
+
+    def links(self, ticket: int) -> bytes:
+        return self._open[ticket][2]
+
+    def answered(self, ticket: int) -> Waiting | None:
+        """A fetcher took the links in; the batch, if that was the last answer it waited for."""
+        waiting, _, _ = self._open.pop(ticket)
+        waiting.answers -= 1
+        return waiting if waiting.answers == 0 else None
+
+    def disown(self, fetcher: object) -> None:
+        """A fetcher died: its pages that still wait for answers will be fetched again, so they count for nothing."""
+        for waiting, _, _ in self._open.values():
+            if waiting.delivery[0] is fetcher:
+                waiting.pages = []
+
+    def unanswered(self, fetcher: int) -> Iterator[int]:
+        """Tickets that a fetcher has not answered, in order: for the one that takes its place."""
+        return iter([ticket for ticket, (_, owner, _) in self._open.items() if owner == fetcher])

@@ -1,0 +1,125 @@
+"""Recognises sites that never end: calendars, session ids in paths, every combination of filters. Pure.
+
+Each host has budgets; a URL beyond one is skipped with the reason `trap` and a detail that names the budget. Small
+hosts are never looked at closely: nothing is counted but URLs until a host has shown more than a few hundred.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from silkline.crawl.plan import Tuning
+
+TRAP: Final = "trap"
+CLOSE_LOOK: Final = 300
+MOST_SEGMENTS: Final = 40
+_REPEATS: Final = 4
+_TEMPLATES: Final = 20_000
+_DUPLICATES_IN: Final = 64
+_SAME_WITHIN: Final = 3  # bits of 64
+_NUMBER: Final = re.compile(r"\d+")
+_MASK: Final = (1 << 64) - 1
+
+
+class Host:
+    """What is known of one host's URLs."""
+
+    __slots__ = ("budgets", "closed", "duplicates", "found")
+
+    def __init__(self) -> None:
+        self.found = 0
+        self.budgets: dict[str, int] | None = None
+        self.duplicates: dict[str, Duplicates] | None = None
+        self.closed: set[str] | None = None
+
+
+class Duplicates:
+    """How much of what one template brings is new."""
+
+    __slots__ = ("last", "pages", "same")
+
+    def __init__(self) -> None:
+        self.last = 0
+        self.pages = 0
+        self.same = 0
+
+
+class Traps:
+    """The budgets of one crawl."""
+
+    def __init__(self, tuning: Tuning) -> None:
+        self._tuning = tuning
+
+    def judge(self, host: Host, url: str) -> str | None:
+        """Why this new URL looks like part of a trap, or None."""
+        host.found += 1
+        if url.count("/") > 6 and (shape := _endless(url)):
+            return shape
+        if host.found <= CLOSE_LOOK:
+            return None
+        if host.found > self._tuning.host_budget:
+            return f"more than {self._tuning.host_budget} URLs on this host"
+        return self._over_budget(host, url)
+
+    def fetched(self, host: Host, url: str, simhash: int | None) -> None:
+        """A page came; a template whose pages are nearly all alike is closed."""
+        if simhash is None or host.found <= CLOSE_LOOK:
+            return
+        template = template_of(url)
+        host.duplicates = host.duplicates if host.duplicates is not None else {}
+        if len(host.duplicates) >= _TEMPLATES:
+            host.duplicates.clear()
+        known = host.duplicates.setdefault(template, Duplicates())
+        known.pages += 1
+        known.same += known.pages > 1 and ((known.last ^ simhash) & _MASK).bit_count() <= _SAME_WITHIN
+        known.last = simhash
+        if known.pages == _DUPLICATES_IN:
+            if known.same > 0.9 * _DUPLICATES_IN:
+                host.closed = host.closed if host.closed is not None else set()
+                host.closed.add(template)
+            known.pages = known.same = 0
+
+    def wants_simhash(self, host: Host) -> bool:
+        return host.found > CLOSE_LOOK
+
+    def _over_budget(self, host: Host, url: str) -> str | None:
+        template = template_of(url)
+        if host.closed is not None and template in host.closed:
+            return f"pages like {template} are nearly all alike"
+        budgets = host.budgets = host.budgets if host.budgets is not None else {}
+        if len(budgets) >= _TEMPLATES:
+            budgets.clear()
+        path, _, query = url.partition("?")
+        if "&" in query:  # one parameter names a page on many honest sites; combinations of them explode
+            budgets[path] = used = budgets.get(path, 0) + 1
+            if used > self._tuning.query_budget:
+                return f"more than {self._tuning.query_budget} queries of {path}"
+        budgets[template] = used = budgets.get(template, 0) + 1
+        if used > self._tuning.template_budget and template.count("#") > 1:
+            return f"more than {self._tuning.template_budget} URLs like {template}"
+        return None
+
+
+def template_of(url: str) -> str:
+    """The URL with every number as `#` and only the names of its parameters, sorted."""
+    head, mark, query = url.partition("?")
+    start = head.find("/", 8)
+    template = head[:start] + _NUMBER.sub("#", head[start:])
+    if not mark:
+        return template
+    return template + "?" + "&".join(sorted({pair.partition("=")[0] for pair in query.split("&")}))
+
+
+def _endless(url: str) -> str | None:
+    """A path that repeats itself, or that is deeper than any honest one."""
+    segments = url.partition("?")[0].split("/")[3:]
+    if len(segments) > MOST_SEGMENTS:
+        return f"more than {MOST_SEGMENTS} path segments"
+    counted: dict[str, int] = {}
+    for segment in segments:
+        if segment:
+            counted[segment] = seen = counted.get(segment, 0) + 1
+            if seen >= _REPEATS:
+                return f"the path segment {segment!r} comes {_REPEATS} times"
+    return None

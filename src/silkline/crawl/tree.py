@@ -1,0 +1,178 @@
+"""The processes of a crawl: starts fetchers and parsers, joins them by sockets, notices who died.
+
+Each child gets two sockets: a wire for messages, and a door through which the leader hands it the ends of further
+sockets. A fetcher and a parser talk over a socket of their own; bodies never pass through the leader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from silkline.crawl.equip import obey
+from silkline.crawl.fetcher import Fetcher
+from silkline.crawl.messages import FromFetcher, Start, from_fetcher
+from silkline.crawl.parser import ParserPool
+from silkline.crawl.plan import Plan
+from silkline.crawl.wire import Wire
+
+
+class Seat(Protocol):
+    """A fetcher, as the leader sees it. `ready`: it has been told all it must know."""
+
+    index: int
+    ready: bool
+
+    def send(self, message: Any) -> None: ...
+    def close(self) -> None: ...
+
+
+class LocalSeat:
+    """The leader's own fetcher."""
+
+    def __init__(self, fetcher: Fetcher) -> None:
+        self.index = 0
+        self.ready = False
+        self.fetcher = fetcher
+
+    def send(self, message: Any) -> None:
+        obey(self.fetcher, message)
+
+    def close(self) -> None:
+        self.fetcher.close()
+
+
+class Child:
+    """A process with its wire and its door."""
+
+    def __init__(self, role: str, index: int) -> None:
+        self.role = role
+        self.index = index
+        self.ready = False
+        self.closed = False
+        self.wire: Wire | None = None
+        ours, theirs = socket.socketpair()
+        self._socket = ours
+        self.door, their_door = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        fds = (theirs.fileno(), their_door.fileno())
+        with theirs, their_door:
+            self.process = subprocess.Popen(  # noqa: S603
+                [sys.executable, "-m", "silkline.crawl.child", role, *map(str, fds), str(os.getpid())],
+                pass_fds=fds,
+                stdin=subprocess.DEVNULL,
+            )
+
+    async def connect(self, on_message: Callable[[Any], None], on_close: Callable[[], None]) -> None:
+        self.wire = Wire(from_fetcher(), on_message, on_close)
+        await self.wire.open(self._socket)
+
+    def send(self, message: Any) -> None:
+        if self.wire is not None:
+            self.wire.send(message)
+
+    def hand(self, number: int, end: socket.socket) -> None:
+        """Give the child an end of a socket; who is at the other end is said by a number."""
+        try:
+            socket.send_fds(self.door, [number.to_bytes(4, "big")], [end.fileno()])
+        except OSError:  # it is dead; whoever takes its place gets sockets of its own
+            return
+
+    def close(self) -> None:
+        self.closed = True
+        if self.wire is not None:
+            self.wire.close()
+        self.door.close()
+        if self.process.poll() is None:
+            self.process.kill()
+
+
+class Tree:
+    """All children of one leader. `on_message` and `on_death` are told of fetchers; parsers are replaced here."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        on_message: Callable[[Seat, FromFetcher], None],
+        on_death: Callable[[Seat], None],
+        warn: Callable[..., None],
+    ) -> None:
+        self._plan = plan
+        self._on_message = on_message
+        self._on_death = on_death
+        self._warn = warn
+        self._fetchers: dict[int, Child] = {}
+        self._parsers: dict[int, Child] = {}
+        self._dead: list[Child] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing = False
+        self.pool = ParserPool() if plan.parsers else None
+
+    async def start(self) -> list[Seat]:
+        """Fetchers 1 to N-1, and all parsers."""
+        for index in range(self._plan.parsers):
+            await self._start_parser(index)
+        return [await self.start_fetcher(index) for index in range(1, self._plan.fetchers)]
+
+    async def start_fetcher(self, index: int) -> Seat:
+        child = Child("fetcher", index)
+        self._fetchers[index] = child
+        await child.connect(lambda message: self._on_message(child, message), lambda: self._fetcher_ended(child))
+        child.send(Start(index, self._plan))
+        for parser in self._parsers.values():
+            self._join(child, parser)
+        return child
+
+    async def _start_parser(self, index: int) -> None:
+        child = Child("parser", index)
+        self._parsers[index] = child
+        await child.connect(lambda message: None, lambda: self._parser_ended(child))
+        child.send(Start(index, self._plan))
+        for fetcher in (None, *self._fetchers.values()):
+            self._join(fetcher, child)
+
+    def _join(self, fetcher: Child | None, parser: Child) -> None:
+        """A socket between a fetcher (None: the leader's own) and a parser."""
+        one, other = socket.socketpair()
+        parser.hand(fetcher.index if fetcher is not None else 0, one)
+        one.close()
+        if fetcher is not None:
+            fetcher.hand(parser.index, other)
+            other.close()
+        elif self.pool is not None:
+            self.pool.adopt(parser.index, other)
+
+    def _fetcher_ended(self, child: Child) -> None:
+        self._bury(child)
+        if not self._closing and self._fetchers.get(child.index) is child:
+            del self._fetchers[child.index]
+            self._on_death(child)
+
+    def _parser_ended(self, child: Child) -> None:
+        self._bury(child)
+        if not self._closing and self._parsers.get(child.index) is child:
+            del self._parsers[child.index]
+            self._warn("parser %d died; starting another", child.index)
+            task = asyncio.get_running_loop().create_task(self._start_parser(child.index))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _bury(self, child: Child) -> None:
+        child.close()
+        self._dead.append(child)
+
+    async def close(self) -> None:
+        """End every child, and wait until it is gone."""
+        self._closing = True
+        children = [*self._fetchers.values(), *self._parsers.values(), *self._dead]
+        for child in children:
+            child.close()
+        if self.pool is not None:
+            self.pool.close()
+        loop = asyncio.get_running_loop()
+        for child in children:
+            await loop.run_in_executor(None, child.process.wait)

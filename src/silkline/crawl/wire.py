@@ -1,0 +1,72 @@
+"""Frames over a unix socket: four bytes of length, then msgpack. What one side sends is never lost half."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+import msgspec
+
+from silkline.crawl.messages import encoder
+
+_HEAD: Final = 4
+MOST: Final = 1 << 30
+
+
+class Wire(asyncio.Protocol):
+    """One end of a connection. `on_message` gets each decoded frame, `on_close` is called once."""
+
+    def __init__(
+        self,
+        decoder: msgspec.msgpack.Decoder[Any],
+        on_message: Callable[[Any], None],
+        on_close: Callable[[], None],
+    ) -> None:
+        self._decode = decoder.decode
+        self._encode = encoder().encode
+        self._on_message = on_message
+        self._on_close = on_close
+        self._buffer = bytearray()
+        self._transport: asyncio.WriteTransport | None = None
+
+    async def open(self, end: socket.socket) -> None:
+        """Connect over one end of a socket pair. Messages may come in before this returns."""
+        end.setblocking(False)
+        await asyncio.get_running_loop().create_unix_connection(lambda: self, sock=end)
+
+    def send(self, message: object) -> None:
+        """Hand a frame to the other side. After the end of the connection it goes nowhere."""
+        if self._transport is not None:
+            frame = self._encode(message)
+            self._transport.write(len(frame).to_bytes(_HEAD, "big") + frame)
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that the other side has not taken yet."""
+        return self._transport.get_write_buffer_size() if self._transport is not None else 0
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.WriteTransport, transport)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self._on_close()
+
+    def data_received(self, data: bytes) -> None:
+        buffer = self._buffer
+        buffer += data
+        start, have = 0, len(buffer)
+        while have - start >= _HEAD:
+            end = start + _HEAD + int.from_bytes(buffer[start : start + _HEAD], "big")
+            if end > have:
+                break
+            self._on_message(self._decode(memoryview(buffer)[start + _HEAD : end]))
+            start = end
+        if start:
+            self._buffer = buffer[start:]

@@ -1,0 +1,65 @@
+"""What the class and id of an element give away about it.
+
+Names are cut into words (`articleBody`, `article-body` and `article_body` are the same two); some words stand for what
+surrounds the content of a page everywhere. They are the vocabulary of site makers, English for the most part.
+"""
+
+import re
+from enum import IntEnum
+from functools import lru_cache
+from typing import Final
+
+
+class Suspect(IntEnum):
+    """How sure a name makes us that an element is not part of the content."""
+
+    NO = 0
+    LEAD = 1
+    """A teaser: of another page, or of this very one when it stands under the headline."""
+    SMALL = 2
+    """Information about the content, as long as it is short."""
+    YES = 3
+    COMMENTS = 4
+
+
+# fmt: off
+_COMMENTS: Final = frozenset({
+    "comment", "comments", "commentlist", "commentaires", "kommentar", "kommentare", "komentarze", "disqus", "respond",
+})
+_SURE: Final = frozenset({
+    "nav", "navi", "navigation", "navbar", "menu", "submenu", "menubar", "breadcrumb", "breadcrumbs", "crumb", "footer",
+    "sidebar", "share", "sharing", "shares", "shariff", "sharedaddy", "addthis", "addtoany", "social", "socials",
+    "related", "relatedposts", "similar", "reply", "discussion", "forum", "newsletter", "subscribe", "subscription",
+    "signup", "cookie", "cookies", "consent", "gdpr", "banner", "advert", "advertisement", "ad", "ads", "adv", "adbox",
+    "advertising", "anzeige", "werbung", "sponsor", "sponsored", "promotion", "outbrain", "taboola", "recommend",
+    "recommended", "recommendation", "recommendations", "recirc", "trending", "popular", "mostread", "pagination",
+    "pager", "paging", "toolbar", "login", "signin", "register", "popup", "modal", "lightbox", "tooltip", "copyright",
+    "imprint", "rating", "ratings", "vote", "widget", "widgets", "tagcloud", "authorbox", "btn", "cta", "search",
+    "searchform", "cart", "basket", "carousel", "slider", "slideshow", "thumbnails", "postmeta", "feedback", "donate",
+    "donation", "noprint", "nomobile", "topbar", "masthead",
+})
+_SMALL: Final = frozenset({
+    "caption", "meta", "metadata", "infos", "author", "authors", "autor", "bio", "byline", "credit", "credits", "print",
+    "tags", "keywords", "contact", "abo", "promo", "promoted", "timestamp", "dateline", "overlay",
+})
+_LEAD: Final = frozenset({"teaser", "teasers"})
+_HIDDEN: Final = frozenset({
+    "hidden", "hide", "is-hidden", "visually-hidden", "visuallyhidden", "sr-only", "screen-reader-text", "invisible",
+    "d-none", "skip-link",
+})
+# fmt: on
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_LONGEST: Final = 400
+
+
+@lru_cache(maxsize=8192)
+def suspicion(names: str) -> Suspect:
+    """The verdict on an element's class and id, given as one string."""
+    words = {word.lower() for word in _WORD.findall(names[:_LONGEST])}
+    if words & _COMMENTS:
+        return Suspect.COMMENTS
+    if words & _SURE or _HIDDEN.intersection(names[:_LONGEST].lower().split()):
+        return Suspect.YES
+    if words & _SMALL:
+        return Suspect.SMALL
+    return Suspect.LEAD if words & _LEAD else Suspect.NO

@@ -1,0 +1,48 @@
+"""The `site` worker: one site or a million hosts, by the crawl engine."""
+
+from __future__ import annotations
+
+import os
+
+import uvloop
+
+from silkline import config
+from silkline.crawl.leader import Leader
+from silkline.crawl.plan import Tuning, plan_of
+from silkline.model.job import End
+from silkline.model.spec import SiteSpec
+from silkline.model.url import canonical, host_of
+from silkline.model.worker import Context
+
+
+def run(context: Context) -> End | None:
+    return crawl(context, Tuning())
+
+
+def crawl(context: Context, tuning: Tuning) -> End | None:
+    """The same with the engine's own times and bounds."""
+    spec: SiteSpec = context.spec
+    settings = config.load().settings
+    plan = plan_of(
+        spec,
+        fetchers=useful_fetchers(spec, len(os.sched_getaffinity(0))),
+        concurrency=settings.max_concurrent_http,
+        contact=settings.contact,
+        tuning=tuning,
+    )
+
+    async def lead() -> End | None:
+        return await Leader(context, plan, list(spec.all_urls())).run()
+
+    return uvloop.run(lead())
+
+
+def useful_fetchers(spec: SiteSpec, cores: int) -> int:
+    """One for each core, but no more than there are hosts to share out."""
+    if spec.scope == "any" or spec.seeded:
+        return cores
+    hosts = {host_of(url) for url in map(canonical, spec.all_urls()) if url is not None}
+    return max(1, min(cores, len(hosts)))
+
+
+run.spec = SiteSpec  # type: ignore[attr-defined]

@@ -1,0 +1,88 @@
+"""kill -9 anywhere in a crawl, at any moment, as often as you like: nothing is lost, nothing is stored twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from contextlib import suppress
+
+import pytest
+
+from tests.crawl.harness import Crawl, SyntheticWeb, closing
+
+LONG = os.environ.get("SILKLINE_CHAOS") == "long"
+KILLS = 50 if LONG else 12
+LAYOUTS = [(1, 0), (1, 1), (2, 1), (2, 2), (4, 2), (3, 0)]
+CONCURRENCY = 6
+TUNING = {"checkpoint_seconds": 0.2, "checkpoint_pages": 40, "soft_unsaved": 40, "hard_unsaved": 80}
+
+
+def strike(crawl: Crawl, chance: random.Random) -> str:
+    """Kill something; what it was. What is not there any more counts as the leader."""
+    victim = chance.choice(["leader", "fetcher", "parser", "tree"])
+    children = crawl.children(victim) if victim in ("fetcher", "parser") else []
+    with suppress(ProcessLookupError):
+        if children:
+            os.kill(chance.choice(children).pid, signal.SIGKILL)
+            return victim
+        if victim == "tree":
+            os.killpg(crawl.process.pid, signal.SIGKILL)
+        else:
+            os.kill(crawl.process.pid, signal.SIGKILL)
+    return "leader"
+
+
+def wait_for_progress(crawl: Crawl, pages: int) -> bool:
+    """Until so many more pages are durable; False: the attempt ended before."""
+    goal = crawl.counts.done + pages
+    deadline = time.monotonic() + 60
+    while crawl.counts.done < goal and time.monotonic() < deadline:
+        try:
+            crawl.process.wait(0.01)
+            return False
+        except subprocess.TimeoutExpired:
+            continue
+    return crawl.process.poll() is None
+
+
+@pytest.mark.timeout(1800 if LONG else 300)
+def test_a_crawl_survives_kill_9_anywhere(tmp_path):
+    chance = random.Random(os.environ.get("SILKLINE_SEED", "silk"))
+    pages = 100 if LONG else 30
+    kills: Counter[str] = Counter()
+    with closing(SyntheticWeb(hosts=30, pages=pages, latency=0.02)) as web, closing(Crawl(tmp_path, TUNING)) as crawl:
+        reachable = web.reachable()
+        step = max(1, len(reachable) // (KILLS + 2))
+        crawl.enqueue(url=web.start, scope="any", concurrency=CONCURRENCY)
+        attempts = 0
+        while True:
+            fetchers, parsers = chance.choice(LAYOUTS)
+            crawl.start(fetchers=fetchers, parsers=parsers)
+            attempts += 1
+            while kills.total() < KILLS and wait_for_progress(crawl, chance.randrange(step)):
+                time.sleep(chance.random() * 0.2)
+                kills[struck := strike(crawl, chance)] += 1
+                if struck == "leader":
+                    break
+            crawl.process.communicate(timeout=120)
+            if crawl.process.returncode == 0:
+                break
+            assert crawl.process.returncode == -signal.SIGKILL, "the attempt ended by itself, and badly"
+            crawl.assert_books_balance()
+            crawl.put_back()
+        stored = Counter(result.final_url for result in crawl.results())
+        assert set(stored) == reachable
+        assert set(stored.values()) == {1}
+        assert {row.state for row in crawl.ledger().values()} == {"done"}
+        crawl.assert_books_balance()
+        fetched = sum(path != "/robots.txt" for _, _, path in web.log())
+    assert kills.total() >= min(KILLS, 5), f"the crawl was over too soon to kill it often: {kills}"
+    # What is not durable at a kill is bounded: a checkpoint in the making, and what is in flight, in each fetcher.
+    bound = (TUNING["hard_unsaved"] + CONCURRENCY) * 4
+    again = fetched - len(reachable)
+    print(f"{len(reachable)} pages, {attempts} attempts, kills {dict(kills)}, {again} fetched again")
+    assert again <= kills.total() * bound

@@ -1,0 +1,182 @@
+"""Drives the site worker in processes of its own, against servers in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from silkline.model.job import Decision, Job, NewJob, Status, Wish
+from silkline.store import jobs, results, urls
+from silkline.store.database import Database, open_database
+from silkline.workers import registry
+from tests.crawl.synthetic_web import Web
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
+
+
+class Crawl:
+    """One job in a database of its own, and the process that works on it."""
+
+    def __init__(self, directory: Path, tuning: dict[str, Any] | None = None) -> None:
+        self.url = f"sqlite:///{directory / 'crawl.db'}"
+        self.database: Database = open_database(self.url)
+        self.tuning = tuning or {}
+        self.job: Job
+        self.process: subprocess.Popen[str]
+
+    def enqueue(self, **payload: Any) -> None:
+        payload = {"speed": "max", "allow_private": ["127.0.0.0/8"], "content": "none", **payload}
+        registry.check_payload(registry.kind_named("site"), payload)
+        self.job, _ = jobs.enqueue(self.database, NewJob("site", payload))
+
+    def start(self, **changes: Any) -> None:
+        """Start an attempt, with another spec in parts: process counts may change between runs."""
+        if changes:
+            job = jobs.get(self.database, self.job.id)
+            with self.database.transaction() as transaction:
+                transaction.script(
+                    f"UPDATE crawl_jobs SET payload = '{json.dumps({**job.payload, **changes})}' WHERE id = '{job.id}'"
+                )
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE / "run_site.py"), self.url, self.job.id, json.dumps(self.tuning)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=ENVIRONMENT,
+            start_new_session=True,
+        )
+
+    def finish(self, timeout: float = 120) -> str:
+        """Wait for the end of the attempt; the word it ended with."""
+        try:
+            said, _ = self.process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+        assert self.process.returncode == 0, f"the attempt ended with {self.process.returncode}"
+        return said.strip()
+
+    def run(self, timeout: float = 120, **payload: Any) -> str:
+        self.enqueue(**payload)
+        self.start()
+        return self.finish(timeout)
+
+    def order(self, word: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(word + "\n")
+        self.process.stdin.flush()
+
+    def kill(self) -> None:
+        """The whole tree, at once."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.communicate()
+
+    def children(self, role: str) -> list[psutil.Process]:
+        """The fetchers or parsers of the attempt."""
+        try:
+            found = psutil.Process(self.process.pid).children(recursive=True)
+            return [child for child in found if role in child.cmdline()]
+        except psutil.NoSuchProcess:
+            return []
+
+    def put_back(self) -> None:
+        """What the watchdog does with a job whose attempt died; it may have died before it claimed the job."""
+        job = jobs.get(self.database, self.job.id)
+        if job.status is Status.QUEUED:
+            return
+        due = self.database.now() - timedelta(seconds=1)
+        assert jobs.rescue(self.database, job, Decision(Status.QUEUED, Wish.RUN, due, 0, 0, "crashed", None))
+
+    # What is in the database.
+
+    @property
+    def counts(self) -> urls.Counts:
+        return urls.counts(self.database, self.job.id)
+
+    def results(self) -> list[results.Result]:
+        return list(results.every(self.database, self.job.id))
+
+    def ledger(self) -> dict[str, urls.Url]:
+        """Every row by its URL; a URL that stands there twice is an error."""
+        rows: dict[str, urls.Url] = {}
+        after = 0
+        while page := urls.page(self.database, self.job.id, after=after, wanted=5000):
+            for row in page:
+                assert row.url not in rows, f"{row.url} stands in the ledger twice"
+                rows[row.url] = row
+            after = page[-1].id
+        return rows
+
+    def assert_books_balance(self) -> None:
+        """Counters, ledger and results say the same."""
+        counts, tally = self.counts, urls.tally(self.database, self.job.id)
+        assert counts.discovered == sum(tally.values())
+        assert (counts.queued + counts.in_flight, counts.done) == (tally["queued"], tally["done"])
+        assert (counts.failed, counts.skipped) == (tally["failed"], tally["skipped"])
+        assert results.count(self.database, self.job.id) == counts.done
+
+    def close(self) -> None:
+        if hasattr(self, "process") and self.process.poll() is None:
+            self.kill()
+        self.database.close()
+
+
+class Server:
+    """A server process; its first line of output is its port."""
+
+    def __init__(self, script: str, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE / script), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=ENVIRONMENT,
+        )
+        assert self.process.stdout is not None
+        self.port = int(self.process.stdout.readline())
+
+    def log(self) -> list[tuple[float, str, str]]:
+        """Every request so far: time, host, path."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/__log", timeout=30) as answer:
+            return [tuple(json.loads(line)) for line in answer.read().splitlines()]
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(timeout=30)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+class SyntheticWeb(Server):
+    def __init__(self, hosts: int, pages: int, *, seed: int = 1, latency: float = 0.0) -> None:
+        self.web = Web(hosts, pages, seed)
+        super().__init__("synthetic_web.py", str(hosts), str(pages), str(seed), str(latency))
+
+    @property
+    def start(self) -> str:
+        return self.web.url(self.web.start, self.port)
+
+    def reachable(self) -> set[str]:
+        return {self.web.url(place, self.port) for place in self.web.reachable()}
+
+
+@contextmanager
+def closing(thing: Any) -> Iterator[Any]:
+    try:
+        yield thing
+    finally:
+        thing.close()

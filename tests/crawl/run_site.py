@@ -1,0 +1,78 @@
+"""A runner for tests: claims one job, crawls it in this process, and stores how it ended. Exit code 0: it completed.
+
+    python run_site.py DATABASE JOB TUNING
+
+`TUNING` is JSON for the engine's bounds. A line on standard input (`paused`, `stopped`, …) is an order.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import threading
+
+import msgspec
+
+from silkline.crawl.plan import Tuning
+from silkline.model.job import End
+from silkline.model.worker import Context
+from silkline.store import jobs, urls
+from silkline.store.database import open_database
+from silkline.workers import registry
+from silkline.workers.site import crawl
+
+
+class Control:
+    def __init__(self) -> None:
+        self.order: End | None = None
+        self._came = threading.Event()
+        self._callbacks = []
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        for line in sys.stdin:
+            self.order = End(line.strip())
+            self._came.set()
+            for callback in self._callbacks:
+                callback(self.order)
+
+    def wait(self, seconds: float) -> End | None:
+        self._came.wait(seconds)
+        return self.order
+
+    def subscribe(self, callback) -> None:
+        self._callbacks.append(callback)
+        if self.order is not None:
+            callback(self.order)
+
+
+class Progress:
+    """Checks at every checkpoint that the numbers add up."""
+
+    def __init__(self, database, job) -> None:
+        self.database = database
+        self.job = job
+
+    def record(self, checkpoint):
+        counts = urls.record(self.database, self.job, checkpoint)
+        parts = counts.queued + counts.in_flight + counts.done + counts.unchanged + counts.failed + counts.skipped
+        assert counts.discovered == parts, counts
+        return counts
+
+    def report(self, **live) -> None:
+        json.dumps(live)
+
+
+def main(url: str, job_id: str, tuning: str) -> None:
+    logging.basicConfig(level=logging.INFO)
+    database = open_database(url, upgrade=False)
+    job = jobs.claim_one(database, "test-worker", "test-host", job_id)
+    spec = registry.check_payload(registry.kind_named(job.worker), job.payload)
+    context = Context(spec, Control(), Progress(database, job), logging.getLogger("site"))
+    order = crawl(context, msgspec.json.decode(tuning, type=Tuning))
+    print(order or "completed", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

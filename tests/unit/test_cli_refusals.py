@@ -1,0 +1,58 @@
+"""Each wrong command line is refused with exit code 2 and one line that says what is wrong; nothing is changed."""
+
+from pathlib import Path
+
+import pytest
+
+from silkline.cli.codes import USAGE
+from silkline.cli.exits import run
+
+ADD = ("jobs", "add", "--worker", "site")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("jobs", "lst"), "No such command"),
+        (("jobs", "ls", "--colour"), "--colour"),
+        (("jobs", "ls", "--status", "lost"), "--status"),
+        (("jobs", "ls", "--limit", "0"), "--limit"),
+        (("jobs", "show"), "ID"),
+        (("jobs", "add", "https://example.com/"), "--worker"),
+        (("jobs", "add", "--worker", "sote", "https://example.com/"), "did you mean 'site'?"),
+        ((*ADD, "ftp://example.com/"), "url"),
+        ((*ADD,), "a url is needed"),
+        ((*ADD, "https://a/", "--payload", '{"url": "https://b/"}'), "twice"),
+        ((*ADD, "https://a/", "--payload", '{"limit": 1, "limit": 2}'), "'limit' twice"),
+        ((*ADD, "https://a/", "--payload", '{"limits": 1}'), "did you mean 'limit'?"),
+        ((*ADD, "https://a/", "--payload", '{"limit": NaN}'), "NaN"),
+        ((*ADD, "https://a/", "--payload", '{"limit": -1}'), "limit"),
+        ((*ADD, "https://a/", "--payload", "{"), "not JSON"),
+        ((*ADD, "https://a/", "--payload", ""), "not JSON"),
+        ((*ADD, "https://a/", "--payload", "[1]"), "JSON object"),
+        ((*ADD, "https://a/", "--payload", '{"user_agent": "\\ud800"}'), "surrogate"),
+        ((*ADD, "https://a/", "--payload", "[" * 100_000), "nested"),
+        ((*ADD, "https://a/", "--payload", "@missing.json"), "missing.json"),
+        ((*ADD, "https://a/", "--run-at", "tomorrow"), "--run-at"),
+        ((*ADD, "https://a/", "--priority", "9999999999"), "--priority"),
+        (("--database-url", "mysql://u:secret@h/x", "jobs"), "database URL"),
+    ],
+)
+def test_a_wrong_command_line(
+    arguments: tuple[str, ...],
+    word: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for variable in ("SILKLINE_DATA", "SILKLINE_DATABASE_URL", "DATABASE_URL"):
+        monkeypatch.delenv(variable, raising=False)
+    assert run(arguments) == USAGE
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("silkline: ")
+    assert len(err.splitlines()) == 1
+    assert word in err
+    assert "secret" not in err
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,145 @@
+"""The main content of a page: what belongs to it stays, what only stands near it goes."""
+
+import json
+
+import pytest
+
+from silkline.model.page import Wanted
+from silkline.parse.html import parse_page
+from silkline.parse.names import Suspect, suspicion
+
+URL = "https://a.example/dir/page"
+PROSE = [
+    "The harbour was quiet that morning, and the nets hung drying between the poles along the quay.",
+    "Nobody had expected the letter, least of all the harbour master, who read it twice before he spoke.",
+    "By noon the news had reached the market, where it changed a little with every stall it passed.",
+    "In the evening the council met, argued for three hours, and agreed on nothing but the date of the next meeting.",
+]
+ARTICLE = "".join(f"<p>{sentence} {sentence}</p>" for sentence in PROSE)
+LEAD = "This is the story of a week in a small town."
+HEADLINE = "<h1>The letter that came by sea</h1>"
+TITLE = "<title>The letter that came by sea - Harbour News</title>"
+
+
+def main(markup, content="markdown"):
+    page = parse_page(f"{TITLE}{markup}".encode(), URL, Wanted(content=content))
+    return page.markdown or page.text
+
+
+def assert_whole(found):
+    for sentence in PROSE:
+        assert sentence in found
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "<nav><a href=/1>Sports</a></nav>{}",
+        "<header><a href=/>Harbour News</a><p>Sports and weather, every day anew for you</p></header><main>{}</main>",
+        "<main>{}</main><aside>Sports results</aside><footer>Sports desk</footer>",
+        "<div class=site-menu>Sports</div><div>{}</div>",
+        "<div id=wrap><div id=content>{}</div><div id=sidebar><p>Sports are on every channel tonight, for sure</p>"
+        "</div></div>",
+        "<article>{}</article><div class=comments><p>I never liked Sports, and here we see why that is.</p></div>",
+        "<article>{}<div class='share-buttons'>Sports</div></article>",
+        "<article>{}<ul><li><a href=/1>Sports one</a><li><a href=/2>Sports two</a></ul></article>",
+        "<article>{}<h2>Sports</h2><ul><li><a href=/1>One more</a><li><a href=/2>And two</a></ul></article>",
+        "<article>{}<p><a href=/1>Sports: read all about it in our magazine</a></p></article>",
+        "<article>{}<form><p>Sports newsletter, twice a week for free in your box</p></form></article>",
+        "<article>{}<div class='newsletter-box'><p>Get Sports news in your mail every morning.</p></div></article>",
+        "<article>{}<figure><img src=/i.png alt=Boat><figcaption>Photo: Sports Agency</figcaption></figure></article>",
+        "<article><span class=byline>Sports desk</span>{}</article>",
+        "<article>{}</article><div role=complementary>Sports</div><p style='display:none'>Sports</p>",
+        "<div><div>{}<a href=/list>Back to Sports</a></div></div>",
+        "<table><tr><td><a href=/1>Sports</a><br><a href=/2>Weather</a></td><td>{}</td></tr></table>",
+        "<article>{}<a href=/other><h3>Sports today</h3><p>A teaser for another page of some length</p></a></article>",
+    ],
+)
+def test_what_stands_near_the_article_goes(around):
+    found = main(around.format(HEADLINE + ARTICLE))
+    assert_whole(found)
+    assert "Sports" not in found
+
+
+@pytest.mark.parametrize(
+    ("kept", "inside"),
+    [
+        ("# The letter that came by sea", HEADLINE + ARTICLE),
+        ("a week in a small town", f"{HEADLINE}<div class=lead>{LEAD}</div><div>{ARTICLE}</div>"),
+        ("a week in a small town", f"<header>{HEADLINE}<p>{LEAD}</p></header><div>{ARTICLE}</div>"),
+        ("What the letter said", HEADLINE + ARTICLE + "<h2>What the letter said</h2><p>Nothing new.</p>" + ARTICLE),
+        ("second point", ARTICLE + "<ul><li>A first point<li>A second point</ul>" + ARTICLE),
+        ("| 1 | 2 |", ARTICLE + "<table><tr><th>a<th>b<tr><td>1<td>2</table>" + ARTICLE),
+        ("```\nprint(1)\n```", ARTICLE + "<div class=code-toolbar><pre>print(1)</pre></div>" + ARTICLE),
+        ("![A boat](https://a.example/i.png)", ARTICLE + "<figure><img src=/i.png alt='A boat'></figure>" + ARTICLE),
+        ("[the archive](https://a.example/archive)", ARTICLE + "<p>See <a href=/archive>the archive</a> for more.</p>"),
+        ("> Quiet", ARTICLE + "<blockquote>Quiet</blockquote>" + ARTICLE),
+    ],
+)  # fmt: skip
+def test_what_belongs_to_the_article_stays(kept, inside):
+    found = main(f"<nav><a href=/1>Sports</a></nav><main><article>{inside}</article></main><footer>End</footer>")
+    assert_whole(found)
+    assert kept in found
+
+
+def test_names_that_cover_the_whole_article_say_nothing():
+    found = main(f"<div class='page has-sidebar'><div class='comments-live'>{HEADLINE}{ARTICLE}</div></div>")
+    assert_whole(found)
+
+
+def test_of_several_articles_the_one_that_the_title_names():
+    others = "".join(
+        f"<article><h1>Other news {n}</h1>{'<p>' + 'Something else entirely happened here. ' * 20 + '</p>'}</article>"
+        for n in range(3)
+    )
+    found = main(f"<main><article>{HEADLINE}{ARTICLE}</article>{others}</main>")
+    assert_whole(found)
+    assert "Something else" not in found
+
+
+def test_an_article_without_paragraphs():
+    found = main(f"<div id=top><a href=/>Home</a></div><div id=text>{'<br><br>'.join(PROSE)}</div>")
+    assert_whole(found)
+    assert "Home" not in found
+
+
+def test_a_page_that_scripts_build_gives_the_article_of_its_metadata():
+    body = "\n\n".join(PROSE)
+    data = json.dumps({"@graph": [{"@type": "NewsArticle", "articleBody": body}]})
+    markup = f"<script type=application/ld+json>{data}</script><div id=root>Loading</div>"
+    assert main(markup) == body
+    assert main(markup, "text") == body
+    assert main(f"{markup}<article>{ARTICLE}</article>") != body
+
+
+@pytest.mark.parametrize("content", ["markdown", "text", "full"])
+def test_a_page_without_text_gives_nothing(content):
+    assert main("<body></body>", content) == ""
+    assert main("<frameset><frame src=/x></frameset>", content) == ""
+
+
+@pytest.mark.parametrize("content", ["markdown", "text"])
+def test_a_short_page_is_its_own_content(content):
+    assert "Not much here" in main("<p>Not much here.</p>", content)
+
+
+@pytest.mark.parametrize(
+    ("names", "verdict"),
+    [
+        ("article-body", Suspect.NO),
+        ("shareButtons", Suspect.YES),
+        ("share_buttons", Suspect.YES),
+        ("SHARE", Suspect.YES),
+        ("shareholder", Suspect.NO),
+        ("header", Suspect.NO),
+        ("field--label-hidden", Suspect.NO),
+        ("text hidden", Suspect.YES),
+        ("post-comments", Suspect.COMMENTS),
+        ("byline", Suspect.SMALL),
+        ("article-teaser", Suspect.LEAD),
+        ("", Suspect.NO),
+        ("x" * 100_000, Suspect.NO),
+    ],
+)
+def test_what_names_give_away(names, verdict):
+    assert suspicion(names) is verdict
