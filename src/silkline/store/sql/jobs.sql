@@ -233,6 +233,14 @@ ORDER BY id DESC LIMIT :wanted;
 -- name: page_by_worker
 SELECT * FROM crawl_jobs WHERE worker = :worker AND id < :before ORDER BY id DESC LIMIT :wanted;
 
+-- name: search
+-- The same for jobs whose URL holds a text.
+SELECT * FROM crawl_jobs
+WHERE id < :before AND lower(request_url) LIKE :pattern ESCAPE '\'
+  AND (CAST(:status AS text) IS NULL OR status = CAST(:status AS text))
+  AND (CAST(:worker AS text) IS NULL OR worker = CAST(:worker AS text))
+ORDER BY id DESC LIMIT :wanted;
+
 -- name: counts
 -- How many jobs are in each state.
 SELECT status, count(*) AS jobs FROM crawl_jobs GROUP BY status;
