@@ -83,7 +83,7 @@ def is_address(text: str) -> bool:
         "explain": Lazy("silkline.cli.explain:explain", "Tell the story of one URL of a crawl."),
         "workers": Lazy("silkline.cli.workers:workers", "Show which supervisors are alive."),
         "worker": Lazy("silkline.cli.service:worker", "Run a supervisor: it claims jobs and watches over them."),
-        "serve": Lazy("silkline.cli.service:serve", "Run Silkline on this machine: for now a supervisor only."),
+        "serve": Lazy("silkline.cli.serve:serve", "Run Silkline on this machine: API, web page and a supervisor."),
         "config": Lazy("silkline.cli.config:config", "Show each setting, its value and where that came from."),
         "doctor": Lazy("silkline.cli.doctor:doctor", "Check this machine and the database; say what to do."),
         "db": Lazy("silkline.cli.db:db", "Care for the database."),

@@ -8,12 +8,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from silkline.errors import SpecError
 
+SECRET_FIELDS = frozenset({"headers", "cookies", "proxy"})  # their values are never said again, not even in an error
 MAX_URLS = 100_000  # in one payload; more than that belongs in a seeds file
 
 
@@ -62,6 +63,7 @@ HeaderName = Annotated[str, AfterValidator(_header_name)]
 HeaderValue = Annotated[str, AfterValidator(_header_value)]
 Content = Literal["markdown", "full", "text", "none"]
 Speed = Literal["polite", "normal", "fast", "max"]
+AnySpec = TypeVar("AnySpec", bound="Spec")
 
 
 class Spec(BaseModel):
@@ -197,7 +199,7 @@ class DiagnosticSpec(Spec):
     text: str = ""
 
 
-def validate(spec: type[Spec], payload: Mapping[str, Any]) -> Spec:
+def validate(spec: type[AnySpec], payload: Mapping[str, Any]) -> AnySpec:
     """The payload as a checked value, or a `SpecError` that names every wrong field in one line."""
     if not isinstance(payload, Mapping):
         raise SpecError("a payload is a JSON object")
@@ -216,5 +218,6 @@ def _problem(spec: type[Spec], detail: Any) -> str:
     if not name:
         return message
     given = detail["input"]
-    shown = "" if isinstance(given, Mapping) else f" (got {str(given)[:80]!r})"
+    secret = detail["loc"][0] in SECRET_FIELDS
+    shown = "" if secret or isinstance(given, Mapping) else f" (got {str(given)[:80]!r})"
     return f"{name}: {message[0].lower()}{message[1:]}{shown}"

@@ -1,96 +1,97 @@
-"""The text of a PDF as Markdown: bytes in, text out, bounded in pages, characters and seconds.
+"""The text of a PDF as simple Markdown: paragraphs, one page after the other, within limits on pages, size and time.
 
-A PDF knows where letters stand, not what a paragraph is; lines are put together again by what typesetters do.
+PDF files are often broken; what could be read until then is given, and `problem` says what went wrong.
 """
 
 import io
 import logging
 import re
 import time
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final
 
-from pypdf import PdfReader
-from pypdf.errors import PyPdfError
+import msgspec
 
-MAX_PAGES: Final = 2_000
-MAX_SECONDS: Final = 60.0
+# pypdf logs every oddity of a file; without a handler they would land on the user's terminal.
+logging.getLogger("pypdf").addHandler(logging.NullHandler())
+
+_HYPHEN: Final = re.compile(r"(?<=[a-zà-ÿ])-\n(?=[a-zà-ÿ])")
 _SPACES: Final = re.compile(r"[ \t\u00a0]+")
-_MARKUP: Final = re.compile(r"^(\s*)([#>]|[-+*](?=\s)|\d+[.)](?=\s)|```)")
-_SENTENCE_ENDS: Final = (".", ":", ";", "!", "?", "\u2026", ".)", ".\u201d", '."')
-
-# It warns about every flaw of every file.
-logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+_INVISIBLE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\u00ad\u200b\ufeff\ud800-\udfff]")
 
 
-class Unreadable(ValueError):
-    """There is no text to be had from this PDF; the message says why."""
+class PdfText(msgspec.Struct, frozen=True, kw_only=True):
+    """What could be read of a PDF."""
+
+    markdown: str = ""
+    title: str = ""
+    pages: int = 0
+    """How many the document has, as far as is known."""
+    truncated: bool = False
+    problem: str = ""
 
 
-class PdfText(NamedTuple):
-    title: str
-    markdown: str
-    pages: int
-    truncated: bool
+def parse_pdf(
+    body: bytes,
+    *,
+    max_pages: int = 500,
+    max_content: int = 2_000_000,
+    max_seconds: float = 20.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> PdfText:
+    """The text of a PDF. The time is looked at between pages."""
+    from pypdf import PdfReader
 
-
-def pdf_text(body: bytes, max_content: int = 2_000_000) -> PdfText:
-    """The text of all pages, one below the other."""
-    give_up = time.monotonic() + MAX_SECONDS
+    end = clock() + max_seconds
     try:
         reader = PdfReader(io.BytesIO(body))
         if reader.is_encrypted and not reader.decrypt(""):
-            raise Unreadable("the PDF is encrypted")
-        title = _title(reader)
-        number = len(reader.pages)
-        parts: list[str] = []
-        size, truncated = 0, number > MAX_PAGES
-        for place in range(min(number, MAX_PAGES)):
-            text = paragraphs(reader.pages[place].extract_text())
+            return PdfText(problem="encrypted")
+        title, pages = _title(reader), len(reader.pages)
+    except Exception as error:  # pypdf raises whatever the broken part of a file leads to
+        return PdfText(problem=_reason(error))
+    parts: list[str] = []
+    size, problem, truncated = 0, "", pages > max_pages
+    for number in range(min(pages, max_pages)):
+        if clock() > end or size > max_content:
+            truncated = True
+            break
+        try:
+            text = _paragraphs(reader.pages[number].extract_text())
+        except Exception as error:
+            problem = f"page {number + 1}: {_reason(error)}"
+            continue
+        if text:
             parts.append(text)
-            size += len(text)
-            if size > max_content or time.monotonic() > give_up:
-                truncated = truncated or place + 1 < number or size > max_content
-                break
-    except Unreadable:
-        raise
-    except (PyPdfError, ValueError, TypeError, KeyError, IndexError, AttributeError, OSError, RecursionError) as error:
-        # What a broken file makes the library stumble over is not to be foreseen.
-        raise Unreadable(f"the PDF is broken: {type(error).__name__}: {error}"[:300]) from error
-    except (NotImplementedError, ImportError, MemoryError, OverflowError) as error:
-        raise Unreadable(f"the PDF cannot be read: {type(error).__name__}: {error}"[:300]) from error
-    markdown = "\n\n".join(part for part in parts if part)
-    if not markdown:
-        raise Unreadable("the PDF holds pictures of its pages, and no text")
-    return PdfText(title, markdown[:max_content], number, truncated)
+            size += len(text) + 2
+    markdown = "\n\n".join(parts)
+    return PdfText(
+        markdown=markdown[:max_content],
+        title=title,
+        pages=pages,
+        truncated=truncated or len(markdown) > max_content,
+        problem=problem,
+    )
 
 
-def _title(reader: PdfReader) -> str:
-    said = reader.metadata.title if reader.metadata else None
-    return " ".join(_storable(str(said)).split())[:1000] if said else ""
+def _title(reader: Any) -> str:
+    title = reader.metadata.title if reader.metadata is not None else None
+    return " ".join(_INVISIBLE.sub("", str(title or "")).split())[:1000]
 
 
-def paragraphs(text: str) -> str:
-    """Lines put together to paragraphs: one that ends in mid-sentence goes on in the next."""
-    blocks: list[str] = []
-    for line in (_SPACES.sub(" ", line).strip() for line in _storable(text).splitlines()):
-        if not line:
-            blocks.append("")
-        elif blocks and blocks[-1] and _goes_on(blocks[-1], line):
-            blocks[-1] = _joined(blocks[-1], line)
-        else:
-            blocks.append(_MARKUP.sub(r"\1\\\2", line))
-    return "\n\n".join(block for block in blocks if block)
+def _paragraphs(text: str) -> str:
+    """Lines joined to paragraphs; an empty line, or a line that ends early with a full stop, ends one."""
+    text = _HYPHEN.sub("", _INVISIBLE.sub("", text.replace("\r", "\n")))
+    lines = [_SPACES.sub(" ", line).strip() for line in text.split("\n")]
+    longest = max(map(len, lines), default=0)
+    paragraphs: list[list[str]] = [[]]
+    for line in lines:
+        if line:
+            paragraphs[-1].append(line)
+        if not line or (len(line) < 0.7 * longest and line.endswith((".", "!", "?", ":"))):
+            paragraphs.append([])
+    return "\n\n".join(" ".join(paragraph) for paragraph in paragraphs if paragraph)
 
 
-def _goes_on(before: str, line: str) -> bool:
-    return not before.endswith(_SENTENCE_ENDS) and (line[0].islower() or before.endswith((",", "-")))
-
-
-def _joined(before: str, line: str) -> str:
-    if before.endswith("-") and line[0].islower() and before[-2:-1].isalpha():
-        return before[:-1] + line
-    return f"{before} {line}"
-
-
-def _storable(text: str) -> str:
-    return text.replace("\x00", "").encode("utf-8", "replace").decode()
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:300]

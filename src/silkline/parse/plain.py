@@ -1,7 +1,10 @@
-"""Text that is no HTML, as Markdown: prose as it stands, data and code in a fence that names its language."""
+"""The text of a body that is text already: decoded, free of what cannot be stored, and as Markdown."""
 
+import codecs
 import re
 from typing import Final
+
+from turbohtml.detect import detect
 
 _LANGUAGES: Final = {
     "application/json": "json",
@@ -20,21 +23,28 @@ _LANGUAGES: Final = {
     "text/x-python": "python",
 }
 _FENCES: Final = re.compile(r"`{3,}")
-_XML_NAMES: Final = re.compile(rb"""<\?xml[^>]{0,100}?encoding\s*=\s*["']([\w.:-]{1,40})["']""")
 
 
-def decoded(body: bytes, charset: str = "") -> str:
-    """The text of a body: by its byte-order mark, what HTTP or an XML declaration says, UTF-8, or windows-1252."""
-    for mark, name in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
+def decode_text(body: bytes, charset: str | None = None, longest: int = 2_000_000) -> str:
+    """A plain text, by the order of the web: byte-order mark, HTTP, UTF-8 if it is, what the bytes look like."""
+    body = body[: 4 * longest]
+    return _decoded(body, charset).replace("\x00", "").replace("\r\n", "\n")[:longest]
+
+
+def _decoded(body: bytes, charset: str | None) -> str:
+    for mark, name in (
+        (codecs.BOM_UTF8, "utf-8-sig"),
+        (codecs.BOM_UTF16_LE, "utf-16"),
+        (codecs.BOM_UTF16_BE, "utf-16"),
+    ):
         if body.startswith(mark):
-            return _storable(body.decode(name, "replace"))
-    declared = _XML_NAMES.match(body[:200])
-    for name in (charset, declared[1].decode() if declared else "", "utf-8"):
+            return body.decode(name, "replace")
+    if charset:
         try:
-            return _storable(body.decode(name or "utf-8"))
-        except (LookupError, UnicodeDecodeError, ValueError):
-            continue
-    return _storable(body.decode("windows-1252", "replace"))
+            return body.decode(f"whatwg-{charset}", "replace")
+        except LookupError:
+            pass  # A name that no browser knows is as good as none.
+    return body.decode(detect(body[:65_536]).codec or "utf-8", "replace")
 
 
 def plain_markdown(text: str, content_type: str) -> str:
@@ -47,7 +57,3 @@ def plain_markdown(text: str, content_type: str) -> str:
     longest = max((len(found) for found in _FENCES.findall(text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{text.strip()}\n{fence}\n"
-
-
-def _storable(text: str) -> str:
-    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()

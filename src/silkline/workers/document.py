@@ -12,8 +12,8 @@ import msgspec
 from silkline.crawl.plan import Plan
 from silkline.crawl.reading import Body, PageReader
 from silkline.model.fetched import Fetched
-from silkline.parse.pdf import Unreadable, pdf_text
-from silkline.parse.plain import decoded, plain_markdown
+from silkline.parse.pdf import parse_pdf
+from silkline.parse.plain import decode_text, plain_markdown
 from silkline.parse.sniff import sniff
 
 NOT_TEXT: Final = "not_text"
@@ -57,14 +57,13 @@ class DocumentReader:
         return Document(reason=NOT_TEXT, detail=_WHAT[kind] + declared)
 
     def _text(self, fetched: Fetched) -> Document:
-        text = decoded(fetched.body, fetched.charset)
+        text = decode_text(fetched.body, fetched.charset, MAX_CONTENT + 1)
         return self._document("", text, plain_markdown(text, fetched.content_type), {})
 
     def _pdf(self, fetched: Fetched) -> Document:
-        try:
-            pdf = pdf_text(fetched.body, MAX_CONTENT)
-        except Unreadable as error:
-            return Document(reason=NOT_TEXT, detail=str(error))
+        pdf = parse_pdf(fetched.body, max_content=MAX_CONTENT)
+        if not pdf.markdown:
+            return Document(reason=NOT_TEXT, detail=f"a PDF without text ({pdf.problem or 'perhaps only images'})")
         more: dict[str, Any] = {"pages": pdf.pages}
         if pdf.truncated:
             more["truncated"] = ["content"]
