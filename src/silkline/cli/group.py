@@ -70,12 +70,16 @@ def is_address(text: str) -> bool:
 @click.group(
     cls=LazyGroup,
     lazy={
+        "fetch": Lazy("silkline.cli.fetch:fetch", "Fetch pages and print them as Markdown."),
+        "demo": Lazy("silkline.cli.demo:demo", "Crawl a small sample site on this machine, and show what came of it."),
+        "results": Lazy("silkline.cli.results:results", "Write what a job brought."),
+        "urls": Lazy("silkline.cli.urls:urls", "List the URLs of a job, each with its state and reason."),
+        "errors": Lazy("silkline.cli.urls:errors", "Show what failed, by cause, with the pages that link there."),
         "crawl": Lazy("silkline.cli.crawl:crawl", "Crawl one site or many, here and now, with a line of progress."),
         "jobs": Lazy("silkline.cli.jobs:jobs", "List jobs, add one, look at one, pause, stop or remove it."),
         "logs": Lazy("silkline.cli.logs:logs", "Show what a job wrote to its log."),
         "resume": Lazy("silkline.cli.crawl:resume", "Go on with a paused job, here and now, from its checkpoint."),
         "explain": Lazy("silkline.cli.explain:explain", "Tell the story of one URL of a crawl."),
-        "results": Lazy("silkline.cli.results:results", "Print what a job brought, or write it to a file."),
         "workers": Lazy("silkline.cli.workers:workers", "Show which supervisors are alive."),
         "worker": Lazy("silkline.cli.service:worker", "Run a supervisor: it claims jobs and watches over them."),
         "serve": Lazy("silkline.cli.serve:serve", "Run Silkline on this machine: API, web page and a supervisor."),

@@ -69,6 +69,7 @@ class Fetcher:
         self._draining = False
         self._pump_soon: asyncio.Handle | None = None
         self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at = 0.0
         self._flush_later: asyncio.TimerHandle | None = None
         self._asked = False
         self._slow: list[tuple[str, float]] = []
@@ -183,14 +184,14 @@ class Fetcher:
             self._set_alarm(self.frontier.next_at(), now)
 
     def _set_alarm(self, at: float | None, now: float) -> None:
-        if at is None or (self._alarm is not None and not self._alarm.cancelled() and now < self._alarm.when() <= at):
+        if at is None or (self._alarm is not None and self._alarm_at <= at):
             return
         if self._alarm is not None:
             self._alarm.cancel()
-        self._alarm = self._loop.call_at(max(at, now + 0.001), self._ring)
+        self._alarm_at = max(at, now)
+        self._alarm = self._loop.call_later(max(0.001, at - now), self._ring)
 
     def _ring(self) -> None:
-        # The loop may call a moment before the time it was asked for: an alarm that has rung is no alarm.
         self._alarm = None
         self._pump_now()
 

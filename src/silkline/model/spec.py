@@ -62,6 +62,7 @@ Patterns = Annotated[tuple[Pattern, ...], BeforeValidator(_as_list)]
 HeaderName = Annotated[str, AfterValidator(_header_name)]
 HeaderValue = Annotated[str, AfterValidator(_header_value)]
 Content = Literal["markdown", "full", "text", "none"]
+Speed = Literal["polite", "normal", "fast", "max"]
 AnySpec = TypeVar("AnySpec", bound="Spec")
 
 
@@ -113,6 +114,8 @@ class PageSpec(UrlSpec, Fetching):
     """One page, or a batch of pages, without following links."""
 
     max_age: float | None = Field(None, ge=0)
+    delay: float | None = Field(None, ge=0, le=3600)
+    speed: Speed = "normal"
 
 
 class SiteSpec(UrlSpec, Fetching):
@@ -127,7 +130,7 @@ class SiteSpec(UrlSpec, Fetching):
     seeded_hosts_only: bool = False
     seeded: bool = False  # the seeds stand in the ledger already, put there from a seeds file
     delay: float | None = Field(None, ge=0, le=3600)
-    speed: Literal["polite", "normal", "fast", "max"] = "normal"
+    speed: Speed = "normal"
     fetchers: int | None = Field(None, ge=1, le=256)
     parsers: int | None = Field(None, ge=0, le=256)
     concurrency: int | None = Field(None, ge=1, le=10_000)

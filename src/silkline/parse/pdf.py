@@ -8,12 +8,9 @@ import logging
 import re
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 import msgspec
-
-if TYPE_CHECKING:
-    from pypdf import PdfReader
 
 # pypdf logs every oddity of a file; without a handler they would land on the user's terminal.
 logging.getLogger("pypdf").addHandler(logging.NullHandler())
@@ -77,7 +74,7 @@ def parse_pdf(
     )
 
 
-def _title(reader: "PdfReader") -> str:
+def _title(reader: Any) -> str:
     title = reader.metadata.title if reader.metadata is not None else None
     return " ".join(_INVISIBLE.sub("", str(title or "")).split())[:1000]
 

@@ -1,0 +1,35 @@
+"""Hosts over fetchers: every host has one owner, the same in every process."""
+
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from silkline.crawl.shards import LEADER_WEIGHT, SLOTS, Shards, slots
+
+HOSTS = [f"host-{number}.example" for number in range(4_000)]
+
+
+@pytest.mark.parametrize("fetchers", [1, 2, 3, 4, 7, 64])
+def test_every_fetcher_gets_its_share(fetchers: int) -> None:
+    shards = Shards(fetchers)
+    counted = Counter(shards.owner_of(host) for host in HOSTS)
+    assert set(counted) == set(range(fetchers))
+    fair = len(HOSTS) / fetchers
+    assert all(0.4 * fair < hosts < 2 * fair for hosts in counted.values())
+
+
+def test_the_leader_has_less_to_fetch_because_it_writes_the_checkpoints() -> None:
+    shares = Counter(slots(2))
+    assert shares[0] + shares[1] == SLOTS
+    assert abs(shares[0] / shares[1] - LEADER_WEIGHT) < 0.02
+
+
+def test_another_process_agrees() -> None:
+    ask = (
+        "from silkline.crawl.shards import Shards; print([Shards(5).owner_of(f'host-{n}.example') for n in range(50)])"
+    )
+    said = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout
+    shards = Shards(5)
+    assert said.strip() == str([shards.owner_of(f"host-{number}.example") for number in range(50)])

@@ -1,0 +1,73 @@
+"""Sites that never end are recognised; sites that are merely large are not."""
+
+import pytest
+
+from silkline.crawl.plan import Tuning
+from silkline.crawl.traps import CLOSE_LOOK, Host, Traps, template_of
+
+SMALL = Tuning(host_budget=2_000, template_budget=500, query_budget=100)
+
+
+def taken(traps: Traps, urls: list[str]) -> int:
+    """How many of them are let through."""
+    host = Host()
+    return sum(traps.judge(host, url) is None for url in urls)
+
+
+def test_an_endless_calendar() -> None:
+    urls = [f"https://a.example/calendar/{year}/{month}" for year in range(500) for month in range(12)]
+    assert taken(Traps(SMALL), urls) <= SMALL.template_budget + CLOSE_LOOK
+
+
+def test_every_combination_of_filters() -> None:
+    urls = [f"https://a.example/shop?colour={a}&size={b}" for a in range(60) for b in range(60)]
+    assert taken(Traps(SMALL), urls) <= SMALL.query_budget + CLOSE_LOOK
+
+
+def test_a_path_that_repeats_itself() -> None:
+    traps = Traps(SMALL)
+    assert traps.judge(Host(), "https://a.example/b/c/b/c/b/c/b/c") is not None
+    assert traps.judge(Host(), "https://a.example/" + "x/" * 50) is not None
+    assert traps.judge(Host(), "https://a.example/" + "/".join(map(str, range(50)))) is not None
+    assert traps.judge(Host(), "https://a.example/2024/01/a/b/c/d/e/f") is None
+
+
+def test_a_host_has_a_budget() -> None:
+    traps, host = Traps(SMALL), Host()
+    let_through = sum(traps.judge(host, f"https://a.example/word-{number:x}") is None for number in range(3_000))
+    assert let_through == SMALL.host_budget
+    assert "2000 URLs" in (traps.judge(host, "https://a.example/one-more") or "")
+
+
+def test_large_honest_sites_are_not_traps() -> None:
+    traps = Traps(Tuning())
+    assert taken(traps, [f"https://a.example/article/{number}" for number in range(30_000)]) == 30_000
+    assert taken(traps, [f"https://a.example/item?id={number}" for number in range(30_000)]) == 30_000
+
+
+def test_pages_that_are_all_alike_close_their_template() -> None:
+    traps, host = Traps(SMALL), Host()
+    host.found = CLOSE_LOOK + 1
+    for number in range(64):
+        traps.fetched(host, f"https://a.example/session/{number}", 0b1011 if number % 2 else 0b1010)
+    assert "alike" in (traps.judge(host, "https://a.example/session/65") or "")
+    assert traps.judge(host, "https://a.example/article/65") is None
+
+
+def test_pages_that_differ_keep_their_template_open() -> None:
+    traps, host = Traps(SMALL), Host()
+    host.found = CLOSE_LOOK + 1
+    for number in range(640):
+        traps.fetched(host, f"https://a.example/article/{number}", hash((number, "x")))
+    assert traps.judge(host, "https://a.example/article/641") is None
+
+
+@pytest.mark.parametrize(
+    ("url", "template"),
+    [
+        ("https://a1.example/b/12/c3", "https://a1.example/b/#/c#"),
+        ("https://a.example/?b=1&a=2&b=3", "https://a.example/?a&b"),
+    ],
+)
+def test_templates(url: str, template: str) -> None:
+    assert template_of(url) == template
