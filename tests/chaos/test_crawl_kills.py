@@ -83,6 +83,8 @@ def test_a_crawl_survives_kill_9_anywhere(tmp_path, figure):
         fetched = sum(path != "/robots.txt" for _, _, path in web.log())
     assert kills.total() >= min(KILLS, 5), f"the crawl was over too soon to kill it often: {kills}"
     again = fetched - len(reachable)
-    figure.append(f"{len(reachable)} pages, {attempts} attempts, kills {dict(kills)}, {again} fetched again (≤ {bound})")
+    figure.append(
+        f"{len(reachable)} pages, {attempts} attempts, kills {dict(kills)}, {again} fetched again (≤ {bound})"
+    )
     # What is not durable when a process dies is bounded: what its fetchers may hold unsaved, and what is in flight.
     assert again <= bound

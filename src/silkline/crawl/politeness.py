@@ -19,7 +19,17 @@ _FASTER: Final = 0.2
 class Clock:
     """The pace of one host."""
 
-    __slots__ = ("_average", "_penalized_at", "_penalty", "crawl_delay", "failures", "next_at", "pace", "refusals", "waited")
+    __slots__ = (
+        "_average",
+        "_penalized_at",
+        "_penalty",
+        "crawl_delay",
+        "failures",
+        "next_at",
+        "pace",
+        "refusals",
+        "waited",
+    )
 
     def __init__(self, pace: Pace) -> None:
         self.pace = pace
