@@ -10,9 +10,9 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from silkline.errors import UsageError
 
@@ -28,6 +28,13 @@ ALIASES = {
 SECRET = frozenset({"api_token"})
 
 
+def _names(value: Any) -> Any:
+    return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
+
+
 class Settings(BaseModel):
     """Every setting, in seconds and bytes unless the name says otherwise."""
 
@@ -40,6 +47,13 @@ class Settings(BaseModel):
     redis_url: str = Field("", description="Redis for one crawl over many machines.")
     renderer_url: str = Field("", description="A browser to connect to instead of starting one.")
     api_token: str = Field("", description="Bearer token; required to bind to anything but loopback.")
+    api_hosts: Names = Field(
+        (), description="Further names, comma separated, under which the API is reached: crawler.example.com:443."
+    )
+    api_allow_private: bool = Field(
+        False, description="Let jobs that come through the API ask for private addresses and proxies."
+    )
+    api_body_limit: int = Field(16 << 20, ge=1024, description="The largest body the API takes.")
     max_concurrent_http: int = Field(300, ge=1, description="Requests in flight in one fetcher process.")
     max_concurrent_chrome: int = Field(2, ge=0, description="Browser pages open at once.")
     contact: str = Field("", description="An address or URL that site owners can write to; sent in the User-Agent.")
@@ -86,6 +100,16 @@ class Settings(BaseModel):
     test_workers: bool = Field(
         False, description="Offer the diagnostic worker that hangs, leaks and crashes on purpose."
     )
+
+    @model_validator(mode="after")
+    def _fence_in_time(self) -> Settings:
+        if not self.heartbeat_interval < self.fence_after < self.stale_after:
+            raise ValueError(
+                "heartbeat_interval < fence_after < stale_after must hold: a supervisor has to kill its children "
+                f"before another one may take their jobs ({self.heartbeat_interval:g}, {self.fence_after:g}, "
+                f"{self.stale_after:g})"
+            )
+        return self
 
     @property
     def database(self) -> str:
@@ -149,4 +173,5 @@ def _problem(detail: Any, sources: Mapping[str, str]) -> str:
     name = str(detail["loc"][0]) if detail["loc"] else "settings"
     if detail["type"] == "extra_forbidden":
         return f"unknown setting {name!r} in {sources.get(name, FILE)}; `silkline config` lists them all"
-    return f"setting {name} ({sources.get(name, 'default')}): {detail['msg']}"
+    message = detail["msg"].removeprefix("Value error, ")
+    return f"setting {name} ({sources.get(name, 'default')}): {message}" if detail["loc"] else message

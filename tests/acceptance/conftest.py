@@ -27,6 +27,7 @@ class Silkline:
         self.folder = folder
         self.database_url = database_url
         self._byte_code = byte_code
+        self._started: list[subprocess.Popen[bytes]] = []
 
     def environment(self, **more: str) -> dict[str, str]:
         clean = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
@@ -55,7 +56,7 @@ class Silkline:
         return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     def start(self, *arguments: str, **more: str) -> "subprocess.Popen[bytes]":
-        return subprocess.Popen(
+        process = subprocess.Popen(
             self.command(*arguments),
             cwd=self.folder,
             env=self.environment(**more),
@@ -63,6 +64,14 @@ class Silkline:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
+        self._started.append(process)
+        return process
+
+    def end(self) -> None:
+        """No process outlives its test, however that ended."""
+        for process in self._started:
+            with process:
+                process.kill()
 
 
 class Finished:
@@ -95,15 +104,19 @@ def byte_code(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def silkline(tmp_path: Path, byte_code: Path) -> Silkline:
+def silkline(tmp_path: Path, byte_code: Path) -> Iterator[Silkline]:
     """On the embedded database."""
-    return Silkline(tmp_path, byte_code)
+    silkline = Silkline(tmp_path, byte_code)
+    yield silkline
+    silkline.end()
 
 
 @pytest.fixture
-def on_both(tmp_path: Path, byte_code: Path, database_url: str) -> Silkline:
+def on_both(tmp_path: Path, byte_code: Path, database_url: str) -> Iterator[Silkline]:
     """On each database in turn."""
-    return Silkline(tmp_path, byte_code, database_url)
+    silkline = Silkline(tmp_path, byte_code, database_url)
+    yield silkline
+    silkline.end()
 
 
 @pytest.fixture

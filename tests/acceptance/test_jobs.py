@@ -41,7 +41,7 @@ def test_the_life_of_a_job_that_never_ran(on_both: Silkline) -> None:
     paused = on_both("jobs", "pause", short)
     assert (paused.code, paused.out) == (0, "")
     assert paused.err == f"Job {id} is paused.\n"
-    assert on_both("resume", "last", "--json").json["status"] == "queued"
+    assert on_both("jobs", "resume", "last", "--json").json["status"] == "queued"
     on_both("jobs", "rm", id).refused(1, "queued", "cancel it first")
     assert on_both("jobs", "cancel", id).code == 0
     assert on_both("jobs", "show", id, "--json").json["status"] == "cancelled"

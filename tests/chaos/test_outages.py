@@ -1,7 +1,9 @@
 """The database goes away, the disk fills up: jobs wait, nothing is lost, nobody is rescued who lives."""
 
+import contextlib
 import os
 import shutil
+import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
@@ -13,7 +15,7 @@ from silkline.model.job import Status
 from silkline.store import jobs, urls
 from tests.chaos.test_kills import all_done_once
 from tests.support.postgres import PostgresServer
-from tests.support.supervisors import Yard, eventually, yard
+from tests.support.supervisors import STALE, Yard, eventually, yard
 
 
 @pytest.fixture
@@ -36,8 +38,8 @@ def test_postgres_is_restarted_under_load(
     restarts = 20 if long_chaos else 3
     steps = 100 * restarts
     ids = postgres_yard.add("work", many=4, steps=steps, seconds=0.01)
-    postgres_yard.start("one", fence_after=60, stale_after=80)
-    postgres_yard.start("two", fence_after=60, stale_after=80)
+    postgres_yard.start("one")
+    postgres_yard.start("two")
     for number in range(restarts):
         before = done(postgres_yard, ids)
         eventually("work goes on", lambda b=before: done(postgres_yard, ids) > b + 40)
@@ -57,8 +59,8 @@ def test_postgres_is_away_for_three_times_the_stale_limit(
 ) -> None:
     """Everybody fences itself; on its return nobody is taken for dead."""
     ids = postgres_yard.add("work", many=4, steps=200, seconds=0.02)
-    postgres_yard.start("one")
-    postgres_yard.start("two")
+    postgres_yard.start("one", **STALE)
+    postgres_yard.start("two", **STALE)
     for id in ids:
         postgres_yard.wait_for_results(id)
     own_postgres.stop("immediate")
@@ -101,7 +103,8 @@ def test_the_disk_fills_up_while_recording_and_logging(small_disk: Path, figure:
         all_done_once(place, [id], 150)
         assert place.job(id).crash_count == 0
         assert place.job(loud).status is Status.COMPLETED
-        assert place.database.rows("schema.check") == [{"integrity_check": "ok"}]
+        with contextlib.closing(sqlite3.connect(small_disk / "silkline.db")) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         figure.append("waited with a message, went on by itself, integrity ok")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from silkline.errors import LeaseLost, StoreError
 from silkline.model.job import Job
-from silkline.store import jobs, results, urls
+from silkline.store import results, urls
 from silkline.store.database import Database
 from silkline.store.urls import Checkpoint, Counts
 from tests.store.given import NOWHERE, queued, rescued, result, running, settled, url
@@ -93,7 +93,9 @@ def test_another_try_leaves_a_url_queued_and_counts_its_attempts(database: Datab
     job = running(database)
     urls.record(database, job, Checkpoint([url(1)], [settled(1, "queued", reason="timeout", attempts=2)]))
     adds_up(database, job)
-    assert urls.queued(database, job.id) == [urls.QueuedUrl(1, 7, "https://example.com/1", "example.com", 0, 2)]
+    (waiting,) = urls.queued(database, job.id)
+    assert (waiting.id, waiting.url_key, waiting.url) == (1, 7, "https://example.com/1")
+    assert (waiting.host, waiting.depth, waiting.attempts, waiting.found_via) == ("example.com", 0, 2, "seed")
 
 
 def test_a_url_may_be_tried_again_and_settled_within_one_checkpoint(database: Database) -> None:
@@ -293,4 +295,3 @@ def test_pending_urls_of_running_jobs_are_summed_without_the_ledger(database: Da
     urls.record(database, job, Checkpoint([url(1), url(2), url(3)], [settled(1)]))
     urls.seed(database, waiting.id, [url(1)])
     assert database.rows("jobs.pending_total")[0]["urls"] == 2
-    jobs.wish(database, waiting.id, jobs.Verb.CANCEL)

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from silkline.errors import NotFound, Refused, Unavailable
-from silkline.model.job import End, Refusal, Status, Verb, Wish, answer
+from silkline.model.job import End, Job, Refusal, Status, Verb, Wish, answer
 from silkline.store import jobs
 from silkline.store.database import Database
 from tests.store.given import NOWHERE, finished, in_status, queued, running, tomorrow
@@ -62,6 +62,12 @@ def test_resume_may_run_at_once(database: Database) -> None:
     assert [each.id for each in jobs.claim(database, "w1", "h", ["page"], 1)] == [job.id]
 
 
+def test_resume_keeps_the_time_of_what_is_scheduled(database: Database) -> None:
+    job = queued(database, run_at=tomorrow(database))
+    jobs.wish(database, job.id, Verb.PAUSE)
+    assert jobs.wish(database, job.id, Verb.RESUME).run_at == job.run_at
+
+
 def test_pausing_and_cancelling_what_is_scheduled(database: Database) -> None:
     job = queued(database, run_at=tomorrow(database))
     assert jobs.wish(database, job.id, Verb.PAUSE).run_at == job.run_at
@@ -97,7 +103,8 @@ def test_an_outage_is_not_mistaken_for_a_dedupe_key(database: Database, monkeypa
 
 def test_a_wish_races_with_a_claim_and_is_asked_again(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     job = queued(database)
-    ask, claims = database.rows, []
+    ask = database.rows
+    claims: list[Job] = []
 
     def claimed_in_between(name: str, **parameters: object) -> object:
         if name == "jobs.change" and not claims:

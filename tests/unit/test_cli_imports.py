@@ -53,6 +53,8 @@ def imported(folder: Path, *arguments: str) -> tuple[int, str, set[str]]:
         (("jobs", "add", "--worker", "youtube", "https://example.com/"), 0, {"apsw", "pydantic"}),
         (("jobs", "add", "--worker", "page", "https://a.example/"), 0, {"ada_url", "apsw", "msgspec", "pydantic"}),
         (("logs", "last"), 5, {"apsw", "pydantic"}),
+        (("results", "last"), 5, {"apsw", "pydantic"}),
+        (("explain", "last", "example.com"), 5, {"ada_url", "apsw", "pydantic", "xxhash"}),
         (("workers",), 0, {"apsw", "pydantic"}),
         (("config",), 0, {"pydantic"}),
         (("db", "upgrade"), 0, {"apsw", "pydantic"}),
@@ -69,9 +71,10 @@ def test_what_a_command_imports(tmp_path: Path, arguments: tuple[str, ...], code
     assert modules & LAYERS == ({"silkline.fetch"} if "msgspec" in may else set())
 
 
-def test_a_worker_imports_no_crawl_code(tmp_path: Path) -> None:
-    """The supervisor is started by a command that leaves before it runs: `--help` imports its module."""
-    code, _, modules = imported(tmp_path, "worker", "--help")
+@pytest.mark.parametrize("command", ["worker", "serve", "resume"])
+def test_a_supervisor_imports_no_crawl_code(tmp_path: Path, command: str) -> None:
+    """`--help` imports the module of the command, which imports the supervisor; only the address guard is of fetch/."""
+    code, _, modules = imported(tmp_path, command, "--help")
     assert code == 0
     assert "silkline.service.supervisor" in modules
-    assert modules & {"silkline.crawl", "silkline.fetch", "silkline.parse", "pycurl", "turbohtml", "rich"} == set()
+    assert modules & {"silkline.crawl", "silkline.parse", "silkline.fetch.client", "pycurl", "turbohtml"} == set()

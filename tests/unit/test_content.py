@@ -103,6 +103,41 @@ def test_an_article_without_paragraphs():
     assert "Home" not in found
 
 
+def test_a_page_of_links_keeps_its_links():
+    links = "".join(f"<li><a href=/{number}>Thing number {number}</a>" for number in range(5))
+    found = main(f"<nav><a href=/home>Home</a></nav><h1>All things</h1><ul>{links}</ul><footer>End</footer>")
+    assert found.startswith("# All things\n\n- [Thing number 0](https://a.example/0)\n- [Thing number 1]")
+    assert "Home" not in found
+
+
+def test_a_page_of_previews_keeps_their_headings():
+    previews = "".join(
+        f"<div class=item><h3><a href=/{number}>Boat {number}</a></h3><p>{PROSE[0]}</p></div>" for number in range(4)
+    )
+    found = main(f"<main><h1>Boats</h1>{previews}</main>")
+    assert found.count(PROSE[0]) == 4
+    assert "### [Boat 3](https://a.example/3)" in found
+
+
+def test_a_table_that_lays_out_the_page():
+    middle = HEADLINE + "<br><br>".join(PROSE * 2)
+    cells = f"<td>Left column<ul><li>Weather</ul></td><td>{middle}</td><td>Right column</td>"
+    found = main(f"<table><tr><td colspan=3>Harbour News</td></tr><tr>{cells}</tr></table>")
+    assert_whole(found)
+    assert "column" not in found
+    assert "|" not in found
+
+
+def test_a_table_with_one_long_cell_stays_whole():
+    rows = f"<tr><th>Name<th>Meaning<tr><td>harbour<td>{PROSE[0]}<tr><td>quay<td>A wall</table>"
+    assert "| quay | A wall |" in main(f"<main><h1>Words</h1><table>{rows}</table></main>")
+
+
+def test_short_lines_are_content_too():
+    lines = "".join(f"<div>Short line {number}</div>" for number in range(10))
+    assert "Short line 9" in main(f"<div class=menu>Menu</div><div class=poem>{lines}</div>")
+
+
 def test_a_page_that_scripts_build_gives_the_article_of_its_metadata():
     body = "\n\n".join(PROSE)
     data = json.dumps({"@graph": [{"@type": "NewsArticle", "articleBody": body}]})

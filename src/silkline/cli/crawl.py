@@ -146,17 +146,27 @@ def _warn_of_open_files(session: Session, settings: Settings, spec: SiteSpec) ->
 
 @click.command()
 @click.argument("id", type=text)
+@click.option("--fetchers", type=click.IntRange(1, 256), help="Go on with so many fetcher processes.")
+@click.option("--parsers", type=click.IntRange(0, 256), help="Go on with so many parser processes.")
+@click.option(
+    "--concurrency", type=click.IntRange(1, 10_000), help="Go on with so many requests in flight per fetcher."
+)
 @click.option("--detach", is_flag=True, help="Leave it to a worker, as `silkline jobs resume` does.")
 @everywhere()
 @click.pass_obj
-def resume(session: Session, id: str, detach: bool) -> int | None:
+def resume(session: Session, /, id: str, detach: bool, **sizes: int | None) -> int | None:
     """Go on with a paused job, here and now, from its checkpoint.
 
     A job that a worker has claimed already is followed until it ends.
     """
     settings = settings_of(session)
     with opened(settings) as database:
-        job = jobs.wish(database, jobs.find(database, id).id, Verb.RESUME)
+        job = jobs.find(database, id)
+        changes = {name: size for name, size in sizes.items() if size is not None}
+        if changes:
+            registry.check_payload(registry.kind_named(job.worker), {**job.payload, **changes})
+            jobs.amend(database, job.id, changes)
+        job = jobs.wish(database, job.id, Verb.RESUME)
     if detach:
         session.say(f"Job {job.id} is {job.status}.")
         return None

@@ -1,61 +1,96 @@
-"""`silkline results`: what a job brought, in constant memory however much it is."""
+"""`silkline results`: what a job brought, on stdout or in a file, in the form that is wanted."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import click
 
-from silkline.cli import export, terminal
+from silkline.cli import terminal
 from silkline.cli.resources import opened, settings_of
 from silkline.cli.session import Session, everywhere, text
 from silkline.errors import UsageError
-from silkline.store import jobs
-from silkline.store import results as store
+from silkline.export.open import FORMATS, format_of, to_path, to_stream
+from silkline.export.rows import Filter, stream
+from silkline.store import jobs as store
+from silkline.store import results as stored
+from silkline.store.database import Database
 from silkline.store.results import Result
 
 
 @click.command()
 @click.argument("id", type=text)
+@click.option("--format", "form", type=click.Choice(FORMATS), help="Default: by the name of the file, else JSON lines.")
 @click.option(
-    "--format", "form", type=click.Choice(list(export.FORMATS)), help="Default: the ending of the file, else jsonl."
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write here: a file, or for md a folder."
 )
-@click.option("-o", "--output", metavar="PATH", type=text, help="Write to this file; for md to this folder.")
-@click.option("--match", metavar="RE", type=text, help="Only results whose URL matches.")
-@click.option("--status", "http_status", type=int, help="Only results with this HTTP status.")
+@click.option("--state", type=click.Choice(["done", "failed"]), help="Only pages that were had, or only those not.")
+@click.option("--status", "statuses", type=text, multiple=True, metavar="CODE", help="Only this status: 200, 4xx.")
+@click.option("--match", type=text, metavar="RE", help="Only URLs that this regular expression finds.")
 @everywhere()
 @click.pass_obj
-def results(
-    session: Session, id: str, form: str | None, output: str | None, match: str | None, http_status: int | None
-) -> None:
-    """Print what a job brought, or write it to a file.
+def results(session: Session, /, id: str, form: str | None, output: Path | None, **only: Any) -> None:
+    """Write what a job brought.
 
-    jsonl has everything, one result on a line. csv has a row for each page, safe to open in a spreadsheet. md is the
-    Markdown of the pages; into a folder, one file for each.
+    As JSON lines (jsonl), a table for spreadsheets (csv), a folder of Markdown files (md), Parquet or a sitemap.
     """
-    form = form or export.format_of(output)
-    pattern = _pattern(match)
+    wanted = Filter(**only)
+    form = form or format_of(output)
     with opened(settings_of(session)) as database:
-        job = jobs.find(database, id)
-        found = _chosen(store.every(database, job.id), pattern, http_status)
+        job = store.find(database, id)
         if output is None:
-            for line in export.FORMATS[form](found):
-                terminal.line(line)
+            _print(database, job.id, wanted, form)
             return
-        written = export.to_folder(found, output) if form == "md" else export.to_file(found, form, output)
-    session.say(f"{written:,} results written to {terminal.safe(output)}.")
+        number = _save(session, database, job.id, wanted, form, output)
+    session.say(f"{number:,} results were written to {terminal.safe(str(output))}.")
 
 
-def _pattern(match: str | None) -> re.Pattern[str] | None:
-    try:
-        return re.compile(match) if match is not None else None
-    except re.error as error:
-        raise UsageError(f"--match {match!r} is not a regular expression: {error}") from error
+def _print(database: Database, job_id: str, wanted: Filter, form: str) -> None:
+    if sys.stdout.isatty():
+        _print_safely(database, job_id, wanted, form)
+        return
+    terminal.flush()
+    with terminal.noticed(), to_stream(form, sys.stdout.buffer) as writer:
+        for result in stream(database, job_id, wanted):
+            writer.write(result)
 
 
-def _chosen(found: Iterable[Result], pattern: re.Pattern[str] | None, http_status: int | None) -> Iterator[Result]:
-    for result in found:
-        named = pattern is None or any(pattern.search(url) for url in (result.final_url, result.original_url or ""))
-        if named and (http_status is None or result.metadata.get("http_status") == http_status):
-            yield result
+def _print_safely(database: Database, job_id: str, wanted: Filter, form: str) -> None:
+    """On a terminal nothing that was crawled may be obeyed."""
+    if form != "jsonl":
+        raise UsageError(f"{form} is not for a terminal: name a file with -o, or send the output on")
+    for result in stream(database, job_id, wanted):
+        terminal.print_json(as_value(result), indent=None)
+
+
+def as_value(result: Result) -> dict[str, Any]:
+    return {name: getattr(result, name) for name in result.__slots__}
+
+
+def _save(session: Session, database: Database, job_id: str, wanted: Filter, form: str, output: Path) -> int:
+    number = 0
+    total = stored.count(database, job_id)
+    with to_path(form, output) as writer, _progress(session, total) as advance:
+        for result in stream(database, job_id, wanted):
+            writer.write(result)
+            number += 1
+            advance(result)
+    return number
+
+
+@contextmanager
+def _progress(session: Session, total: int) -> Iterator[Any]:
+    """A bar on stderr, where a person is looking."""
+    if session.quiet or not sys.stderr.isatty():
+        yield lambda result: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("Writing results", total=total or None)
+        yield lambda result: bar.advance(task)

@@ -1,4 +1,4 @@
-"""`silkline worker` and `silkline serve`: the long-lived programs."""
+"""`silkline worker`: a supervisor, until it is told to end."""
 
 from __future__ import annotations
 
@@ -24,16 +24,6 @@ def worker(session: Session, slots: int | None) -> int:
     SIGTERM or Ctrl-C: running jobs save a checkpoint and go back to the queue. A second one: at once. SIGHUP: read the
     number of slots again.
     """
-    return _supervise(session, slots)
-
-
-@click.command()
-@slots
-@everywhere()
-@click.pass_obj
-def serve(session: Session, slots: int | None) -> int:
-    """Run Silkline on this machine: for now a supervisor only."""
-    session.say("This version has no API and no web page yet: serve runs a supervisor only, as `silkline worker` does.")
     return _supervise(session, slots)
 
 

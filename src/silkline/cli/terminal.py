@@ -43,17 +43,18 @@ def prepare() -> None:
 
 def line(text: str = "") -> None:
     """One line of data, on stdout."""
-    with _noticed():
+    with noticed():
         sys.stdout.write(text + "\n")
 
 
 def flush() -> None:
-    with _noticed():
+    with noticed():
         sys.stdout.flush()
 
 
 @contextmanager
-def _noticed() -> Iterator[None]:
+def noticed() -> Iterator[None]:
+    """Writing to stdout within: if it takes no more, that is said in one line."""
     try:
         yield
     except BrokenPipeError:

@@ -98,8 +98,12 @@ def ending(job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], no
 
 
 def _sum(counts: Counts) -> str:
-    parts = " + ".join(f"{getattr(counts, state):,} {state.replace('_', ' ')}" for state in STATES)
-    return f"{counts.discovered:,} discovered = {parts}"
+    return f"{counts.discovered:,} discovered = {sum_of(counts)}"
+
+
+def sum_of(counts: Counts) -> str:
+    """The states whose numbers add up to what was discovered."""
+    return " + ".join(f"{getattr(counts, state):,} {state.replace('_', ' ')}" for state in STATES)
 
 
 def _reasons(reasons: Sequence[tuple[str, str, int]], state: str) -> str:

@@ -23,6 +23,7 @@ class Link(msgspec.Struct, frozen=True, array_like=True, gc=False):
     kind: LinkKind = "a"
     rel: str = ""
     text: str = ""
+    """The words of the link, if facts are wanted; of an `alternate` its language."""
 
     @property
     def nofollow(self) -> bool:
@@ -43,7 +44,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
     content: Content = "none"
     facts: bool = False
-    """Description, headings, languages, JSON-LD and OpenGraph besides links, title and robots."""
+    """Description, headings, languages, JSON-LD, OpenGraph and the words of links, besides links, title and robots."""
     simhash: bool = False
     rules: Rules = KEEP_ALL
     agent: str = "silkline"
@@ -80,4 +81,4 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     markdown: str = ""
     text: str = ""
     truncated: tuple[str, ...] = ()
-    """What was cut because the page has more of it than any honest one: body, links, anchors, text, formatting."""
+    """What was cut, because the page has more of it than any honest one: body, formatting, links, content."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from silkline.errors import SpecError
 
+SECRET_FIELDS = frozenset({"headers", "cookies", "proxy"})  # their values are never said again, not even in an error
 MAX_URLS = 100_000  # in one payload; more than that belongs in a seeds file
 
 
@@ -61,6 +62,8 @@ Patterns = Annotated[tuple[Pattern, ...], BeforeValidator(_as_list)]
 HeaderName = Annotated[str, AfterValidator(_header_name)]
 HeaderValue = Annotated[str, AfterValidator(_header_value)]
 Content = Literal["markdown", "full", "text", "none"]
+Speed = Literal["polite", "normal", "fast", "max"]
+AnySpec = TypeVar("AnySpec", bound="Spec")
 
 
 class Spec(BaseModel):
@@ -104,6 +107,8 @@ class Fetching(Spec):
     proxy: str | None = None
     allow_private: tuple[str, ...] = ()
     ignore_robots: bool = False
+    delay: float | None = Field(None, ge=0, le=3600)
+    speed: Speed = "normal"
     warc: bool = False
 
 
@@ -124,8 +129,6 @@ class SiteSpec(UrlSpec, Fetching):
     exclude_hosts: tuple[str, ...] = ()
     seeded_hosts_only: bool = False
     seeded: bool = False  # the seeds stand in the ledger already, put there from a seeds file
-    delay: float | None = Field(None, ge=0, le=3600)
-    speed: Literal["polite", "normal", "fast", "max"] = "normal"
     fetchers: int | None = Field(None, ge=1, le=256)
     parsers: int | None = Field(None, ge=0, le=256)
     concurrency: int | None = Field(None, ge=1, le=10_000)
@@ -196,7 +199,7 @@ class DiagnosticSpec(Spec):
     text: str = ""
 
 
-def validate(spec: type[Spec], payload: Mapping[str, Any]) -> Spec:
+def validate(spec: type[AnySpec], payload: Mapping[str, Any]) -> AnySpec:
     """The payload as a checked value, or a `SpecError` that names every wrong field in one line."""
     if not isinstance(payload, Mapping):
         raise SpecError("a payload is a JSON object")
@@ -215,5 +218,6 @@ def _problem(spec: type[Spec], detail: Any) -> str:
     if not name:
         return message
     given = detail["input"]
-    shown = "" if isinstance(given, Mapping) else f" (got {str(given)[:80]!r})"
+    secret = detail["loc"][0] in SECRET_FIELDS
+    shown = "" if secret or isinstance(given, Mapping) else f" (got {str(given)[:80]!r})"
     return f"{name}: {message[0].lower()}{message[1:]}{shown}"

@@ -29,23 +29,28 @@ INLINE: Final = frozenset({
 HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 # Where the way down to the core ends: what is inside belongs together.
 _WHOLE: Final = HEADINGS | {
-    "blockquote", "dd", "dl", "dt", "figure", "li", "ol", "p", "pre", "table", "tbody", "td", "th", "tr", "ul",
+    "blockquote", "dd", "dl", "dt", "figure", "li", "ol", "p", "pre", "ul",
 }
+_TABLE_PARTS: Final = frozenset({"table", "tbody", "tfoot", "thead", "tr"})
 # fmt: on
 _PROSE: Final = 40
 _DOMINATES: Final = 0.7
 _SUSPECT_WEIGHT: Final = 0.2
 _SMALL: Final = 400
+_SMALL_ONLY: Final = (Suspect.SMALL, Suspect.LEAD)
+_TRUSTED: Final = ("body", "main", "article")
 _LITTLE: Final = 400
+_ARTICLE: Final = 500
 _WORD: Final = re.compile(r"\w{3,}")
 
 
 class Measure:
     """What one block element holds, its descendants included; `own` is the text that belongs to no inner block."""
 
-    __slots__ = ("all_prose", "code", "link", "own", "own_link", "prose", "suspect", "text", "up")
+    __slots__ = ("all_prose", "code", "link", "own", "own_link", "prose", "suspect", "tag", "text", "up")
 
-    def __init__(self, up: Element | None) -> None:
+    def __init__(self, tag: str, up: "Measure | None") -> None:
+        self.tag = tag
         self.up = up
         self.own = self.own_link = self.text = self.link = self.code = 0
         self.prose = 0.0
@@ -92,54 +97,64 @@ def is_link(anchor: Element) -> bool:
 
 def name_verdict(element: Element) -> Suspect:
     """What the names of an element give away."""
-    names, ident = element.attr("class"), element.attr("id")
-    return suspicion(f"{names or ''} {ident or ''}") if names or ident else Suspect.NO
+    names = element.attr("class")
+    verdict = suspicion(names) if names else Suspect.NO
+    if verdict is Suspect.NO:
+        ident = element.attr("id")
+        return suspicion(ident) if ident else verdict
+    return verdict
 
 
 def measure(body: Element) -> Measures:
     """Measures every block element in one walk down and one up."""
-    measures: Measures = {body: Measure(None)}
-    places: dict[Node | None, tuple[Element, bool]] = {body: (body, False)}
+    at = Measure(body.tag, None)
+    # For each element: the measure of the block that it is or stands in, and whether it is in a link.
+    places: dict[Node | None, tuple[Measure, bool]] = {body: (at, False)}
+    blocks = [(body, at)]
     for node in body.descendants:
-        block, in_link = places[node.parent]
-        if isinstance(node, Text):
+        if type(node) is Text:
             size = len(node.data.strip())
             if size:
-                at = measures[block]
+                at, in_link = places[node.parent]
                 at.own += size
                 if in_link:
                     at.own_link += size
-        elif isinstance(node, Element):
-            if node.tag not in INLINE:
-                measures[node] = Measure(block)
-                block = node
-            elif node.tag == "a":
-                in_link = in_link or is_link(node)
-            places[node] = (block, in_link)
-    for element in reversed(list(measures)):
-        _add_up(element, measures)
-    return measures
+        elif type(node) is Element:
+            place = places[node.parent]
+            tag = node.tag
+            if tag not in INLINE:
+                at = Measure(tag, place[0])
+                blocks.append((node, at))
+                place = (at, place[1])
+            elif tag == "a" and is_link(node):
+                place = (place[0], True)
+            places[node] = place
+    for element, at in reversed(blocks):
+        _add_up(element, at)
+    return dict(blocks)
 
 
-def _add_up(element: Element, measures: Measures) -> None:
-    at = measures[element]
-    at.text += at.own
-    at.link += at.own_link
-    at.code = at.text if element.tag == "pre" else at.code
-    if at.own >= _PROSE and at.own_link < at.own / 2 and element.tag not in HEADINGS:
-        at.prose += at.own - at.own_link
-        at.all_prose += at.own - at.own_link
-    if element.tag not in ("body", "main", "article") and at.code <= at.text / 2:
+def _add_up(element: Element, at: Measure) -> None:
+    """Completes the measure of an element whose inner blocks are complete, and adds it to the one above."""
+    own, tag, up = at.own, at.tag, at.up
+    if own:
+        at.text += own
+        at.link += at.own_link
+        if own >= _PROSE and at.own_link < own / 2 and tag not in HEADINGS:
+            at.prose += own - at.own_link
+            at.all_prose += own - at.own_link
+    if tag == "pre":
+        at.code = at.text
+    if tag not in _TRUSTED and at.code <= at.text / 2:
         at.suspect = name_verdict(element)
-        if at.suspect in (Suspect.SMALL, Suspect.LEAD) and at.text > _SMALL:
+        if at.text > _SMALL and at.suspect in _SMALL_ONLY:
             at.suspect = Suspect.NO
-    if at.up is not None:
-        above = measures[at.up]
-        above.text += at.text
-        above.link += at.link
-        above.code += at.code
-        above.all_prose += at.all_prose
-        above.prose += _weight(at)
+    if up is not None:
+        up.text += at.text
+        up.link += at.link
+        up.code += at.code
+        up.all_prose += at.all_prose
+        up.prose += _weight(at)
 
 
 def _weight(at: Measure) -> float:
@@ -164,13 +179,15 @@ def _headline(document: Document, measures: Measures) -> Element | None:
 
 def _core(body: Element, headline: Element | None, measures: Measures) -> Element:
     """Goes down from the body as long as one child holds most of the prose."""
-    here = body
+    here = core = body
     around_headline: set[Node] = set(headline.ancestors) if headline is not None else set()
     inside_article = False
     while True:
+        # A table is the core only as one of its cells; if none stands out, the core is what the table stands in.
+        core = here if here.tag not in _TABLE_PARTS else core
         children = [child for child in here.children if isinstance(child, Element) and child in measures]
         if not children:
-            return here
+            return core
         if not inside_article:
             chosen = _headlined_article(children, around_headline, measures)
             if chosen is not None:
@@ -179,7 +196,9 @@ def _core(body: Element, headline: Element | None, measures: Measures) -> Elemen
         best = max(children, key=lambda child: _weight(measures[child]))
         total = sum(_weight(measures[child]) for child in children) + measures[here].own - measures[here].own_link
         if _weight(measures[best]) <= _DOMINATES * max(total, 1) or best.tag in _WHOLE:
-            return here
+            return core
+        if best.tag == "table" and measures[best].prose < _ARTICLE:
+            return core
         here, inside_article = best, inside_article or best.tag == "article"
 
 
@@ -195,18 +214,27 @@ def _headlined_article(children: list[Element], around_headline: set[Node], meas
 
 def _frame(core: Element, body: Element, headline: Element | None, measures: Measures) -> Element:
     """The smallest element around the core that also holds the headline, or hardly more than the core."""
-    frame = core
+    path = [core, *blocks_around(core, body, measures)]
     if headline is not None:
         around = set(headline.ancestors)
-        while frame != body and frame not in around:
-            frame = _above(frame, measures)
-        return frame
+        return next((element for element in path if element in around), body)
     limit = 1.35 * measures[core].prose
-    while frame != body and _above(frame, measures) != body and measures[_above(frame, measures)].prose <= limit:
-        frame = _above(frame, measures)
+    frame = core
+    for element in path[1:]:
+        if element == body or measures[element].prose > limit:
+            break
+        frame = element
     return frame
 
 
-def _above(element: Element, measures: Measures) -> Element:
-    up = measures[element].up
-    return element if up is None else up
+def blocks_around(element: Element, outermost: Element, measures: Measures) -> list[Element]:
+    """The block elements around one, from the nearest to the outermost."""
+    around: list[Element] = []
+    for above in element.ancestors:
+        if element == outermost:
+            break
+        if isinstance(above, Element) and above in measures:
+            around.append(above)
+        if above == outermost:
+            break
+    return around

@@ -3,6 +3,7 @@
 Works on a document that was parsed for its facts already, and uses it up: it is changed on the way.
 """
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from turbohtml import Document
@@ -17,6 +18,7 @@ _INVISIBLE: Final = (
     "dialog,[hidden]"
 )
 _ENABLE_SCRIPTS: Final = 200
+_NOTHING: Final[Mapping[str, str | None]] = {}
 
 
 class Content(NamedTuple):
@@ -27,19 +29,25 @@ class Content(NamedTuple):
     truncated: bool = False
 
 
-def render(document: Document, base: str, wanted: Wanted, article_body: str = "") -> Content:
-    """The content that is wanted. `article_body` is the article as the page's own metadata tells it, if it does."""
+def render(
+    document: Document, base: str, wanted: Wanted, article_body: str = "", resolved: Mapping[str, str | None] = _NOTHING
+) -> Content:
+    """The content that is wanted.
+
+    `article_body` is the article as the page's own metadata tells it, if it does; `resolved` what is known already of
+    the addresses on the page.
+    """
     if wanted.content == "none":
         return Content()
     _drop_pleas_for_scripts(document)
     if wanted.content == "full":
-        return _cut(to_markdown(document.remove(_INVISIBLE), base), wanted, plain=False)
+        return _cut(to_markdown(document.remove(_INVISIBLE), base, resolved), wanted, plain=False)
     found = find(document.remove(JUNK))
     result = ""
     plain = wanted.content == "text"
     if found is not None:
         trim(found)
-        result = to_text(found.frame) if plain else to_markdown(found.frame, base)
+        result = to_text(found.frame) if plain else to_markdown(found.frame, base, resolved)
     if len(result) < len(article_body) / 2:
         result = article_body
     return _cut(result, wanted, plain)

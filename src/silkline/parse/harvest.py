@@ -1,7 +1,7 @@
 """One walk over a document that picks up links, title, meta tags and headings, in document order.
 
-Limits: so many links, so long an address, so long a label. A link or heading that holds another of its kind gets no
-text, so that no text is read twice and the work stays proportional to the size of the page.
+Limits: so many links, so long an address, so long a label. Links have a text only if facts are wanted. One that holds
+another gets none, nor does such a heading: no text is read twice, and the work stays proportional to the page.
 """
 
 from typing import Final
@@ -31,42 +31,45 @@ _FEED_TYPES: Final = ("application/rss+xml", "application/atom+xml", "applicatio
 class Harvest:
     """What the walk found. `truncated` says that there were more links than wanted, or one too long to be true."""
 
-    def __init__(self, document: Document, max_links: int, headings: bool) -> None:
+    def __init__(self, document: Document, max_links: int, facts: bool) -> None:
         self.title = ""
         self.base_href: str | None = None
         self.refreshes = False
         self.truncated = False
         self.metas: list[tuple[str, str]] = []
         self.headings: list[tuple[int, str]] = []
+        self.resolved: dict[str, str | None] = {}
+        """What each address turned out to be, once the links are asked for."""
         self._hrefs: list[str] = []
         self._said: list[tuple[LinkKind, str, str]] = []
         self._links_left = max_links
         # A link in a template is a pattern (`{{url}}`), not an address.
         if document.find("template") is not None:
             document.remove("template")
-        for element in document.iter_elements((*_ALWAYS, *_HEADINGS) if headings else _ALWAYS):
-            self._pick(element)
+        for element in document.iter_elements((*_ALWAYS, *_HEADINGS) if facts else _ALWAYS):
+            tag = element.tag
+            if tag == "a":
+                href = element.attr("href")
+                if href is not None and href[:1] != "#":
+                    text = label(element.text) if facts and element.find("a") is None else ""
+                    self._add(href, "a", label(element.attr("rel")), text)
+            else:
+                self._pick(tag, element)
             if self._links_left < 0:
                 break
 
     def links(self, base: str, rules: Rules) -> list[Link]:
         """The links with their canonical URLs; what is no http(s) URL is left out."""
         urls = canonical_links(base, self._hrefs, rules)
+        self.resolved = dict(zip(self._hrefs, urls, strict=True))
         return [Link(url, *said) for url, said in zip(urls, self._said, strict=True) if url is not None]
 
     def meta(self, name: str) -> str:
         """The content of the first meta tag of this name that has any."""
         return next((content for key, content in self.metas if key == name and content), "")
 
-    def _pick(self, element: Element) -> None:
-        tag = element.tag
-        if tag == "a":
-            href = element.attr("href")
-            if href is not None and href[:1] != "#":
-                self._add(
-                    href, "a", label(element.attr("rel")), label(element.text) if element.find("a") is None else ""
-                )
-        elif tag == "area":
+    def _pick(self, tag: str, element: Element) -> None:
+        if tag == "area":
             self._add(element.attr("href"), "area", label(element.attr("rel")), label(element.attr("alt")))
         elif tag == "meta":
             self._add_meta(element)

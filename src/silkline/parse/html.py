@@ -38,7 +38,7 @@ def parse_page(
     kept = shortened(body, wanted.max_body)
     safe = defused(kept)
     document = _document(safe, charset)
-    harvest = Harvest(document, wanted.max_links, headings=wanted.facts)
+    harvest = Harvest(document, wanted.max_links, facts=wanted.facts)
     base = url
     if harvest.base_href:
         base = canonical(harvest.base_href, base=url) or url
@@ -50,7 +50,7 @@ def parse_page(
     article_body = _article_body(document) if wanted.content in ("markdown", "text") else ""
     document.remove("script, style")
     text = document.text
-    rendered = content.render(document, base, wanted, article_body)
+    rendered = content.render(document, base, wanted, article_body, harvest.resolved)
     return Page(
         url=url,
         base=base,

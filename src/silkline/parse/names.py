@@ -52,13 +52,23 @@ _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _LONGEST: Final = 400
 
 
-@lru_cache(maxsize=8192)
 def suspicion(names: str) -> Suspect:
-    """The verdict on an element's class and id, given as one string."""
-    words = {word.lower() for word in _WORD.findall(names[:_LONGEST])}
+    """The verdict on the classes of an element, or on its id: that on the worst of them."""
+    worst = Suspect.NO
+    for name in names[:_LONGEST].split():
+        verdict = _verdict(name)
+        if verdict > worst:
+            worst = verdict
+    return worst
+
+
+@lru_cache(maxsize=32768)
+def _verdict(name: str) -> Suspect:
+    """The verdict on one name. Sites use the same names over and over, and share many."""
+    words = {word.lower() for word in _WORD.findall(name)}
     if words & _COMMENTS:
         return Suspect.COMMENTS
-    if words & _SURE or _HIDDEN.intersection(names[:_LONGEST].lower().split()):
+    if words & _SURE or name.lower() in _HIDDEN:
         return Suspect.YES
     if words & _SMALL:
         return Suspect.SMALL

@@ -8,7 +8,7 @@ from typing import Final
 
 from turbohtml import Element, Node, Text
 
-from silkline.parse.article import HEADINGS, INLINE, Found, Measure, Measures, is_link, name_verdict
+from silkline.parse.article import HEADINGS, INLINE, Found, Measure, Measures, blocks_around, is_link, name_verdict
 from silkline.parse.names import Suspect
 
 _BOXES: Final = HEADINGS - {"h1"} | {
@@ -27,6 +27,7 @@ _BOXES: Final = HEADINGS - {"h1"} | {
 _LOOSE: Final = frozenset({"article", "body", "div", "main", "section", "td"})
 _LISTS: Final = frozenset({"div", "section", "ul"})
 _PICTURES: Final = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".avif", ".svg")
+_LISTING: Final = 200
 _EMPTYABLE: Final = frozenset({"div", "form", "header", "section", "ul"})
 
 
@@ -36,13 +37,7 @@ def trim(found: Found) -> None:
     size = max(measures[core].text, 1)
     around_headline: set[Node] = {headline, *headline.ancestors} if headline is not None else set()
     around_core: set[Node] = {core, *core.ancestors}
-    path = [core]
-    while path[-1] != frame:
-        up = measures[path[-1]].up
-        if up is None:
-            break
-        path.append(up)
-    for outer in path[:0:-1]:
+    for outer in blocks_around(core, frame, measures):
         before = True
         for child in list(outer.children):
             if child in around_core:
@@ -91,23 +86,31 @@ def _keep_headline(element: Element, headline: Element | None, around_headline: 
 
 
 def _trim_inside(root: Element, measures: Measures, size: int) -> None:
-    """Removes the conspicuous from the core, whose text has this size, or from a part of its frame."""
+    """Removes the conspicuous from the core, whose text has this size, or from a part of its frame.
+
+    A page that hardly has prose is a list of something: there only names speak against an element.
+    """
     at = measures[root]
     by_name = _suspect_text(root, measures) < 0.6 * at.text
-    scattered = at.prose < at.text / 2
+    listing = at.all_prose < _LISTING
+    scattered = not listing and at.prose < at.text / 2
     stack = [root]
     while stack:
         element = stack.pop()
-        if element.tag in _LOOSE:
+        if element.tag in _LOOSE and not listing:
             for stray in _strays(element):
                 stray.extract()
         for child in list(element.children):
             inner = measures.get(child) if isinstance(child, Element) else None
             if inner is None or not isinstance(child, Element):
                 continue
-            if (by_name and _is_suspect(inner, size)) or _is_conspicuous(child, inner, measures, size, scattered):
+            out = by_name and _is_suspect(inner, size)
+            if not out and not listing:
+                heads_preview = element != root and inner.tag in HEADINGS and measures[element].prose >= 40
+                out = not heads_preview and _is_conspicuous(child, inner, measures, size, scattered)
+            if out:
                 child.extract()
-            elif child.tag != "p":
+            elif inner.tag != "p":
                 stack.append(child)
 
 
@@ -132,7 +135,7 @@ def _is_conspicuous(element: Element, at: Measure, measures: Measures, size: int
     """A list of links, a form, a row of cards, or, on a page of scattered snippets, a box without prose."""
     tag = element.tag
     if tag in _BOXES and at.text and at.link > 0.6 * at.text and at.prose < 60:
-        return True
+        return tag != "table" or element.find("th") is None
     if tag == "form" and at.text < size / 2:
         return True
     if scattered and tag in _EMPTYABLE and at.text and not at.prose:

@@ -16,6 +16,7 @@ from silkline.runner import wire
 from silkline.service import tree
 from silkline.service.cgroup import Cgroups
 from silkline.service.child import Child
+from silkline.service.companion import Companion
 from silkline.service.launcher import Launcher, LaunchFailed
 from silkline.service.output import LogFile, LogQueue, Output, Pump
 from silkline.store import jobs
@@ -54,11 +55,17 @@ class Attempts:
         self._lock = threading.Lock()
         self._children: dict[int, Child] = {}
         self._ended: list[Child] = []
+        self.beside: Companion | None = None
 
     def children(self) -> list[Child]:
         """Every attempt that has not been written off, ended ones included."""
         with self._lock:
             return [*self._children.values(), *self._ended]
+
+    @property
+    def alive(self) -> bool:
+        """Whether a runner still has a process."""
+        return bool(self._children)
 
     def __len__(self) -> int:
         return len(self._children) + len(self._ended)
@@ -73,6 +80,7 @@ class Attempts:
             return
         log.info("job %s (%s) attempt %d runs as pid %d", job.id, job.worker, job.attempt, child.pid)
         child.output.say("info", f"attempt {job.attempt} started on {job.host} as process {child.pid}")
+        child.tell(self._start_message(job))
         try:
             self._note_start(child)
         except LeaseLost:
@@ -81,7 +89,6 @@ class Attempts:
             return
         except StoreError as error:
             log.warning("job %s: its start could not be noted: %s", job.id, error)
-        child.tell(self._start_message(job))
 
     def pass_on_wishes(self, worker_id: str) -> None:
         """Tell runners what people want of their jobs."""
@@ -116,6 +123,8 @@ class Attempts:
                 with self._lock:
                     del self._children[pid]
                     self._ended.append(child)
+            elif self.beside is not None and self.beside.exited(pid, status):
+                continue
             elif self._launcher.exited(pid):
                 log.warning("the fork server ended (status %d); it is started again", status)
         self._kill_strangers()
@@ -205,7 +214,7 @@ class Attempts:
 
     def _kill_strangers(self) -> None:
         """An adopted process that nobody's attempt accounts for is a leftover: no daemon outlives its job here."""
-        known = {*self._children, self._launcher.server_pid}
+        known = {*self._children, self._launcher.server_pid, self.beside.pid if self.beside else None}
         for pid in tree.own_children() - known:
             if not any(tree.belongs_to(pid, *child.key) for child in self._children.values()):
                 tree.kill(tree.below(pid, tree.children_by_parent()))

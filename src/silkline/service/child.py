@@ -78,12 +78,14 @@ class Child:
 
     def processes(self, children: dict[int, list[int]] | None = None) -> set[int]:
         """Every process of this attempt."""
-        children = tree.children_by_parent() if children is None else children
-        found = tree.below(self.pid, children) if self.wait_status is None else set()
-        for adopted in children.get(os.getpid(), ()):
-            if adopted != self.pid and tree.belongs_to(adopted, *self.key):
-                found |= tree.below(adopted, children)
-        return found | (self.cgroup.processes() if self.cgroup else set())
+        roots = {pid for pid in tree.own_children() if pid != self.pid and tree.belongs_to(pid, *self.key)}
+        if self.wait_status is None:
+            roots.add(self.pid)
+        found = self.cgroup.processes() if self.cgroup else set()
+        if roots:
+            everybody = tree.children_by_parent() if children is None else children
+            found = found.union(*(tree.below(root, everybody) for root in roots))
+        return found
 
     def kill(self, verdict: Ended | None = None) -> None:
         """End the whole tree now. The first verdict stands."""

@@ -25,6 +25,7 @@ from silkline.service import tree
 from silkline.service.attempts import Attempts
 from silkline.service.cgroup import Cgroups
 from silkline.service.cleaner import DiskGate
+from silkline.service.companion import Companion
 from silkline.service.heartbeat import Heartbeat
 from silkline.service.housekeeping import Housekeeping
 from silkline.service.launcher import Launcher
@@ -43,17 +44,27 @@ log = logging.getLogger("silkline.supervisor")
 
 
 class Supervisor:
-    """One for each machine or container. `only`: run this one job here, then end (`silkline crawl`)."""
+    """One for each machine or container.
+
+    `only`: run this one job here, then end (`silkline crawl`). `beside`: a program to keep alive (`silkline serve`).
+    """
 
     def __init__(
-        self, settings: Settings, *, only: str | None = None, reload: Callable[[], Settings] | None = None
+        self,
+        settings: Settings,
+        *,
+        only: str | None = None,
+        reload: Callable[[], Settings] | None = None,
+        beside: Companion | None = None,
     ) -> None:
         self._settings = settings
         self._only = only
         self._reload = reload
+        self._beside = beside
         self._slots = 1 if only else settings.slots
         self._signals: deque[int] = deque()
         self._draining_since: float | None = None
+        self._hurried = False
         self._idle = False
         self._claimed_only = False
         self._paused_only = False
@@ -102,6 +113,7 @@ class Supervisor:
             fork_server=settings.fork_server,
         )
         self._attempts = Attempts(self._database, settings, self._launcher, self._cgroups, self._pump, self._lines)
+        self._attempts.beside = self._beside
         self._heartbeat = Heartbeat(
             self._database,
             self._identity.id,
@@ -115,6 +127,8 @@ class Supervisor:
             self._database, self._identity, settings, Backoff(settings.backoff_base, settings.backoff_cap)
         )
         self._housekeeping.settle_dead_neighbours()
+        if self._beside:
+            self._beside.start()
         self._launcher.warm_up()
         for part in (self._pump, self._writer, self._heartbeat, self._limits, self._housekeeping):
             part.start()
@@ -122,6 +136,8 @@ class Supervisor:
 
     def _close(self) -> None:
         self._attempts.kill_all()
+        if self._beside:
+            self._beside.stop()
         for part in (self._housekeeping, self._limits, self._heartbeat):
             part.stop()
         self._launcher.stop()
@@ -157,9 +173,13 @@ class Supervisor:
         return self._slots, "waiting for disk space" if self._disk.closed else "running"
 
     def _done(self) -> bool:
-        if len(self._attempts):
+        if self._draining_since is None or self._attempts.alive:
             return False
-        return self._draining_since is not None
+        if len(self._attempts) and not (self._hurried or self._grace_is_over()):
+            return False
+        if len(self._attempts):
+            log.error("how %d jobs ended could not be stored: the next supervisor takes them back", len(self._attempts))
+        return True
 
     def _turn(self) -> None:
         self._wait()
@@ -182,6 +202,8 @@ class Supervisor:
         until = self._next_wishes if len(self._attempts) else now + self._settings.poll_interval * IDLE_POLLS
         if self._free_slots():
             until = min(until, self._next_claim)
+        if self._beside and (due := self._beside.tend()) is not None:
+            until = min(until, now + due)
         if self._draining_since is not None:
             until = min(until, now + 0.1)
         for key, _ in self._selector.select(max(0.0, until - now)):
@@ -302,14 +324,21 @@ class Supervisor:
         if self._draining_since is None:
             log.info("ending: %d running jobs save their checkpoints and go back to the queue", len(self._attempts))
             self._draining_since = time.monotonic()
+            if self._beside:
+                self._beside.end()
             self._attempts.release_all()
         else:
             log.warning("ending at once")
+            self._hurried = True
             self._attempts.kill_all()
 
     def _drain(self) -> None:
-        if self._draining_since and time.monotonic() - self._draining_since > self._settings.grace_period:
+        if self._grace_is_over():
             self._attempts.kill_all()
+
+    def _grace_is_over(self) -> bool:
+        since = self._draining_since
+        return since is not None and time.monotonic() - since > self._settings.grace_period
 
     def _catch_signals(self) -> Callable[[], None]:
         """Handlers that only enqueue; none of ours when somebody else's thread runs us."""

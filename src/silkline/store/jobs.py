@@ -59,13 +59,19 @@ def from_row(row: Row) -> Job:
 
 def enqueue(database: Database, job: NewJob) -> tuple[Job, bool]:
     """Store one job. With a dedupe key that a live job holds: that job, and False."""
-    stored = enqueue_many(database, [job])
-    if stored:
-        return get(database, stored[0]), True
-    found = database.rows("jobs.live_with_key", dedupe_key=clean(job.dedupe_key))
-    if found:
-        return from_row(found[0]), False
-    return enqueue(database, job)  # the job that held the key ended in between
+    with database.transaction(durable=True) as transaction:
+        stored = enqueue_in(transaction, job, database.now())
+    database.ring()
+    return stored
+
+
+def enqueue_in(transaction: Transaction, job: NewJob, now: datetime) -> tuple[Job, bool]:
+    """The same as part of a larger transaction. Who calls this rings the bell after the commit."""
+    row = _new_row(job, now)
+    if transaction.many("jobs.enqueue", _ENQUEUE, [row]):
+        return from_row(transaction.rows("jobs.get", id=row[0])[0]), True
+    found = transaction.rows("jobs.live_with_key", dedupe_key=clean(job.dedupe_key))
+    return (from_row(found[0]), False) if found else enqueue_in(transaction, job, now)
 
 
 def enqueue_many(database: Database, jobs: Sequence[NewJob]) -> list[str]:
@@ -268,7 +274,7 @@ def _change(database: Database, job: Job, change: Change) -> Job | None:
             run_lease=job.run_lease,
             status=change.status.value,
             desired=change.desired.value,
-            run_at=now if change.fresh_retries or change.status is Status.QUEUED else job.run_at,
+            run_at=now if change.fresh_retries else job.run_at,
             fresh_retries=int(change.fresh_retries),
             finished_at=now if change.status in ENDED else None,
             now=now,
@@ -332,6 +338,33 @@ def page(
     return [from_row(row) for row in found]
 
 
+def search(
+    database: Database,
+    text: str,
+    *,
+    before: str = LAST_ID,
+    wanted: int = 50,
+    status: Status | None = None,
+    worker: str | None = None,
+) -> list[Job]:
+    """The same for jobs whose URL holds a text, whatever its case. Reads every job in the worst case."""
+    pattern = "%" + re.sub(r"([%_\\])", r"\\\1", clean(text).lower()) + "%"
+    found = database.rows(
+        "jobs.search",
+        before=before,
+        wanted=wanted,
+        pattern=pattern,
+        status=status.value if status else None,
+        worker=worker,
+    )
+    return [from_row(row) for row in found]
+
+
+def pending_total(database: Database) -> int:
+    """URLs still to do in running crawls."""
+    return int(database.rows("jobs.pending_total")[0]["urls"])
+
+
 def counts(database: Database) -> dict[Status, int]:
     found = {Status(row["status"]): row["jobs"] for row in database.rows("jobs.counts")}
     return {status: found.get(status, 0) for status in Status}
@@ -341,6 +374,17 @@ def note(database: Database, id: str, metadata: dict[str, Any]) -> None:
     """Replace the job's metadata."""
     if not database.rows("jobs.note", id=_checked(id), metadata=to_json(metadata), now=database.now()):
         raise NotFound(f"no job {id}")
+
+
+def amend(database: Database, id: str, changes: dict[str, Any]) -> Job:
+    """Change the payload of a job that does not run, as the caller has checked it: a crawl may get other sizes."""
+    while True:
+        job = get(database, id)
+        if job.status is Status.RUNNING:
+            raise Refused(f"job {id} is running: pause it first")
+        payload = to_json({**job.payload, **changes})
+        if database.rows("jobs.amend", id=id, run_lease=job.run_lease, payload=payload, now=database.now()):
+            return get(database, id)
 
 
 def finished_before(database: Database, before: datetime, wanted: int = 100) -> list[str]:
@@ -374,7 +418,7 @@ def finish_deletions(database: Database, *, chunk: int = CHUNK) -> int:
 
 
 def _delete_data(database: Database, id: str, chunk: int) -> None:
-    for name in ("results.forget", "logs.forget", "urls.forget_keys", "urls.forget"):
+    for name in ("results.forget", "logs.forget", "samples.forget", "urls.forget_keys", "urls.forget"):
         while len(database.rows(name, job_id=id, wanted=chunk)) == chunk:
             pass
     with database.transaction() as transaction:

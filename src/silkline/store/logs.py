@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -41,6 +42,28 @@ def append(database: Database, lines: Sequence[NewLine]) -> None:
 def page(database: Database, job_id: str, *, after: int = 0, wanted: int = 500) -> list[Line]:
     """Lines after the cursor, oldest first."""
     return [Line(**row) for row in database.rows("logs.page", job_id=job_id, after=after, wanted=wanted)]
+
+
+def search(
+    database: Database,
+    job_id: str,
+    *,
+    levels: Sequence[str] = (),
+    text: str = "",
+    after: int = 0,
+    wanted: int = 500,
+) -> list[Line]:
+    """Lines after the cursor, of some levels if any are named, that hold a text, whatever its case."""
+    escaped = re.sub(r"([%_\\])", r"\\\1", clean(text).lower())
+    found = database.rows(
+        "logs.search",
+        job_id=job_id,
+        after=after,
+        wanted=wanted,
+        levels=f",{','.join(levels)}," if levels else "",
+        pattern=f"%{escaped}%",
+    )
+    return [Line(**row) for row in found]
 
 
 def tail(database: Database, job_id: str, wanted: int = 50) -> list[Line]:

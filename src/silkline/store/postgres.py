@@ -176,7 +176,11 @@ class NotifyBell:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        connection.execute(f"LISTEN {CHANNEL}".encode())
+        try:
+            connection.execute(f"LISTEN {CHANNEL}".encode())
+        except BaseException:
+            connection.close()
+            raise
 
     def fileno(self) -> int:
         return self._connection.fileno()

@@ -26,6 +26,15 @@ class Result:
     created_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """One result as charts need it."""
+
+    url_id: int
+    metadata: dict[str, Any]
+    created_at: datetime
+
+
 def _from_row(row: dict[str, Any]) -> Result:
     return Result(
         **{
@@ -38,8 +47,14 @@ def _from_row(row: dict[str, Any]) -> Result:
 
 
 def page(database: Database, job_id: str, *, after: int = 0, wanted: int = 100) -> list[Result]:
-    """Results of a job after the cursor `url_id`."""
+    """Results of a job after the cursor `id`, in the order they were stored: whoever follows a crawl misses none."""
     return [_from_row(row) for row in database.rows("results.page", job_id=job_id, after=after, wanted=wanted)]
+
+
+def newest(database: Database, job_id: str, *, wanted: int = 300) -> list[Timing]:
+    """When the results discovered last were stored and what their metadata say, without their content."""
+    found = database.rows("results.newest", job_id=job_id, wanted=wanted)
+    return [Timing(row["url_id"], json.loads(row["metadata"]), row["created_at"]) for row in found]
 
 
 def every(database: Database, job_id: str, *, chunk: int = 500) -> Iterator[Result]:
@@ -47,7 +62,7 @@ def every(database: Database, job_id: str, *, chunk: int = 500) -> Iterator[Resu
     after = 0
     while found := page(database, job_id, after=after, wanted=chunk):
         yield from found
-        after = found[-1].url_id
+        after = found[-1].id
 
 
 def by_url_id(database: Database, job_id: str, url_id: int) -> Result | None:

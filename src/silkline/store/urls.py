@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from silkline.errors import StoreError
 from silkline.model.job import Job
+from silkline.store import samples
 from silkline.store.database import Database, Transaction
 from silkline.store.jobs import fence
 from silkline.store.text import clean, clean_json, to_json
@@ -140,12 +141,13 @@ def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: da
     found, settled, results = checkpoint.found, _last_word(job_id, checkpoint.settled), checkpoint.results
     transaction.rows("urls.open_state", job_id=job_id, now=now)
     if found:
-        transaction.many("urls.append", NewUrl._fields, found, job_id=job_id)
+        rows = (each if each.detail is None else each._replace(detail=clean(each.detail)) for each in found)
+        transaction.many("urls.append", NewUrl._fields, rows, job_id=job_id)
     if settled and transaction.many("urls.settle", Settled._fields, settled, job_id=job_id) != len(settled):
         raise StoreError(f"the ledger of job {job_id} disagrees: a URL that was settled had not been queued")
     if results:
-        rows = [each._replace(data=clean_json(each.data), metadata=clean_json(each.metadata)) for each in results]
-        transaction.many("results.append", NewResult._fields, rows, job_id=job_id, now=now)
+        stored = [each._replace(data=clean_json(each.data), metadata=clean_json(each.metadata)) for each in results]
+        transaction.many("results.append", NewResult._fields, stored, job_id=job_id, now=now)
     ended = Counter(each.state for each in settled)
     fresh = Counter(each.state for each in found)
     still = ended.pop(QUEUED, 0)
@@ -164,6 +166,7 @@ def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: da
         live=to_json(checkpoint.live),
         now=now,
     )[0]
+    samples.take(transaction, job_id, age=row["seconds"], now=now)
     return _counts(row)
 
 
@@ -216,6 +219,41 @@ def tally(database: Database, job_id: str) -> dict[str, int]:
 def reasons(database: Database, job_id: str) -> list[tuple[str, str, int]]:
     """State, reason and number of URLs that failed or were skipped, most frequent first."""
     return [(row["state"], row["reason"], row["urls"]) for row in database.rows("urls.tally_reasons", job_id=job_id)]
+
+
+def statuses(database: Database, job_id: str) -> list[tuple[int, int]]:
+    """HTTP status and number of URLs that were answered so. Reads the whole ledger of the job."""
+    return [(row["http_status"], row["urls"]) for row in database.rows("urls.tally_statuses", job_id=job_id)]
+
+
+def hosts(database: Database, job_id: str, *, wanted: int = 100) -> list[dict[str, Any]]:
+    """The hosts with the most URLs, each with the number in every state. Reads the whole ledger of the job."""
+    return database.rows("urls.tally_hosts", job_id=job_id, wanted=wanted)
+
+
+def failures(
+    database: Database,
+    job_id: str,
+    *,
+    state: str = FAILED,
+    reason: str | None = None,
+    after: int = 0,
+    wanted: int = 100,
+) -> list[Url]:
+    """URLs that failed, or were skipped, after a cursor; for one reason if it is named."""
+    found = database.rows("urls.page_by_reason", job_id=job_id, state=state, reason=reason, after=after, wanted=wanted)
+    return [Url(**row) for row in found]
+
+
+def named_on(database: Database, job_id: str, id: int, *, wanted: int = 100) -> list[Url]:
+    """URLs that were discovered on one page. Reads the whole ledger of the job."""
+    return [Url(**row) for row in database.rows("urls.named_on", job_id=job_id, id=id, wanted=wanted)]
+
+
+def by_ids(database: Database, job_id: str, ids: Sequence[int]) -> dict[int, Url]:
+    """Several URLs of the ledger, by id."""
+    found = database.rows("urls.by_ids", job_id=job_id, ids=json.dumps(sorted(set(ids)))) if ids else []
+    return {row["id"]: Url(**row) for row in found}
 
 
 def page(database: Database, job_id: str, *, after: int = 0, wanted: int = 500, state: str | None = None) -> list[Url]:

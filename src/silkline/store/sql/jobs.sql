@@ -58,7 +58,8 @@ best AS MATERIALIZED (
            (SELECT max(j.started_at) FROM crawl_jobs AS j WHERE j.tenant = lanes.tenant AND j.started_at IS NOT NULL) AS served
     FROM lanes LEFT JOIN held ON held.tenant = lanes.tenant
     WHERE lanes.run_at <= :now
-    ORDER BY lanes.priority DESC, held, served NULLS FIRST, lanes.run_at, lanes.job LIMIT :wanted * json_array_length(:kinds)
+    ORDER BY lanes.priority DESC, held, served NULLS FIRST, lanes.run_at, lanes.job
+    LIMIT :wanted * json_array_length(:kinds)
 ),
 due AS (
     SELECT waiting.rowid AS job, waiting.id, waiting.priority, waiting.run_at, served,
@@ -77,8 +78,8 @@ WHERE +status = 'queued' AND rowid IN (SELECT job FROM due ORDER BY priority DES
 RETURNING *;
 
 -- name: claim [postgres]
--- The same. What is chosen is locked, best first, and claimers pass each other by; for that each lane is read a little
--- further than :wanted. Locking while the lanes are read would hide a job of each tenant from every other claimer.
+-- The same. What is chosen is locked, best first, and claimers pass each other by; for that some 50 jobs more than :wanted
+-- are looked at. Locking while the lanes are read would hide a job of each tenant from every other claimer.
 WITH RECURSIVE
 lanes AS (
     SELECT first.* FROM jsonb_array_elements_text(:kinds::jsonb) AS kind CROSS JOIN LATERAL (
@@ -96,7 +97,8 @@ best AS MATERIALIZED (
            (SELECT max(j.started_at) FROM crawl_jobs AS j WHERE j.tenant = lanes.tenant AND j.started_at IS NOT NULL) AS served
     FROM lanes LEFT JOIN held ON held.tenant = lanes.tenant
     WHERE lanes.run_at <= :now
-    ORDER BY lanes.priority DESC, held, served NULLS FIRST, lanes.run_at, lanes.id LIMIT :wanted * jsonb_array_length(:kinds::jsonb)
+    ORDER BY lanes.priority DESC, held, served NULLS FIRST, lanes.run_at, lanes.id
+    LIMIT :wanted * jsonb_array_length(:kinds::jsonb) + 50
 ),
 due AS MATERIALIZED (
     SELECT waiting.*, served,
@@ -108,9 +110,12 @@ due AS MATERIALIZED (
         ORDER BY j.run_at, j.id LIMIT :wanted + 50 / (SELECT greatest(count(*), 1) FROM best)) AS waiting
 ),
 locked AS (
-    SELECT j.id FROM due JOIN crawl_jobs AS j ON j.id = due.id
-    WHERE j.status = 'queued'
-    ORDER BY due.priority DESC, due.turn, due.served NULLS FIRST, due.run_at, due.id LIMIT :wanted FOR UPDATE OF j SKIP LOCKED
+    -- One by one and by id, in order, until there are enough: a plain join reads the whole queue when statistics are stale.
+    SELECT taken.id FROM (
+        SELECT id FROM due ORDER BY priority DESC, turn, served NULLS FIRST, run_at, id
+    ) AS best_first CROSS JOIN LATERAL (
+        SELECT j.id FROM crawl_jobs AS j WHERE j.id = best_first.id AND j.status = 'queued' FOR UPDATE SKIP LOCKED) AS taken
+    LIMIT :wanted
 )
 UPDATE crawl_jobs
 SET status = 'running', run_lease = run_lease + 1, attempt = attempt + 1, worker_id = :worker_id, host = :host, pid = NULL,
@@ -228,6 +233,14 @@ ORDER BY id DESC LIMIT :wanted;
 -- name: page_by_worker
 SELECT * FROM crawl_jobs WHERE worker = :worker AND id < :before ORDER BY id DESC LIMIT :wanted;
 
+-- name: search
+-- The same for jobs whose URL holds a text.
+SELECT * FROM crawl_jobs
+WHERE id < :before AND lower(request_url) LIKE :pattern ESCAPE '\'
+  AND (CAST(:status AS text) IS NULL OR status = CAST(:status AS text))
+  AND (CAST(:worker AS text) IS NULL OR worker = CAST(:worker AS text))
+ORDER BY id DESC LIMIT :wanted;
+
 -- name: counts
 -- How many jobs are in each state.
 SELECT status, count(*) AS jobs FROM crawl_jobs GROUP BY status;
@@ -240,6 +253,12 @@ FROM crawl_jobs j JOIN crawl_states s ON s.job_id = j.id WHERE j.status = 'runni
 -- name: note
 -- Error details and the caller's own JSON.
 UPDATE crawl_jobs SET metadata = :metadata, updated_at = :now WHERE id = :id RETURNING id;
+
+-- name: amend
+-- Another payload, for the next attempt.
+UPDATE crawl_jobs SET payload = :payload, updated_at = :now
+WHERE id = :id AND run_lease = :run_lease AND status <> 'running'
+RETURNING id;
 
 -- name: finished_before
 -- What retention by age may delete.

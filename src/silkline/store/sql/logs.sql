@@ -12,6 +12,13 @@ SELECT * FROM unnest(:job_id::uuid[], :attempt::int[], :level::text[], :message:
 -- Lines of a job after a cursor, oldest first.
 SELECT id, attempt, level, message, at FROM job_logs WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
 
+-- name: search
+-- The same for lines of some levels that hold a text.
+SELECT id, attempt, level, message, at FROM job_logs
+WHERE job_id = :job_id AND id > :after AND (:levels = '' OR :levels LIKE '%,' || level || ',%')
+  AND lower(message) LIKE :pattern ESCAPE '\'
+ORDER BY id LIMIT :wanted;
+
 -- name: tail
 -- The newest lines of a job, newest first.
 SELECT id, attempt, level, message, at FROM job_logs WHERE job_id = :job_id ORDER BY id DESC LIMIT :wanted;

@@ -13,7 +13,11 @@ SELECT :job_id::uuid, :now::timestamptz, * FROM unnest(:url_id::bigint[], :origi
 -- name: page
 -- Results of a job after a cursor, in the order their URLs were discovered.
 SELECT id, job_id, url_id, original_url, final_url, data, success, metadata, created_at FROM crawl_results
-WHERE job_id = :job_id AND url_id > :after ORDER BY url_id LIMIT :wanted;
+WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
+
+-- name: newest
+-- The latest results, without their content.
+SELECT url_id, metadata, created_at FROM crawl_results WHERE job_id = :job_id ORDER BY url_id DESC LIMIT :wanted;
 
 -- name: by_url_id
 SELECT id, job_id, url_id, original_url, final_url, data, success, metadata, created_at FROM crawl_results

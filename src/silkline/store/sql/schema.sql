@@ -14,7 +14,3 @@ SELECT max(revision) AS revision FROM silkline_schema;
 
 -- name: record
 INSERT INTO silkline_schema (revision, applied_at) VALUES (:revision, :applied);
-
--- name: check [sqlite]
--- Whether the file is whole.
-PRAGMA integrity_check;

@@ -68,6 +68,38 @@ SELECT state, count(*) AS urls FROM crawl_urls WHERE job_id = :job_id GROUP BY s
 SELECT state, reason, count(*) AS urls FROM crawl_urls
 WHERE job_id = :job_id AND reason IS NOT NULL AND state IN ('failed', 'skipped') GROUP BY state, reason ORDER BY urls DESC;
 
+-- name: tally_statuses
+-- How servers answered.
+SELECT http_status, count(*) AS urls FROM crawl_urls
+WHERE job_id = :job_id AND http_status IS NOT NULL GROUP BY http_status ORDER BY http_status;
+
+-- name: tally_hosts
+-- The hosts of a crawl, the largest first.
+SELECT host, count(*) AS discovered, sum(CASE WHEN state = 'queued' THEN 1 ELSE 0 END) AS queued,
+       sum(CASE WHEN state = 'done' THEN 1 ELSE 0 END) AS done,
+       sum(CASE WHEN state = 'unchanged' THEN 1 ELSE 0 END) AS unchanged,
+       sum(CASE WHEN state = 'failed' THEN 1 ELSE 0 END) AS failed,
+       sum(CASE WHEN state = 'skipped' THEN 1 ELSE 0 END) AS skipped
+FROM crawl_urls WHERE job_id = :job_id GROUP BY host ORDER BY discovered DESC, host LIMIT :wanted;
+
+-- name: page_by_reason
+-- URLs of one state and, unless :reason is null, one reason.
+SELECT * FROM crawl_urls
+WHERE job_id = :job_id AND id > :after AND state = :state
+  AND (CAST(:reason AS text) IS NULL OR reason = CAST(:reason AS text))
+ORDER BY id LIMIT :wanted;
+
+-- name: named_on
+-- URLs that one page was the first to name.
+SELECT * FROM crawl_urls WHERE job_id = :job_id AND found_on = :id ORDER BY id LIMIT :wanted;
+
+-- name: by_ids [sqlite]
+SELECT * FROM crawl_urls WHERE job_id = :job_id AND id IN (SELECT value FROM json_each(:ids));
+
+-- name: by_ids [postgres]
+SELECT * FROM crawl_urls
+WHERE job_id = :job_id AND id = ANY(ARRAY(SELECT jsonb_array_elements_text(:ids::jsonb)::bigint));
+
 -- name: page
 -- Rows of the ledger after a cursor.
 SELECT * FROM crawl_urls WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
@@ -100,8 +132,8 @@ WHERE job_id = :job_id AND id > :after AND id <= :upto AND state = 'queued';
 
 -- name: skip_queued [postgres]
 UPDATE crawl_urls SET state = 'skipped', reason = :reason
-FROM unnest(:after::bigint[], :upto::bigint[]) AS some (after, upto)
-WHERE job_id = :job_id AND id > some.after AND id <= some.upto AND crawl_urls.state = 'queued';
+FROM unnest(:after::bigint[], :upto::bigint[]) AS part (after, upto)
+WHERE job_id = :job_id AND id > part.after AND id <= part.upto AND crawl_urls.state = 'queued';
 
 -- name: skipped
 -- The counters follow.

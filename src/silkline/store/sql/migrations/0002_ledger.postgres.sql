@@ -58,6 +58,8 @@ CREATE TABLE crawl_results (
     created_at timestamptz NOT NULL,
     UNIQUE (job_id, url_id)
 );
+-- Reading the results of a job in the order they were stored.
+CREATE INDEX crawl_results_job ON crawl_results (job_id, id);
 -- The cache, found by the asked URL; by the landed one only where it differs, which saves most of the second index.
 CREATE INDEX crawl_results_original ON crawl_results (original_key, id);
 CREATE INDEX crawl_results_final ON crawl_results (final_key, id) WHERE original_key IS NULL OR final_key <> original_key;

@@ -1,0 +1,37 @@
+"""`python -m silkline.api DESCRIPTOR PARENT HOST`: the API beside a supervisor. Settings come on standard input.
+
+The listening socket was opened by the parent, and the kernel ends us should that die.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import sys
+
+from silkline import log
+from silkline.api.server import serve
+from silkline.config import Settings
+from silkline.errors import SilklineError
+from silkline.runner.process import Orphaned, die_with_parent
+
+
+def main() -> int:
+    descriptor, parent, host = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until the server has its own
+    log.set_up(logging.INFO)
+    try:
+        die_with_parent(parent)
+        settings = Settings.model_validate_json(sys.stdin.buffer.read())
+        serve(settings, socket.socket(fileno=descriptor), host)
+    except Orphaned:
+        return 1
+    except SilklineError as error:
+        logging.getLogger("silkline.api").error("%s", error)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""The application: every route, and the layers around them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio.to_thread
+from fastapi import FastAPI
+from starlette.types import ASGIApp
+
+import silkline
+from silkline.api import problems
+from silkline.api.address import is_loopback
+from silkline.api.events import Hub
+from silkline.api.metrics import Metrics, Watching
+from silkline.api.routes.events import EventRoutes
+from silkline.api.routes.external import ExternalRoutes
+from silkline.api.routes.fetch import FetchRoutes
+from silkline.api.routes.jobs import JobRoutes
+from silkline.api.routes.ledger import LedgerRoutes
+from silkline.api.routes.system import SystemRoutes
+from silkline.api.routes.tokens import TokenRoutes
+from silkline.api.security import BodyLimit, Gate, Hosts
+from silkline.api.shapes import ProblemShape
+from silkline.api.tokens import Doorkeeper
+from silkline.api.web import site
+from silkline.config import Settings
+from silkline.store.database import Database
+
+THREADS = 16  # each may hold a connection to the database
+ABOUT = """Web crawls that never lose their thread. Errors are RFC 9457 problem documents; `retryable` tells whether
+the same request may succeed later. Where a token is needed, send `Authorization: Bearer TOKEN`."""
+
+
+def create_app(settings: Settings, database: Database, hub: Hub, host: str, port: int) -> ASGIApp:
+    """The application as it is served at one address."""
+    app = FastAPI(
+        title="Silkline",
+        version=silkline.__version__,
+        description=ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_lifespan,
+    )
+    metrics = Metrics(database, settings.stale_after)
+    for routes in (
+        JobRoutes(database, settings, hub),
+        LedgerRoutes(database),
+        EventRoutes(database, hub),
+        FetchRoutes(database, settings, hub),
+        ExternalRoutes(database, settings),
+        TokenRoutes(database),
+        SystemRoutes(database, settings, metrics),
+    ):
+        app.include_router(routes.router)
+    doorkeeper = Doorkeeper(database, settings.api_token, open=is_loopback(host) and not settings.api_token)
+    page = site.install(app, settings, database, doorkeeper, sample_port=port if is_loopback(host) else None)
+    problems.install(app, page)
+    describe(app)
+    gate = Gate(BodyLimit(app, settings.api_body_limit), Hosts(host, port, settings.api_hosts), doorkeeper)
+    return Watching(gate, metrics)
+
+
+class _lifespan:
+    def __init__(self, app: Any) -> None: ...
+
+    async def __aenter__(self) -> None:
+        anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+
+def describe(app: FastAPI) -> None:
+    """The OpenAPI description, with the problem document and the token that the routes refer to."""
+    made = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema = made()
+            schema["components"]["schemas"]["ProblemShape"] = ProblemShape.model_json_schema()
+            schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+            schema["security"] = [{"token": []}, {}]
+            _without_own_validation(schema)
+        return app.openapi_schema or {}
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _without_own_validation(schema: dict[str, Any]) -> None:
+    """The framework describes errors of its own kind; ours are problem documents everywhere."""
+    for name in ("HTTPValidationError", "ValidationError"):
+        schema["components"]["schemas"].pop(name, None)

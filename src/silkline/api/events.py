@@ -1,0 +1,190 @@
+"""Events for many listeners: for each job that anybody watches one look at the database, however many watch.
+
+All on one event loop; only the looks themselves run in threads. A listener that cannot keep up is let go: it comes back
+with its `Last-Event-ID` and misses nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import Protocol
+
+from starlette.concurrency import run_in_threadpool
+
+from silkline.api.problems import Problem
+from silkline.api.sources import Cursor, Event, JobSource, OverviewSource, catch_up
+from silkline.errors import StoreError
+from silkline.model.job import Job, Status
+from silkline.store.database import Database
+
+INTERVAL = 0.5
+EAGER, EAGER_LOOKS = 0.1, 20  # whoever just came waits for something that happens soon, such as a page
+BACKLOG = 64
+STREAMS = 2_000
+ALIVE_EVERY = 15.0
+RETRY = b"retry: 2000\n\n"
+STILL_HERE = b": still here\n\n"
+
+Listener = asyncio.Queue[Event | None]
+
+log = logging.getLogger("silkline.events")
+
+
+class Source(Protocol):
+    cursor: Cursor
+
+    def poll(self) -> list[Event]: ...
+
+
+class Feed:
+    """One source and those who listen to it."""
+
+    def __init__(self, source: Source, *, slowest: float = INTERVAL) -> None:
+        self.source = source
+        self.cursor: Cursor | None = None  # what has been sent round; None before the first look
+        self._slowest = slowest
+        self._listeners: set[Listener] = set()
+        self._looked = asyncio.Event()
+        self._eager = EAGER_LOOKS
+        self._task = asyncio.create_task(self._run())
+
+    def listen(self) -> Listener:
+        queue: Listener = asyncio.Queue(BACKLOG)
+        self._listeners.add(queue)
+        self._eager = EAGER_LOOKS
+        return queue
+
+    def leave(self, queue: Listener) -> bool:
+        """Whether that was the last one."""
+        self._listeners.discard(queue)
+        return not self._listeners
+
+    async def first_look(self) -> None:
+        await self._looked.wait()
+
+    def close(self) -> None:
+        self._task.cancel()
+        for queue in list(self._listeners):
+            _dismiss(queue)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                events = await run_in_threadpool(self.source.poll)
+            except StoreError as error:
+                log.warning("no events for now: %s", error)
+                events = []
+            self._send_round(events)
+            self.cursor = self.source.cursor
+            self._looked.set()
+            self._eager = max(0, self._eager - 1)
+            await asyncio.sleep(min(EAGER, self._slowest) if self._eager else self._slowest)
+
+    def _send_round(self, events: list[Event]) -> None:
+        for queue in list(self._listeners):
+            for event in events:
+                try:
+                    queue.put_nowait(event)
+                except asyncio.QueueFull:
+                    self._listeners.discard(queue)
+                    _dismiss(queue)
+                    break
+
+
+def _dismiss(queue: Listener) -> None:
+    while not queue.empty():
+        queue.get_nowait()
+    queue.put_nowait(None)
+
+
+class Hub:
+    """Every feed of this process."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._feeds: dict[str, Feed] = {}
+        self._streams = 0
+        self.closing = False
+
+    def close(self) -> None:
+        """The server ends: every stream does too."""
+        self.closing = True
+        for feed in self._feeds.values():
+            feed.close()
+        self._feeds.clear()
+
+    def admit(self) -> None:
+        """Refuse a stream while there are too many."""
+        if self._streams >= STREAMS or self.closing:
+            raise Problem("too-many-streams", f"at most {STREAMS} at once")
+
+    @contextlib.asynccontextmanager
+    async def _listening(self, key: str, make: Callable[[], Feed]) -> AsyncIterator[tuple[Feed, Listener]]:
+        feed = self._feeds.get(key)
+        if feed is None:
+            feed = self._feeds[key] = make()
+        queue = feed.listen()
+        self._streams += 1
+        try:
+            yield feed, queue
+        finally:
+            self._streams -= 1
+            if feed.leave(queue) and self._feeds.get(key) is feed:
+                del self._feeds[key]
+                feed.close()
+
+    async def follow(self, job_id: str, seen: Cursor | None) -> AsyncIterator[bytes]:
+        """The stream of one job, from what was seen before."""
+        yield RETRY
+        async with self._listening(job_id, lambda: Feed(JobSource(self._database, job_id))) as (feed, queue):
+            await feed.first_look()
+            while not queue.empty():  # told by the catching up
+                event = queue.get_nowait()
+                if event is None or event.name == "gone":
+                    return
+            upto = feed.cursor or Cursor()
+            for event in await run_in_threadpool(catch_up, self._database, job_id, seen, upto):
+                yield event.frame()
+            async for frame in _frames(queue):
+                yield frame
+
+    async def overview(self) -> AsyncIterator[bytes]:
+        """The stream of the list of jobs, at most one event a second."""
+        yield RETRY
+        async with self._listening("", lambda: Feed(OverviewSource(self._database), slowest=1.0)) as (_, queue):
+            async for frame in _frames(queue):
+                yield frame
+
+    async def settled(self, job_id: str, seconds: float) -> None:
+        """Wait until the job neither waits nor runs, at most so long."""
+        async with self._listening(job_id, lambda: Feed(JobSource(self._database, job_id))) as (feed, queue):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await feed.first_look()
+                    source = feed.source
+                    while isinstance(source, JobSource) and _goes_on(source.job):
+                        event = await queue.get()
+                        if event is None or event.ended:
+                            return
+
+
+def _goes_on(job: Job | None) -> bool:
+    return job is not None and job.status in (Status.QUEUED, Status.RUNNING)
+
+
+async def _frames(queue: Listener) -> AsyncIterator[bytes]:
+    """Events as they come, and a sign of life in silence."""
+    while True:
+        try:
+            event = await asyncio.wait_for(queue.get(), ALIVE_EVERY)
+        except TimeoutError:
+            yield STILL_HERE
+            continue
+        if event is None:
+            return
+        yield event.frame()
+        if event.ended:
+            return

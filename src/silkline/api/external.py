@@ -1,0 +1,179 @@
+"""Workers outside: a browser extension, a program in another language. They hold a job by a lease, as everybody does.
+
+What they send goes through the same fenced checkpoint as a crawl's own pages, so a worker that lost its job can store
+nothing more.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import secrets
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from silkline.api.problems import Problem
+from silkline.api.views import to_json
+from silkline.config import Settings
+from silkline.errors import SpecError, StoreError, Unavailable
+from silkline.model.job import Backoff, Decision, End, Ended, Job, Wish, decide
+from silkline.model.url import canonical, host_of, url_key
+from silkline.store import jobs, urls
+from silkline.store.database import Database
+from silkline.store.urls import DONE, FAILED, SKIPPED, Checkpoint, Counts, NewResult, NewUrl, Settled
+from silkline.workers import registry
+
+_LEASE = re.compile(r"(\d{1,18})\.(external-[\w.-]{1,80})", re.ASCII)
+ENDS = (End.COMPLETED, End.TEMPORARY, End.PERMANENT, End.RELEASED, End.PAUSED, End.STOPPED, End.CANCELLED)
+SKIP_CHUNK = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to write about one job."""
+
+    number: int
+    worker_id: str
+
+    def __str__(self) -> str:
+        return f"{self.number}.{self.worker_id}"
+
+
+def read_lease(text: str | None) -> Lease:
+    if not text:
+        raise Problem("lease-missing", "send the lease of the claim as `Silkline-Lease`")
+    match = _LEASE.fullmatch(text)
+    if match is None:
+        raise Problem("lease-lost", "this is not a lease that a claim gave")
+    return Lease(int(match[1]), match[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """What became of a delivery."""
+
+    recorded: int
+    known: int
+    counts: Counts
+
+
+class ExternalWorkers:
+    """The verbs of a worker outside."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+        self._backoff = Backoff(settings.backoff_base, settings.backoff_cap)
+        # Two deliveries for one job at once would both take the next free ids of its ledger.
+        self._locks: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
+
+    def claim(self, kinds: Sequence[str], wanted: int, name: str) -> list[tuple[Lease, Job]]:
+        """Take jobs of kinds that programs outside fulfil; a supervisor's own are not to be had."""
+        known = registry.kinds(test_workers=self._settings.test_workers)
+        for kind in kinds:
+            if kind not in known or not known[kind].external:
+                can = ", ".join(sorted(name for name, each in known.items() if each.external))
+                raise SpecError(f"{kind!r} jobs are not for workers outside; those that are: {can}")
+        worker_id = f"external-{name}-{secrets.token_hex(8)}"
+        claimed = jobs.claim(self._database, worker_id, "outside", kinds, wanted)
+        return [(Lease(job.run_lease, worker_id), job) for job in claimed]
+
+    def renew(self, id: str, lease: Lease) -> Wish:
+        return jobs.renew(self._database, id, lease.number, lease.worker_id)
+
+    def deliver(self, id: str, lease: Lease, pages: Sequence[dict[str, Any]]) -> Delivered:
+        """Store pages in one checkpoint. What was delivered before stays as it is: a delivery may be repeated."""
+        job = jobs.owned(self._database, id, lease.number, lease.worker_id)
+        with self._locks[hash(id) % 64]:
+            try:
+                return self._record(job, pages)
+            except Unavailable:
+                raise
+            except StoreError as error:
+                raise Problem("conflict", "another delivery for this job came in at the same time") from error
+
+    def finish(self, id: str, lease: Lease, ended: Ended) -> Job:
+        """The attempt ended; the same decision as for any other job."""
+        job = jobs.owned(self._database, id, lease.number, lease.worker_id)
+        if ended.end is End.COMPLETED:
+            with self._locks[hash(id) % 64]:
+                self._open(job)
+                self._skip_the_rest(job)
+        jobs.finish(self._database, job, lambda now: self._decide(now, ended))
+        return jobs.get(self._database, id)
+
+    def _decide(self, job: Job, ended: Ended) -> Decision:
+        jitter = random.random()  # noqa: S311 - spreads retries, guards nothing
+        return decide(job, ended, backoff=self._backoff, now=self._database.now(), jitter=jitter)
+
+    def _record(self, job: Job, pages: Sequence[dict[str, Any]]) -> Delivered:
+        self._open(job)
+        next_id = urls.last_id(self._database, job.id) + 1
+        found: list[NewUrl] = []
+        settled: list[Settled] = []
+        results: dict[str, NewResult] = {}
+        for page in pages:
+            address = canonical(page["url"])
+            if address is None:
+                raise SpecError(f"{page['url'][:200]!r} is not a web address")
+            row = urls.by_key(self._database, job.id, url_key(address))
+            if address in results or (row is not None and row.state != urls.QUEUED):
+                continue
+            end = _end(row.id if row else next_id + len(found), page)
+            if row is None:
+                found.append(_unasked(end, address))
+            else:
+                settled.append(end)
+            results[address] = _result(end.id, address, page)
+        counts = urls.record(self._database, job, Checkpoint(found=found, settled=settled, results=[*results.values()]))
+        return Delivered(len(results), len(pages) - len(results), counts)
+
+    def _open(self, job: Job) -> None:
+        """The URLs that were asked for stand in the ledger before anything is delivered."""
+        if urls.last_id(self._database, job.id):
+            return
+        asked = dict.fromkeys(filter(None, map(canonical, _asked(job))))
+        found = [NewUrl(id, url_key(url), url, host_of(url), 0) for id, url in enumerate(asked, 1)]
+        urls.record(self._database, job, Checkpoint(found=found))
+
+    def _skip_the_rest(self, job: Job) -> None:
+        """A completed job has nothing left to do; what was not delivered is said to be left out."""
+        while rest := urls.queued(self._database, job.id, wanted=SKIP_CHUNK):
+            gone = [Settled(each.id, SKIPPED, "not_delivered", None, each.attempts) for each in rest]
+            urls.record(self._database, job, Checkpoint(settled=gone))
+
+
+def _asked(job: Job) -> Iterator[str]:
+    if job.payload.get("url"):
+        yield job.payload["url"]
+    yield from job.payload.get("urls", ())
+
+
+def _end(url_id: int, page: dict[str, Any]) -> Settled:
+    if page["success"]:
+        return Settled(url_id, DONE, http_status=page["http_status"])
+    return Settled(url_id, FAILED, page["error"] or "failed", http_status=page["http_status"])
+
+
+def _unasked(end: Settled, address: str) -> NewUrl:
+    """A page that nobody had asked for: it enters the ledger with its end."""
+    key, host = url_key(address), host_of(address)
+    return NewUrl(end.id, key, address, host, 0, end.state, end.reason, None, None, "worker")
+
+
+def _result(url_id: int, address: str, page: dict[str, Any]) -> NewResult:
+    final = canonical(page["final_url"] or "") or address
+    metadata = {"http_status": page["http_status"], "error": page["error"], **page["metadata"]}
+    return NewResult(
+        url_id=url_id,
+        original_url=address,
+        original_key=url_key(address),
+        final_url=final,
+        final_key=url_key(final),
+        data=to_json(page["data"]).decode(),
+        success=page["success"],
+        metadata=to_json(metadata).decode(),
+    )

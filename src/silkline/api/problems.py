@@ -1,0 +1,148 @@
+"""What went wrong, as RFC 9457 problem documents: a true status code, a stable type, and whether to try again."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from silkline.errors import (
+    DiskFull,
+    LeaseLost,
+    NotFound,
+    Refused,
+    SilklineError,
+    StoreError,
+    Unavailable,
+    UsageError,
+)
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER = "2"
+# Each kind of problem: its status, its title, and whether the same request may succeed later.
+KINDS: dict[str, tuple[int, str, bool]] = {
+    "bad-request": (400, "The request cannot be read", False),
+    "unauthorized": (401, "A valid token is needed", False),
+    "forbidden": (403, "This is not allowed", False),
+    "cross-site": (403, "Requests from other sites are refused", False),
+    "not-found": (404, "There is no such thing", False),
+    "method-not-allowed": (405, "This cannot be done here", False),
+    "refused": (409, "The job's state does not allow this", False),
+    "lease-lost": (409, "The job is no longer yours", False),
+    "conflict": (409, "Somebody else is doing this right now", True),
+    "too-large": (413, "The body is too large", False),
+    "unsupported-media-type": (415, "Send JSON", False),
+    "wrong-host": (421, "This server does not answer to that name", False),
+    "invalid": (422, "The request does not make sense", False),
+    "key-reused": (422, "The idempotency key was used for another request", False),
+    "lease-missing": (428, "The lease of the claim is needed", False),
+    "internal": (500, "Something broke in Silkline", False),
+    "fetch-failed": (502, "The page could not be fetched", True),
+    "unavailable": (503, "The database cannot be reached", True),
+    "too-many-streams": (503, "Too many event streams are open", True),
+    "disk-full": (507, "There is no space left", True),
+}
+
+AsPage = Callable[[Request, "Problem"], Response | None]
+
+log = logging.getLogger("silkline.api")
+
+
+class Problem(Exception):
+    """Raise this to answer with a problem document."""
+
+    def __init__(
+        self, kind: str, detail: str, *, headers: Mapping[str, str] | None = None, retryable: bool | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.kind = kind
+        self.detail = detail
+        self.headers = dict(headers or {})
+        self.status, self.title, usually = KINDS[kind]
+        self.retryable = usually if retryable is None else retryable
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "type": f"urn:silkline:problem:{self.kind}",
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+            "retryable": self.retryable,
+        }
+
+    def response(self) -> Response:
+        headers = {"Retry-After": RETRY_AFTER} if self.retryable else {}
+        body = msgspec.json.encode(self.document())
+        return Response(body, self.status, {**headers, **self.headers}, MEDIA_TYPE)
+
+
+def problem_of(error: SilklineError) -> Problem:
+    """What each of our own errors is to somebody at the other end of HTTP."""
+    match error:
+        case UsageError():
+            return Problem("invalid", str(error))
+        case NotFound():
+            return Problem("not-found", str(error))
+        case LeaseLost():
+            return Problem("lease-lost", str(error))
+        case Refused():
+            return Problem("refused", str(error))
+        case DiskFull():
+            return Problem("disk-full", "there is no space left where the database lives")
+        case Unavailable():
+            return Problem("unavailable", "the database cannot be reached right now; nothing was changed")
+    return _unexpected(error)
+
+
+def _unexpected(error: Exception) -> Problem:
+    """What the caller may know of a failure of ours is a number by which the operator finds it in the log."""
+    number = secrets.token_hex(4)
+    log.error("problem %s", number, exc_info=error)
+    return Problem("internal", f"see problem {number} in the server's log")
+
+
+def install(app: FastAPI, page: AsPage = lambda request, problem: None) -> None:
+    """Make every failure of a route a problem document, or what `page` makes of it."""
+
+    def respond(request: Request, error: Exception) -> Response:
+        problem = _problem_for(request, error)
+        return page(request, problem) or problem.response()
+
+    for kind in (Problem, SilklineError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, respond)
+
+
+def _problem_for(request: Request, error: Exception) -> Problem:
+    match error:
+        case Problem():
+            return error
+        case SilklineError():
+            if isinstance(error, StoreError):
+                log.warning("%s %s: %s", request.method, request.url.path, error)
+            return problem_of(error)
+        case RequestValidationError():
+            return Problem("invalid", "; ".join(map(_sentence, error.errors())) or "the request is not valid")
+        case HTTPException():
+            return _plain(request, error)
+    return _unexpected(error)
+
+
+def _sentence(detail: Mapping[str, Any]) -> str:
+    place = [str(part) for part in detail["loc"][1:]]
+    if detail["type"] == "extra_forbidden":
+        return f"unknown parameter {'.'.join(place)!r}"
+    return f"{'.'.join(place) or detail['loc'][0]}: {detail['msg']}"
+
+
+def _plain(request: Request, error: HTTPException) -> Problem:
+    """The framework's own: no such route, wrong method."""
+    if error.status_code == 404:
+        return Problem("not-found", f"there is nothing at {request.url.path[:200]}")
+    kind = "method-not-allowed" if error.status_code == 405 else "bad-request"
+    return Problem(kind, str(error.detail), headers=error.headers)

@@ -1,0 +1,43 @@
+"""Giving URLs that failed for one reason another chance, whatever state their job is in."""
+
+from __future__ import annotations
+
+from silkline.errors import Refused
+from silkline.model.job import Job, NewJob, Status, Verb
+from silkline.model.spec import MAX_URLS
+from silkline.store import jobs, urls
+from silkline.store.database import Database
+
+
+def requeue(database: Database, job: Job, reason: str) -> Job:
+    """The job that will try them: the same one, or, when it has completed, a new one for just these URLs."""
+    match job.status:
+        case Status.PAUSED:
+            urls.requeue(database, job.id, reason)
+            return jobs.get(database, job.id)
+        case Status.FAILED | Status.STOPPED:
+            urls.requeue(database, job.id, reason)
+            return jobs.wish(database, job.id, Verb.RETRY)
+        case Status.COMPLETED:
+            return _again(database, job, reason)
+    raise Refused(f"job {job.id} is {job.status}: pause it first, so that its ledger holds still")
+
+
+def _again(database: Database, job: Job, reason: str) -> Job:
+    """A completed job stays as it was reported; its failures become a job of their own."""
+    failed = [url.url for url in urls.failures(database, job.id, reason=reason, wanted=MAX_URLS)]
+    if not failed:
+        raise Refused(f"no URL of job {job.id} failed with {reason!r}")
+    payload = {name: value for name, value in job.payload.items() if name not in ("url", "urls", "limit")}
+    if job.worker == "site":
+        payload["depth"] = 0
+    again = NewJob(
+        worker=job.worker,
+        payload={**payload, "urls": failed},
+        request_url=failed[0],
+        priority=job.priority,
+        tenant=job.tenant,
+        parent_id=job.id,
+        max_retries=job.max_retries,
+    )
+    return jobs.enqueue(database, again)[0]

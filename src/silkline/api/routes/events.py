@@ -1,0 +1,76 @@
+"""Server-sent events: what happens to one job, and that something happens to any."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Response
+from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from silkline.api.events import Hub
+from silkline.api.shapes import problems
+from silkline.api.sources import microseconds, read_cursor, read_job
+from silkline.model.job import ENDED
+from silkline.store import logs
+from silkline.store.database import Database
+
+Responses = dict[int | str, dict[str, Any]]
+MEDIA_TYPE = "text/event-stream"
+EXAMPLE = 'id: 17.4.1789560000000000\nevent: progress\ndata: {"discovered": 12, "done": 4}\n\n'
+STREAM: Responses = {
+    200: {"description": "The stream.", "content": {MEDIA_TYPE: {"schema": {"type": "string"}, "example": EXAMPLE}}}
+}
+
+
+class EventRoutes:
+    def __init__(self, database: Database, hub: Hub) -> None:
+        self._database = database
+        self._hub = hub
+        self.router = APIRouter(prefix="/v1", tags=["events"])
+        self.router.add_api_route(
+            "/jobs/{id}/events",
+            self.of_job,
+            methods=["GET"],
+            summary="Follow a job",
+            response_class=StreamingResponse,
+            responses={
+                **STREAM,
+                204: {"description": "The job has ended and you have seen everything."},
+                **problems("not-found", "too-many-streams"),
+            },
+        )
+        self.router.add_api_route(
+            "/events",
+            self.of_all,
+            methods=["GET"],
+            summary="Learn that something about the jobs changed",
+            response_class=StreamingResponse,
+            responses={**STREAM, **problems("too-many-streams")},
+        )
+
+    async def of_job(
+        self,
+        id: str,
+        header: Annotated[str, Header(alias="Last-Event-ID", max_length=100)] = "",
+        last_event_id: Annotated[
+            str, Query(max_length=100, description="The same, where a header cannot be set.")
+        ] = "",
+    ) -> Response:
+        """`status` (the whole job) when it changes, `progress` at most once a second, `logs`, and `end`.
+
+        Come back with the id of the last event and no log line is lost or told twice.
+        """
+        self._hub.admit()
+        seen = read_cursor(header or last_event_id)
+        job, counts, _ = await run_in_threadpool(read_job, self._database, id)
+        if seen and job.status in ENDED and seen.changed == microseconds(job.updated_at):
+            newest = await run_in_threadpool(logs.tail, self._database, id, 1)
+            if seen.line >= (newest[-1].id if newest else 0) and seen.checkpoints == counts.checkpoints:
+                return Response(status_code=204)
+        return StreamingResponse(self._hub.follow(id, seen), media_type=MEDIA_TYPE)
+
+    async def of_all(self) -> Response:
+        """`jobs`: how many are in each state, at most once a second."""
+        self._hub.admit()
+        return StreamingResponse(self._hub.overview(), media_type=MEDIA_TYPE)

@@ -1,0 +1,128 @@
+"""The routes of workers outside: claim, heartbeat, results, finish. The lease travels in a header."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Response
+from pydantic import Field
+
+from silkline.api import shapes
+from silkline.api.external import ENDS, ExternalWorkers, read_lease
+from silkline.api.routes.jobs import Object, view
+from silkline.api.shapes import problems
+from silkline.api.views import answer, progress_view
+from silkline.config import Settings
+from silkline.errors import SpecError
+from silkline.model.job import End, Ended
+from silkline.model.spec import Spec, WebUrl, validate
+from silkline.store import jobs
+from silkline.store.database import Database
+
+HEADER = "Silkline-Lease"
+LeaseHeader = Annotated[str | None, Header(alias=HEADER, max_length=200, description="The lease that the claim gave.")]
+TITLE = r"^[\w.-]{1,40}$"
+
+
+class ClaimBody(Spec):
+    kinds: tuple[str, ...] = Field(("extension",), min_length=1, max_length=20)
+    wanted: int = Field(1, ge=1, le=100)
+    name: str = Field("worker", pattern=TITLE)
+
+
+class PageBody(Spec):
+    url: WebUrl
+    final_url: WebUrl | None = None
+    success: bool = True
+    http_status: int | None = Field(None, ge=100, le=599)
+    error: str | None = Field(None, pattern=r"^[\w.-]{1,60}$")
+    data: dict[str, Any] = Field(default_factory=dict)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+class ResultsBody(Spec):
+    pages: tuple[PageBody, ...] = Field(min_length=1, max_length=1_000)
+
+
+class FinishBody(Spec):
+    end: End
+    reason: str = Field("", max_length=200)
+    message: str = Field("", max_length=10_000)
+    wait: float = Field(0, ge=0, le=86_400)
+
+
+class ExternalRoutes:
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._workers = ExternalWorkers(database, settings)
+        self._beat = min(settings.heartbeat_interval, settings.stale_after / 3)
+        self.router = APIRouter(prefix="/v1", tags=["workers outside"])
+        kinds = ("cross-site", "too-large", "unsupported-media-type")
+        lease = ("not-found", "lease-lost", "lease-missing", *kinds)
+        self._add("/claims", self.claim, shapes.Claims, ClaimBody, "Claim jobs", *kinds)
+        self.router.add_api_route(
+            "/jobs/{id}/heartbeat",
+            self.heartbeat,
+            methods=["POST"],
+            summary="Keep a claimed job, and learn what people want of it",
+            responses={200: {"model": shapes.Heartbeat}, **problems(*lease)},
+        )
+        self._add(
+            "/jobs/{id}/results", self.results, shapes.Recorded, ResultsBody, "Deliver pages", "disk-full", *lease
+        )
+        self._add("/jobs/{id}/finish", self.finish, shapes.JobShape, FinishBody, "Give a job back", *lease)
+
+    def _add(self, path: str, handler: Any, shape: Any, body: type[Spec], summary: str, *kinds: str) -> None:
+        schema = body.model_json_schema(ref_template="#/components/schemas/{model}")
+        content = {"application/json": {"schema": _inlined(schema)}}
+        self.router.add_api_route(
+            path,
+            handler,
+            methods=["POST"],
+            summary=summary,
+            responses={200: {"model": shape}, **problems(*kinds)},
+            openapi_extra={"requestBody": {"required": True, "content": content}},
+        )
+
+    def claim(self, body: Object) -> Response:
+        """Only kinds that programs outside fulfil. An empty list: there is nothing to do right now."""
+        asked = validate(ClaimBody, body)
+        claimed = self._workers.claim(asked.kinds, asked.wanted, asked.name)
+        items = [{"lease": str(lease), "job": view(self._database, job)} for lease, job in claimed]
+        return answer({"items": items, "heartbeat_seconds": self._beat})
+
+    def heartbeat(self, id: str, lease: LeaseHeader = None) -> Response:
+        """409 means that the job is no longer yours: stop working on it."""
+        return answer({"desired": self._workers.renew(id, read_lease(lease))})
+
+    def results(self, id: str, body: Object, lease: LeaseHeader = None) -> Response:
+        """Stored in one transaction. A page that was delivered before is left as it is."""
+        asked = validate(ResultsBody, body)
+        pages = [page.model_dump() for page in asked.pages]
+        delivered = self._workers.deliver(id, read_lease(lease), pages)
+        job, now = jobs.get(self._database, id), self._database.now()
+        progress = progress_view(job, delivered.counts, now)
+        return answer({"recorded": delivered.recorded, "known": delivered.known, "progress": progress})
+
+    def finish(self, id: str, body: Object, lease: LeaseHeader = None) -> Response:
+        """`completed`, `temporary` (tried again later), `permanent` (never again), `released` (somebody else may)."""
+        asked = validate(FinishBody, body)
+        if asked.end not in ENDS:
+            raise SpecError(f"end must be one of {', '.join(ENDS)}")
+        ended = Ended(asked.end, asked.reason, asked.message, asked.wait)
+        return answer(view(self._database, self._workers.finish(id, read_lease(lease), ended)))
+
+
+def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with its definitions put where they are used; ours are small and do not go in circles."""
+    definitions = schema.pop("$defs", {})
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, dict):
+            if "$ref" in value:
+                return walk(definitions[value["$ref"].rpartition("/")[2]])
+            return {name: walk(each) for name, each in value.items()}
+        return [walk(each) for each in value] if isinstance(value, list) else value
+
+    found: dict[str, Any] = walk(schema)
+    return found

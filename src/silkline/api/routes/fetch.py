@@ -1,0 +1,116 @@
+"""One page, now: from the cache if it is fresh enough, else fetched by a worker while the caller waits."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+
+from silkline.api import shapes, submission
+from silkline.api.events import Hub
+from silkline.api.problems import Problem
+from silkline.api.routes.jobs import IdempotencyKey, Object, store_once, view
+from silkline.api.shapes import problems
+from silkline.api.views import answer, result_view
+from silkline.config import Settings
+from silkline.errors import NotFound
+from silkline.model.job import ENDED, Job, NewJob
+from silkline.model.spec import SECRET_FIELDS, PageSpec
+from silkline.model.url import canonical, url_key
+from silkline.store import jobs, results
+from silkline.store.database import Database
+from silkline.store.results import Result
+
+HURRY = 100  # a person waits for it: it goes before crawls
+
+
+class Patience(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    timeout: float = Field(30, ge=0, le=60, description="Seconds to wait; afterwards 202 with the job.")
+
+
+class FetchRoutes:
+    def __init__(self, database: Database, settings: Settings, hub: Hub) -> None:
+        self._database = database
+        self._settings = settings
+        self._hub = hub
+        self.router = APIRouter(prefix="/v1", tags=["pages"])
+        self.router.add_api_route(
+            "/fetch",
+            self.fetch,
+            methods=["POST"],
+            summary="Fetch one page",
+            responses={
+                200: {"model": shapes.FetchShape, "description": "The page."},
+                202: {"model": shapes.JobShape, "description": "It takes longer: this job fetches it."},
+                **problems("too-large", "unsupported-media-type", "cross-site", "fetch-failed", "disk-full"),
+            },
+            openapi_extra={"requestBody": {"required": True, "content": {"application/json": _body()}}},
+        )
+
+    async def fetch(
+        self, request: Request, body: Object, query: Annotated[Patience, Query()], key: IdempotencyKey = None
+    ) -> Response:
+        """The fields are those of a `page` job with one `url`. `max_age`: seconds for which a stored page will do."""
+        new = await run_in_threadpool(self._read, body)
+        if found := await run_in_threadpool(self._cached, new):
+            return answer({"job": found[0], "result": result_view(found[1]), "cached": True})
+        id = await run_in_threadpool(self._store, request, new, key, body)
+        self._hub.admit()
+        await self._hub.settled(id, query.timeout)
+        return await run_in_threadpool(self._outcome, id)
+
+    def _read(self, body: dict[str, Any]) -> NewJob:
+        if "urls" in body:
+            raise Problem("invalid", "fetch takes one url; post a page job for several")
+        return submission.read({"priority": HURRY, **body, "worker": "page"}, self._settings)
+
+    def _cached(self, new: NewJob) -> tuple[dict[str, Any], Result] | None:
+        """A stored page, unless it was, or is, asked for with somebody's own cookies or headers."""
+        max_age, address = new.payload.get("max_age"), canonical(new.request_url or "")
+        if not max_age or address is None or _private(new.payload):
+            return None
+        since = self._database.now() - timedelta(seconds=min(max_age, 10**8))
+        found = results.cached(self._database, url_key(address), since)
+        try:
+            job = jobs.get(self._database, found.job_id) if found else None
+        except NotFound:
+            return None
+        if found is None or job is None or _private(job.payload):
+            return None
+        return view(self._database, job), found
+
+    def _store(self, request: Request, new: NewJob, key: str | None, body: dict[str, Any]) -> str:
+        if key is None:
+            return jobs.enqueue(self._database, new)[0].id
+        return store_once(self._database, new, request, key, body).job_id
+
+    def _outcome(self, id: str) -> Response:
+        job = jobs.get(self._database, id)
+        found = results.page(self._database, id, wanted=1)
+        if found:
+            return answer({"job": view(self._database, job), "result": result_view(found[0]), "cached": False})
+        if job.status in ENDED:
+            raise Problem("fetch-failed", _why(job))
+        return answer(view(self._database, job), 202, {"Location": f"/v1/jobs/{id}"})
+
+
+def _private(payload: dict[str, Any]) -> bool:
+    return any(payload.get(name) for name in SECRET_FIELDS)
+
+
+def _why(job: Job) -> str:
+    return job.error_message or job.exit_reason or f"the job is {job.status}"
+
+
+def _body() -> dict[str, Any]:
+    schema = PageSpec.model_json_schema()
+    hidden = ("urls", *submission.PRIVATE, *submission.NEVER)
+    schema["properties"] = {name: each for name, each in schema["properties"].items() if name not in hidden}
+    schema["required"] = ["url"]
+    example = {"url": "https://example.com/", "max_age": 3600}
+    return {"schema": schema, "examples": {"page": {"value": example}}}

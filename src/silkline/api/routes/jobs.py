@@ -1,0 +1,227 @@
+"""Jobs: post, list, look at, wait for, and what people wish of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+
+from silkline.api import bodies, shapes, submission
+from silkline.api.events import Hub
+from silkline.api.problems import Problem
+from silkline.api.requeue import requeue
+from silkline.api.shapes import problems
+from silkline.api.views import answer, job_view, to_json
+from silkline.config import Settings
+from silkline.model.job import Job, NewJob, Status, Verb
+from silkline.store import idempotency, jobs, urls
+from silkline.store.database import Database
+
+KEY_HELP = "Repeat a POST with the same key and body within 24 hours and get the first answer again."
+NAME = r"^[\w.-]{1,100}$"
+Object = Annotated[dict[str, Any], Depends(bodies.json_object)]
+Optional = Annotated[dict[str, Any] | None, Depends(bodies.optional_object)]
+IdempotencyKey = Annotated[
+    str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255, description=KEY_HELP)
+]
+
+
+class Listing(BaseModel):
+    """How a list of jobs is asked for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    status: Status | None = None
+    worker: str | None = Field(None, pattern=NAME)
+    q: str | None = Field(None, max_length=500, description="Part of the URL.")
+    limit: int = Field(50, ge=1, le=500)
+    cursor: str = Field(jobs.LAST_ID, max_length=36, description="`next_cursor` of the page before.")
+
+
+class Waiting(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    wait: float = Field(0, ge=0, le=60, description="Seconds to wait for the job to end or pause.")
+
+
+def find(database: Database, query: Listing) -> list[Job]:
+    """A page of jobs, and one more if there are more."""
+    more = {"before": query.cursor, "wanted": query.limit + 1, "status": query.status, "worker": query.worker}
+    if query.q:
+        return jobs.search(database, query.q, **more)  # type: ignore[arg-type]
+    return jobs.page(database, **more)  # type: ignore[arg-type]
+
+
+def listed(database: Database, query: Listing) -> tuple[list[dict[str, Any]], str | None]:
+    """A page of jobs as views, and the cursor of the next."""
+    found = find(database, query)
+    shown = found[: query.limit]
+    counts, now = urls.counts_of(database, [job.id for job in shown]), database.now()
+    views = [job_view(job, counts.get(job.id, urls.Counts()), now) for job in shown]
+    return views, shown[-1].id if len(found) > query.limit else None
+
+
+def view(database: Database, job: Job) -> dict[str, Any]:
+    return job_view(job, urls.counts(database, job.id), database.now())
+
+
+def store_once(database: Database, new: NewJob, request: Request, key: str, body: dict[str, Any]) -> idempotency.Answer:
+    """Store a job under an idempotency key, which belongs to its caller alone; refuse another request under it."""
+
+    def first_answer(job: Job, fresh: bool) -> str:
+        shown = job_view(job, urls.Counts(), database.now())
+        return to_json({"status": 201 if fresh else 200, "body": shown}).decode()
+
+    asked = json.dumps([request.url.path, body], sort_keys=True)
+    stored = idempotency.enqueue_once(
+        database,
+        new,
+        key=hashlib.sha256(f"{request.scope['caller'].id}\n{key}".encode()).hexdigest(),
+        fingerprint=hashlib.sha256(asked.encode()).hexdigest(),
+        answer=first_answer,
+    )
+    if stored.fingerprint != hashlib.sha256(asked.encode()).hexdigest():
+        raise Problem("key-reused", "this Idempotency-Key was used with another body or another path")
+    return stored
+
+
+class JobRoutes:
+    def __init__(self, database: Database, settings: Settings, hub: Hub) -> None:
+        self._database = database
+        self._settings = settings
+        self._hub = hub
+        self.router = APIRouter(prefix="/v1", tags=["jobs"])
+        add = self.router.add_api_route
+        posted = {"application/json": {"schema": submission.request_schema(settings), "examples": EXAMPLES}}
+        add(
+            "/jobs",
+            self.post,
+            methods=["POST"],
+            status_code=201,
+            summary="Ask for a job",
+            responses={
+                201: {"model": shapes.JobShape, "description": "The job, queued."},
+                200: {"model": shapes.JobShape, "description": "The live job that has this dedupe key already."},
+                **problems("too-large", "unsupported-media-type", "cross-site", "disk-full"),
+            },
+            openapi_extra={"requestBody": {"required": True, "content": posted}},
+        )
+        add(
+            "/jobs",
+            self.list,
+            methods=["GET"],
+            summary="List jobs, newest first",
+            responses={200: {"model": shapes.Page[shapes.JobShape]}, **problems()},
+        )
+        add(
+            "/jobs/{id}",
+            self.get,
+            methods=["GET"],
+            summary="Look at a job, or wait for its end",
+            responses={200: {"model": shapes.JobShape}, **problems("not-found")},
+        )
+        add(
+            "/jobs/{id}",
+            self.delete,
+            methods=["DELETE"],
+            status_code=204,
+            summary="Remove an ended job with all its data",
+            responses={204: {"description": "It is gone."}, **problems("not-found", "refused", "cross-site")},
+        )
+        for verb in (Verb.PAUSE, Verb.RESUME, Verb.STOP, Verb.CANCEL):
+            add(
+                f"/jobs/{{id}}/{verb}",
+                self._wishing(verb),
+                methods=["POST"],
+                name=verb.value,
+                summary=f"{verb.value.capitalize()} a job",
+                responses={200: {"model": shapes.JobShape}, **problems("not-found", "refused", "cross-site")},
+            )
+        add(
+            "/jobs/{id}/retry",
+            self.retry,
+            methods=["POST"],
+            summary="Let a failed or stopped job go on, or give URLs that failed for one reason another chance",
+            responses={
+                200: {"model": shapes.JobShape},
+                **problems("not-found", "refused", "cross-site", "too-large", "unsupported-media-type"),
+            },
+            openapi_extra={"requestBody": {"required": False, "content": RETRY_BODY}},
+        )
+
+    def post(self, request: Request, body: Object, key: IdempotencyKey = None) -> Response:
+        """Stores the job and answers at once; a worker takes it from there."""
+        new = submission.read(body, self._settings)
+        if key is None:
+            job, fresh = jobs.enqueue(self._database, new)
+            return answer(view(self._database, job), 201 if fresh else 200, {"Location": f"/v1/jobs/{job.id}"})
+        stored = store_once(self._database, new, request, key, body)
+        first = json.loads(stored.text)
+        headers = {"Location": f"/v1/jobs/{stored.job_id}"}
+        if not stored.fresh:
+            headers["Idempotent-Replayed"] = "true"
+        return answer(first["body"], first["status"], headers)
+
+    def list(self, query: Annotated[Listing, Query()]) -> Response:
+        """Filter by status, kind of worker, or part of the URL."""
+        items, cursor = listed(self._database, query)
+        return answer({"items": items, "next_cursor": cursor})
+
+    async def get(self, id: str, query: Annotated[Waiting, Query()]) -> Response:
+        """With `wait`, answers when the job has ended or paused, or when the time is over."""
+        job = await run_in_threadpool(jobs.get, self._database, id)
+        if query.wait and job.status in (Status.QUEUED, Status.RUNNING):
+            self._hub.admit()
+            await self._hub.settled(id, query.wait)
+            job = await run_in_threadpool(jobs.get, self._database, id)
+        return answer(await run_in_threadpool(view, self._database, job))
+
+    def delete(self, id: str) -> Response:
+        """A job that has not ended is refused: cancel it first."""
+        jobs.delete(self._database, id)
+        return Response(status_code=204)
+
+    def _wishing(self, verb: Verb) -> Any:
+        def wish(id: str) -> Response:
+            return answer(view(self._database, jobs.wish(self._database, id, verb)))
+
+        wish.__doc__ = "Asking twice is the same as asking once. The answer shows the wish; the fact follows."
+        return wish
+
+    def retry(self, id: str, body: Optional) -> Response:
+        """With `reason`, the URLs that failed for it are queued again; of a completed job they become a new job."""
+        reason = requeue_reason(body)
+        if reason is None:
+            job = jobs.wish(self._database, id, Verb.RETRY)
+        else:
+            job = requeue(self._database, jobs.get(self._database, id), reason)
+        return answer(view(self._database, job))
+
+
+def requeue_reason(body: dict[str, Any] | None) -> str | None:
+    if not body:
+        return None
+    reason = body.get("reason")
+    if set(body) != {"reason"} or not isinstance(reason, str) or not 0 < len(reason) <= 200 or "\x00" in reason:
+        raise Problem("invalid", "the body may hold one field, reason: why the URLs failed, such as timeout")
+    return reason
+
+
+EXAMPLES = {
+    "site": {"summary": "A site", "value": {"worker": "site", "url": "https://example.com/", "limit": 200}},
+    "page": {"summary": "One page", "value": {"worker": "page", "url": "https://example.com/about"}},
+}
+RETRY_BODY = {
+    "application/json": {
+        "schema": {
+            "type": "object",
+            "properties": {"reason": {"type": "string", "minLength": 1, "maxLength": 200}},
+            "additionalProperties": False,
+        },
+        "examples": {"timeouts": {"value": {"reason": "timeout"}}},
+    }
+}

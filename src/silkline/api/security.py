@@ -1,0 +1,194 @@
+"""Who may come in. Two layers around the whole application, so that no route can forget them.
+
+`Gate`: an exact list of Host names, so that no other name can be made to point here; a token and its scope, by method
+and path; no request that changes something from another site. `BodyLimit`: counts while a body comes in. Both answer
+with problem documents, and every answer leaves with headers that let a browser run nothing but our own files.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Iterable
+from urllib.parse import quote
+
+from fastapi.responses import RedirectResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from silkline.api.address import is_loopback
+from silkline.api.problems import Problem
+from silkline.api.tokens import Caller, Doorkeeper
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+PUBLIC = ("/healthz", "/readyz", "/login", "/robots.txt")
+PUBLIC_FOLDERS = ("/static/", "/sample/")
+EXTENSIONS = ("chrome-extension://", "moz-extension://")
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+class Hosts:
+    """The names this server answers to: exactly those, each with its port."""
+
+    def __init__(self, host: str, port: int, more: Iterable[str] = ()) -> None:
+        self._port = port
+        self._any_address = host in ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
+        names = {"localhost", "127.0.0.1", "[::1]"} if is_loopback(host) or self._any_address else set()
+        names.add(f"[{host}]" if ":" in host else host.lower())
+        if self._any_address:
+            names.add(socket.gethostname().lower())
+        self._known = {f"{name}:{port}" for name in names} | {name.lower() for name in more}
+        if port == 80:
+            self._known |= names
+
+    def allow(self, host: str) -> bool:
+        if host.lower() in self._known:
+            return True
+        # Bound to every address: an address cannot be made to point elsewhere, as a name can.
+        name, _, port = host.rpartition(":")
+        return self._any_address and port == str(self._port) and _is_address(name.strip("[]"))
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def scope_needed(method: str, path: str) -> str | None:
+    """What a caller must be allowed to; None: anybody may."""
+    if path in PUBLIC or path.startswith(PUBLIC_FOLDERS):
+        return None
+    if path.startswith("/v1/tokens"):
+        return "admin"
+    return "read" if method in SAFE else "write"
+
+
+class Gate:
+    def __init__(self, app: ASGIApp, hosts: Hosts, doorkeeper: Doorkeeper) -> None:
+        self._app = app
+        self._hosts = hosts
+        self._doorkeeper = doorkeeper
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        send = _with_headers(send)
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        headers = Headers(scope=scope)
+        try:
+            caller = await self._admit(scope["method"], scope["path"], headers)
+        except Problem as problem:
+            response = problem.response()
+            if problem.kind == "unauthorized" and _is_page(scope, headers):
+                response = RedirectResponse(f"/login?next={quote(scope['path'])}", 303)
+            await response(scope, receive, send)
+            return
+        scope["caller"] = caller
+        await self._app(scope, receive, send)
+
+    async def _admit(self, method: str, path: str, headers: Headers) -> Caller | None:
+        names = headers.getlist("host")
+        if len(names) != 1 or not self._hosts.allow(names[0]):
+            detail = "open it under the address that `silkline serve` printed, or add the name to the setting api_hosts"
+            raise Problem("wrong-host", detail)
+        caller = await run_in_threadpool(self._doorkeeper.caller, headers)
+        if method not in SAFE:
+            _same_site(names[0], headers, by_token="authorization" in headers)
+        needed = scope_needed(method, path)
+        if needed is not None:
+            if caller is None:
+                detail = "send `Authorization: Bearer TOKEN`"
+                raise Problem("unauthorized", detail, headers={"WWW-Authenticate": "Bearer"})
+            if not caller.may(needed):
+                raise Problem("forbidden", f"this token may {caller.scope}; {needed} is needed")
+        return caller
+
+
+def _same_site(host: str, headers: Headers, *, by_token: bool) -> None:
+    """Refuse what a page of another site makes a browser send. An extension comes with a token, which no page has."""
+    origin = headers.get("origin")
+    if origin is not None and by_token and origin.startswith(EXTENSIONS):
+        return
+    site = headers.get("sec-fetch-site", "none")
+    if site not in ("same-origin", "none"):
+        raise Problem("cross-site", f"this request came from another site (Sec-Fetch-Site: {site[:40]})")
+    if origin is not None and origin.lower() not in (f"http://{host.lower()}", f"https://{host.lower()}"):
+        raise Problem("cross-site", "this request came from another site (Origin)")
+
+
+def _is_page(scope: Scope, headers: Headers) -> bool:
+    return (
+        scope["method"] == "GET"
+        and not scope["path"].startswith("/v1/")
+        and "text/html" in headers.get("accept", "")
+        and "hx-request" not in headers
+    )
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+            headers.setdefault("Cache-Control", "no-store")
+        await send(message)
+
+    return sending
+
+
+class TooLarge(Exception):
+    """More came in than is allowed."""
+
+
+class BodyLimit:
+    """Stops reading at the limit, however the body is sent and whatever its header says."""
+
+    def __init__(self, app: ASGIApp, limit: int) -> None:
+        self._app = app
+        self._limit = limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        came, started = 0, False
+
+        async def counting() -> Message:
+            nonlocal came
+            message = await receive()
+            came += len(message.get("body", b""))
+            if came > self._limit:
+                raise TooLarge
+            return message
+
+        async def noticing(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            announced = Headers(scope=scope).get("content-length", "0")
+            if not announced.isdecimal() or int(announced) > self._limit:
+                raise TooLarge
+            await self._app(scope, counting, noticing)
+        except TooLarge:
+            if not started:
+                problem = Problem("too-large", f"at most {self._limit:,} bytes", headers={"Connection": "close"})
+                await problem.response()(scope, receive, send)

@@ -1,0 +1,212 @@
+"""What answers look like, for the OpenAPI description. Tests compare real answers with it; nothing is built from it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from silkline.api.problems import KINDS, MEDIA_TYPE
+from silkline.model.job import Status
+
+Item = TypeVar("Item")
+InBetween = Literal["pending", "pausing", "stopping", "cancelling"]
+UrlState = Literal["queued", "done", "unchanged", "failed", "skipped"]
+
+
+class Shape(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class ProblemShape(Shape):
+    """RFC 9457. `type` is stable; `retryable`: the same request may succeed later."""
+
+    type: str = Field(examples=["urn:silkline:problem:not-found"])
+    title: str
+    status: int
+    detail: str
+    retryable: bool
+
+
+class Progress(Shape):
+    """discovered = queued + in_flight + done + unchanged + failed + skipped, always."""
+
+    discovered: int
+    queued: int
+    in_flight: int
+    done: int
+    unchanged: int
+    failed: int
+    skipped: int
+    bytes: int
+    seconds: float
+    rate: float | None = Field(description="Pages a second.")
+    eta_seconds: float | None
+    updated_at: datetime | None
+
+
+class JobShape(Shape):
+    id: str = Field(examples=["019a8f6e-5dc2-7340-86fe-b900fe2551e3"])
+    worker: str = Field(examples=["site"])
+    status: Status | InBetween
+    reason: str | None = Field(description="Why the last attempt ended.")
+    message: str | None = Field(description="For people: what went wrong, or what the job waits for.")
+    url: str | None
+    spec: dict[str, Any] = Field(description="What was asked; headers, cookies and proxies are hidden.")
+    metadata: dict[str, Any]
+    progress: Progress
+    attempt: int
+    retries: int
+    crashes: int
+    max_retries: int
+    priority: int
+    tenant: str
+    dedupe_key: str | None
+    parent_id: str | None
+    worker_id: str | None
+    host: str | None
+    run_at: datetime
+    created_at: datetime
+    updated_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    last_heartbeat: datetime | None
+    deadline_at: datetime | None
+    links: dict[str, str]
+
+
+class ResultShape(Shape):
+    id: int
+    job_id: str
+    url_id: int
+    original_url: str | None
+    final_url: str
+    data: dict[str, Any] = Field(description="`markdown`, `title`, …")
+    success: bool
+    metadata: dict[str, Any] = Field(description="`http_status`, `error`, timings, …")
+    created_at: datetime
+
+
+class UrlShape(Shape):
+    id: int
+    url: str
+    host: str
+    depth: int
+    state: UrlState
+    reason: str | None
+    detail: str | None
+    http_status: int | None
+    attempts: int
+    found_via: str
+    found_on: str | None = Field(description="The page that named it first.")
+    found_on_id: int | None
+
+
+class Reason(Shape):
+    state: Literal["failed", "skipped"]
+    reason: str
+    urls: int
+
+
+class LineShape(Shape):
+    id: int
+    at: datetime
+    attempt: int
+    level: str
+    message: str
+
+
+class Page(Shape, Generic[Item]):
+    """One page of a list. Ask again with `cursor` = `next_cursor` until that is null."""
+
+    items: list[Item]
+    next_cursor: str | None
+
+
+class Errors(Shape):
+    """Failed URLs, each with the page that named it, and all causes counted."""
+
+    reasons: list[Reason]
+    items: list[UrlShape]
+    next_cursor: str | None
+
+
+class Explanation(Shape):
+    """What became of one URL, and how the crawl came to it, seed first."""
+
+    url: UrlShape
+    says: str
+    path: list[UrlShape]
+    result: ResultShape | None
+
+
+class FetchShape(Shape):
+    job: JobShape
+    result: ResultShape
+    cached: bool
+
+
+class WorkerShape(Shape):
+    id: str
+    host: str
+    pid: int
+    state: str
+    alive: bool
+    slots: int
+    jobs_held: int
+    version: str
+    started_at: datetime
+    last_seen: datetime
+
+
+class Claim(Shape):
+    lease: str = Field(description="Send it as `Silkline-Lease` with every request about this job.")
+    job: JobShape
+
+
+class Claims(Shape):
+    items: list[Claim]
+    heartbeat_seconds: float = Field(description="Send a heartbeat at least this often.")
+
+
+class Heartbeat(Shape):
+    desired: Literal["run", "pause", "stop", "cancel"]
+
+
+class Recorded(Shape):
+    recorded: int
+    known: int = Field(description="Pages that had been recorded before, and were left as they are.")
+    progress: Progress
+
+
+class Requeued(Shape):
+    urls: int
+    job: JobShape
+
+
+class TokenShape(Shape):
+    id: str
+    name: str
+    scope: Literal["read", "write", "admin"]
+    created_at: datetime
+    expires_at: datetime | None
+
+
+class NewTokenShape(TokenShape):
+    token: str = Field(description="Shown this once.")
+
+
+class Tokens(Shape):
+    items: list[TokenShape]
+
+
+class Health(Shape):
+    status: str
+
+
+def problems(*kinds: str) -> dict[int | str, dict[str, Any]]:
+    """The problems an operation may answer with, besides those that every operation may."""
+    named = ("bad-request", "unauthorized", "forbidden", "wrong-host", "invalid", "unavailable", "internal", *kinds)
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemShape"}}}
+    return {KINDS[kind][0]: {"description": KINDS[kind][1], "content": content} for kind in named}

@@ -1,0 +1,176 @@
+"""What there is to tell about a job, or about all of them, read from the database for `events` to send round.
+
+The id of an event is made of numbers that only rise and that every process reads from the same rows: the last log line,
+the checkpoints, and when the job last changed. So `Last-Event-ID` means the same to every server.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from silkline.api.secrecy import secrets_of
+from silkline.api.views import job_view, line_view, to_json
+from silkline.errors import NotFound
+from silkline.model.job import ENDED, Job
+from silkline.store import jobs, logs, urls
+from silkline.store.database import Database
+from silkline.store.urls import Counts
+
+PROGRESS_EVERY = 1.0
+LINES = 500
+TAIL = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How much of a job somebody has seen."""
+
+    line: int = 0
+    checkpoints: int = 0
+    changed: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.line}.{self.checkpoints}.{self.changed}"
+
+
+def read_cursor(text: str) -> Cursor | None:
+    """The cursor in a `Last-Event-ID`; None for what is none of ours."""
+    parts = text.split(".")
+    if len(parts) != 3 or not all(part.isdecimal() and part.isascii() and len(part) < 19 for part in parts):
+        return None
+    return Cursor(*map(int, parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One message to everybody who listens. `ended`: nothing more will come by itself."""
+
+    name: str
+    id: str
+    data: bytes
+    ended: bool = False
+
+    def frame(self) -> bytes:
+        return b"id: %s\nevent: %s\ndata: %s\n\n" % (self.id.encode(), self.name.encode(), self.data)
+
+
+class JobSource:
+    """One job. `poll` runs in a thread, one call at a time."""
+
+    def __init__(self, database: Database, job_id: str) -> None:
+        self._database = database
+        self._id = job_id
+        self._status: dict[str, Any] = {}
+        self._counted: tuple[int, datetime | None] = (-1, None)
+        self._progress_at = 0.0
+        self._quiet = False
+        self.cursor = Cursor()
+        self.job: Job | None = None
+
+    def poll(self) -> list[Event]:
+        """What is new since the last look."""
+        first = self.job is None
+        try:
+            job, counts, now = read_job(self._database, self._id)
+        except NotFound:
+            return [Event("gone", str(self.cursor), b"{}", ended=True)]
+        if first:
+            newest = logs.tail(self._database, job.id, wanted=1)
+            self.cursor = Cursor(newest[-1].id if newest else 0)
+        self.job = job
+        return [*self._status_event(job, counts, now), *self._line_events(job), *self._end_event(job)]
+
+    def _status_event(self, job: Job, counts: Counts, now: datetime) -> list[Event]:
+        view = job_view(job, counts, now)
+        progress, heartbeat = view.pop("progress"), view.pop("last_heartbeat")
+        counted = (counts.checkpoints, counts.updated_at)
+        changed, moved = view != self._status, counted != self._counted
+        if not changed and (not moved or time.monotonic() - self._progress_at < PROGRESS_EVERY):
+            return []
+        self._quiet = False
+        self._status, self._counted, self._progress_at = view, counted, time.monotonic()
+        self.cursor = Cursor(self.cursor.line, counts.checkpoints, microseconds(job.updated_at))
+        if not changed:
+            return [Event("progress", str(self.cursor), to_json({**progress, "live": counts.live}))]
+        whole = {**view, "progress": progress, "last_heartbeat": heartbeat}
+        return [Event("status", str(self.cursor), to_json(whole))]
+
+    def _line_events(self, job: Job) -> list[Event]:
+        events = line_events(self._database, job, self.cursor, upto=None)
+        if events:
+            self._quiet = False
+            self.cursor = Cursor(int(events[-1].id.partition(".")[0]), self.cursor.checkpoints, self.cursor.changed)
+        return events
+
+    def _end_event(self, job: Job) -> list[Event]:
+        """The end is told when a job has ended and its last lines had one more look's time to come in."""
+        if job.status not in ENDED:
+            return []
+        if not self._quiet:
+            self._quiet = True
+            return []
+        return [Event("end", str(self.cursor), b"{}", ended=True)]
+
+
+def read_job(database: Database, id: str) -> tuple[Job, Counts, datetime]:
+    return jobs.get(database, id), urls.counts(database, id), database.now()
+
+
+def line_events(database: Database, job: Job, cursor: Cursor, *, upto: int | None) -> list[Event]:
+    """Log lines after the cursor, and not after `upto`."""
+    found = logs.page(database, job.id, after=cursor.line, wanted=LINES)
+    lines = [line for line in found if upto is None or line.id <= upto]
+    if not lines:
+        return []
+    secrets = secrets_of(job.payload)
+    id = Cursor(lines[-1].id, cursor.checkpoints, cursor.changed)
+    return [Event("logs", str(id), to_json({"lines": [line_view(line, secrets) for line in lines]}))]
+
+
+def catch_up(database: Database, job_id: str, seen: Cursor | None, upto: Cursor) -> list[Event]:
+    """What somebody who comes, or comes back, has to be told first: how things stand, and the lines they missed."""
+    job, counts, now = read_job(database, job_id)
+    state = Cursor(seen.line if seen else 0, counts.checkpoints, microseconds(job.updated_at))
+    events = [] if seen == state else [Event("status", str(state), to_json(job_view(job, counts, now)))]
+    if seen is None:
+        tail = logs.tail(database, job_id, wanted=TAIL)
+        seen = Cursor(tail[0].id - 1 if tail else upto.line)
+    while seen.line < upto.line:
+        more = line_events(database, job, Cursor(seen.line, state.checkpoints, state.changed), upto=upto.line)
+        if not more:
+            break
+        events += more
+        seen = Cursor(int(more[-1].id.partition(".")[0]))
+    return events
+
+
+class OverviewSource:
+    """All jobs: that something about them changed, and how many are in each state."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._before: Any = None
+        self._number = 0
+        self.cursor = Cursor()
+
+    def poll(self) -> list[Event]:
+        counts = {status.value: number for status, number in jobs.counts(self._database).items()}
+        running = jobs.running(self._database)
+        states = urls.counts_of(self._database, [job.id for job in running])
+        now = (
+            counts,
+            sorted((job.id, job.run_lease, job.desired) for job in running),
+            sorted((id, state.checkpoints) for id, state in states.items()),
+        )
+        if now == self._before:
+            return []
+        self._before = now
+        self._number += 1
+        return [Event("jobs", str(self._number), to_json(counts))]
+
+
+def microseconds(moment: datetime) -> int:
+    return int(moment.timestamp() * 1_000_000)

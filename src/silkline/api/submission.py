@@ -1,0 +1,97 @@
+"""From the JSON somebody posts to a job that can be stored. What a job from outside may not ask for is refused here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, AwareDatetime, Field
+
+from silkline.config import Settings
+from silkline.errors import SpecError
+from silkline.model.job import NewJob
+from silkline.model.spec import Spec, validate
+from silkline.workers import registry
+
+INT4 = 2**31 - 1
+# Asked for at the command line only: a job from outside must not open the way into a private network, nor claim that
+# its seeds stand in the ledger already.
+PRIVATE = ("allow_private", "proxy")
+NEVER = ("seeded",)
+
+
+def _sane(moment: datetime) -> datetime:
+    if not 2000 <= moment.year < 2200:
+        raise ValueError("must lie between the years 2000 and 2200")
+    return moment.astimezone(UTC)
+
+
+class Options(Spec):
+    """The fields of a posted job that are about the job and not about what it does."""
+
+    worker: str = Field(max_length=100)
+    priority: int = Field(0, ge=-INT4, le=INT4)
+    tenant: str = Field("", max_length=100)
+    run_at: Annotated[AwareDatetime, AfterValidator(_sane)] | None = None
+    dedupe_key: str | None = Field(None, min_length=1, max_length=200)
+    max_retries: int | None = Field(None, ge=0, le=1_000)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    paused: bool = False
+
+
+def read(body: Mapping[str, Any], settings: Settings) -> NewJob:
+    """The posted job, checked; a `SpecError` names what is wrong with it."""
+    options = validate(Options, {name: body[name] for name in Options.model_fields if name in body})
+    kind = registry.kind_named(options.worker, test_workers=settings.test_workers)
+    payload = {name: value for name, value in body.items() if name not in Options.model_fields}
+    spec = registry.check_payload(kind, payload)
+    refuse_private(payload, settings)
+    return NewJob(
+        worker=kind.name,
+        payload=spec.model_dump(mode="json", exclude_unset=True),
+        request_url=spec.request_url(),
+        metadata=options.metadata,
+        priority=options.priority,
+        tenant=options.tenant,
+        run_at=options.run_at,
+        dedupe_key=options.dedupe_key,
+        max_retries=settings.max_retries if options.max_retries is None else options.max_retries,
+        paused=options.paused,
+    )
+
+
+def refuse_private(payload: Mapping[str, Any], settings: Settings) -> None:
+    for name in NEVER:
+        if payload.get(name):
+            raise SpecError(f"{name} cannot be asked for through the API")
+    for name in PRIVATE:
+        if payload.get(name) and not settings.api_allow_private:
+            raise SpecError(
+                f"{name} cannot be asked for through the API, unless the operator sets api_allow_private: "
+                "it could reach addresses inside the network"
+            )
+
+
+def request_schema(settings: Settings) -> dict[str, Any]:
+    """The JSON schema of a posted job: one for each kind, flat, with no field beside those named."""
+    kinds = registry.kinds(test_workers=settings.test_workers).values()
+    return {"oneOf": [_schema_of(kind) for kind in kinds if kind.spec is not None]}
+
+
+def _schema_of(kind: registry.Kind) -> dict[str, Any]:
+    spec, options = kind.spec, Options.model_json_schema()
+    if spec is None:
+        raise SpecError(f"the spec of {kind.name} is not known without its plugin")
+    schema = spec.model_json_schema()
+    hidden = {*PRIVATE, *NEVER}
+    fields = {name: each for name, each in schema["properties"].items() if name not in hidden}
+    properties = {**options["properties"], **fields, "worker": {"const": kind.name}}
+    return {
+        "title": f"{kind.name} job",
+        "description": schema.get("description", ""),
+        "type": "object",
+        "properties": properties,
+        "required": ["worker", *schema.get("required", [])],
+        "additionalProperties": False,
+    }

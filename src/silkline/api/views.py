@@ -1,0 +1,173 @@
+"""Jobs, results, URLs and log lines as the API gives them. The names here are the contract; `shapes` describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from fastapi import Response
+
+from silkline.api.secrecy import secrets_of, shown_spec, without_secrets
+from silkline.model.job import Job, Status, shown_status
+from silkline.store.logs import Line
+from silkline.store.results import Result
+from silkline.store.urls import Counts, Url
+from silkline.store.workers import Worker
+
+WAITING = "Waiting for a worker…"
+_CONTENT = ("markdown", "text", "transcript", "html")
+_encode = msgspec.json.Encoder().encode
+
+
+def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(_encode(value), status, headers, "application/json")
+
+
+def to_json(value: Any) -> bytes:
+    return _encode(value)
+
+
+def job_view(job: Job, counts: Counts, now: datetime) -> dict[str, Any]:
+    secrets = secrets_of(job.payload)
+    return {
+        "id": job.id,
+        "worker": job.worker,
+        "status": shown_status(job.status, job.desired, job.run_at, now),
+        "reason": without_secrets(job.exit_reason, secrets) if job.exit_reason else None,
+        "message": message_of(job, now),
+        "url": job.request_url,
+        "spec": shown_spec(job.payload),
+        "metadata": job.metadata,
+        "progress": progress_view(job, counts, now),
+        "attempt": job.attempt,
+        "retries": job.retry_count,
+        "crashes": job.crash_count,
+        "max_retries": job.max_retries,
+        "priority": job.priority,
+        "tenant": job.tenant,
+        "dedupe_key": job.dedupe_key,
+        "parent_id": job.parent_id,
+        "worker_id": job.worker_id,
+        "host": job.host,
+        "run_at": job.run_at,
+        "created_at": job.created_at,
+        "updated_at": job.updated_at,
+        "started_at": job.started_at,
+        "finished_at": job.finished_at,
+        "last_heartbeat": job.last_heartbeat,
+        "deadline_at": job.deadline_at,
+        "links": links_of(job.id),
+    }
+
+
+def message_of(job: Job, now: datetime) -> str | None:
+    """What there is to say to a person: what went wrong, or what it waits for."""
+    if job.error_message:
+        return without_secrets(job.error_message, secrets_of(job.payload))
+    if job.status is Status.QUEUED:
+        return WAITING if job.run_at <= now else f"Starts at {job.run_at:%Y-%m-%d %H:%M:%S} UTC"
+    return None
+
+
+def progress_view(job: Job, counts: Counts, now: datetime) -> dict[str, Any]:
+    """The counts that add up, how fast it goes, and when it may be over."""
+    left = counts.queued + counts.in_flight
+    rate = rate_of(job, counts, now)
+    running = job.status is Status.RUNNING
+    return {
+        "discovered": counts.discovered,
+        "queued": counts.queued,
+        "in_flight": counts.in_flight,
+        "done": counts.done,
+        "unchanged": counts.unchanged,
+        "failed": counts.failed,
+        "skipped": counts.skipped,
+        "bytes": counts.bytes,
+        "seconds": round(counts.seconds, 3),
+        "rate": rate,
+        "eta_seconds": round(left / rate, 1) if running and rate and left else None,
+        "updated_at": counts.updated_at,
+    }
+
+
+def rate_of(job: Job, counts: Counts, now: datetime) -> float | None:
+    """Pages a second: what the crawl says of itself, else the average so far."""
+    said = counts.live.get("rate")
+    if job.status is Status.RUNNING and isinstance(said, int | float):
+        return round(float(said), 2)
+    settled = counts.done + counts.unchanged + counts.failed
+    seconds = counts.seconds
+    if not seconds and job.started_at is not None:
+        seconds = ((counts.updated_at or now) - job.started_at).total_seconds()
+    return round(settled / seconds, 2) if settled and seconds > 0 else None
+
+
+def links_of(id: str) -> dict[str, str]:
+    here = f"/v1/jobs/{id}"
+    return {"self": here, "page": f"/jobs/{id}"} | {
+        name: f"{here}/{name}" for name in ("results", "urls", "errors", "logs", "events")
+    }
+
+
+def result_view(result: Result, *, content: bool = True) -> dict[str, Any]:
+    data = result.data if content else {name: each for name, each in result.data.items() if name not in _CONTENT}
+    return {
+        "id": result.id,
+        "job_id": result.job_id,
+        "url_id": result.url_id,
+        "original_url": result.original_url,
+        "final_url": result.final_url,
+        "data": data,
+        "success": result.success,
+        "metadata": result.metadata,
+        "created_at": result.created_at,
+    }
+
+
+def url_view(url: Url, found_on: Mapping[int, Url]) -> dict[str, Any]:
+    source = found_on.get(url.found_on) if url.found_on is not None else None
+    return {
+        "id": url.id,
+        "url": url.url,
+        "host": url.host,
+        "depth": url.depth,
+        "state": url.state,
+        "reason": url.reason,
+        "detail": url.detail,
+        "http_status": url.http_status,
+        "attempts": url.attempts,
+        "found_via": url.found_via,
+        "found_on": source.url if source else None,
+        "found_on_id": url.found_on,
+    }
+
+
+def reason_views(reasons: Sequence[tuple[str, str, int]]) -> list[dict[str, Any]]:
+    return [{"state": state, "reason": reason, "urls": urls} for state, reason, urls in reasons]
+
+
+def line_view(line: Line, secrets: list[str]) -> dict[str, Any]:
+    return {
+        "id": line.id,
+        "at": line.at,
+        "attempt": line.attempt,
+        "level": line.level,
+        "message": without_secrets(line.message, secrets),
+    }
+
+
+def worker_view(worker: Worker, *, alive_since: datetime) -> dict[str, Any]:
+    return {
+        "id": worker.id,
+        "host": worker.host,
+        "pid": worker.pid,
+        "state": worker.state,
+        "alive": worker.last_seen > alive_since,
+        "slots": worker.slots,
+        "jobs_held": worker.jobs_held,
+        "version": worker.version,
+        "started_at": worker.started_at,
+        "last_seen": worker.last_seen,
+    }

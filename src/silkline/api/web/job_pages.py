@@ -1,0 +1,233 @@
+"""One job on the page: its head, its tabs, its pages, and the buttons."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import RedirectResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from silkline.api.explain import in_words, way_to
+from silkline.api.problems import Problem
+from silkline.api.requeue import requeue
+from silkline.api.routes.ledger import levels_from
+from silkline.api.secrecy import secrets_of
+from silkline.api.views import answer, job_view, line_view, progress_view, reason_views, url_view
+from silkline.api.web import charts, forms
+from silkline.api.web.tallies import Tallies
+from silkline.api.web.templates import Templates
+from silkline.model.job import Change, Job, Verb
+from silkline.model.job import answer as answer_to
+from silkline.store import jobs, logs, results, urls
+from silkline.store.database import Database
+from silkline.store.results import Result
+from silkline.store.urls import Url
+
+TABS = ("overview", "pages", "errors", "skipped", "hosts", "logs", "details")
+ROWS = 100
+LINES = 500
+CONTENT = ("markdown", "text", "transcript", "html")
+VERBS = (Verb.PAUSE, Verb.RESUME, Verb.STOP, Verb.CANCEL, Verb.RETRY)
+Form = Annotated[dict[str, str], Depends(forms.fields)]
+
+
+class TabQuery(BaseModel):
+    """What the tabs take from the address: a cursor, a filter."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    cursor: int = Field(0, ge=0, lt=2**62)
+    state: str = Field("", pattern=r"^(queued|done|unchanged|failed|skipped|)$")
+    reason: str = Field("", max_length=200)
+    level: str = Field("", pattern=r"^(debug|info|warning|error|)$")
+    q: str = Field("", max_length=200)
+
+
+class JobPages:
+    def __init__(self, database: Database, templates: Templates, tallies: Tallies) -> None:
+        self._database = database
+        self._templates = templates
+        self._tallies = tallies
+        self._read = {
+            "overview": self._overview,
+            "pages": self._pages,
+            "errors": self._failed,
+            "skipped": self._skipped,
+            "hosts": self._hosts,
+            "logs": self._logs,
+            "details": self._details,
+        }
+        self.router = APIRouter(prefix="/jobs/{id}", include_in_schema=False)
+        add = self.router.add_api_route
+        add("/head", self.head, methods=["GET"])
+        add("/charts", self.charts, methods=["GET"])
+        add("/page/{url_id}", self.page, methods=["GET"])
+        add("/again", self.again, methods=["POST"])
+        add("/delete", self.delete, methods=["POST"])
+        for verb in VERBS:
+            add(f"/{verb}", self._pressing(verb), methods=["POST"])
+        add("", self.show, methods=["GET"])
+        add("/{tab}", self.show, methods=["GET"])
+
+    def show(self, request: Request, id: str, query: Annotated[TabQuery, Query()], tab: str = "overview") -> Response:
+        """The whole page, or just the tab when htmx asks for it."""
+        if tab not in TABS:
+            raise Problem("not-found", f"a job has no {tab[:40]}")
+        job = jobs.get(self._database, id)
+        values = self._head(job)
+        name = "job.html"
+        if request.headers.get("hx-target") in ("tab", "panels"):
+            name = "_tab.html"
+        return self._templates.page(name, tab=tab, tabs=TABS, query=query, **values, **self._read[tab](job, query))
+
+    def head(self, id: str) -> Response:
+        return self._templates.page("_head.html", **self._head(jobs.get(self._database, id)))
+
+    def charts(self, id: str) -> Response:
+        """What the charts draw."""
+        job = jobs.get(self._database, id)
+        counts = urls.counts(self._database, id)
+        return answer(
+            {
+                "history": charts.history(self._database, job, counts),
+                "responses": charts.responses(self._database, job),
+                "eta": progress_view(job, counts, self._database.now())["eta_seconds"],
+            }
+        )
+
+    def page(self, id: str, url_id: int) -> Response:
+        """One URL: what it brought, who named it, what it named first."""
+        job = jobs.get(self._database, id)
+        url = urls.by_id(self._database, id, url_id) if url_id < 2**62 else None
+        if url is None:
+            raise Problem("not-found", f"job {id} has no URL {url_id}")
+        way = way_to(self._database, url)
+        return self._templates.page(
+            "page.html",
+            job=job_view(job, urls.counts(self._database, id), self._database.now()),
+            url=url_view(url, {each.id: each for each in way}),
+            says=in_words(url),
+            way=way[:-1],
+            named=self._tallies.get(urls.named_on, job, url_id),
+            **content_of(results.by_url_id(self._database, id, url_id)),
+            now=self._database.now(),
+        )
+
+    def _pressing(self, verb: Verb) -> Any:
+        def press(request: Request, id: str) -> Response:
+            job = jobs.wish(self._database, id, verb)
+            if "hx-request" in request.headers:
+                return self._templates.page("_head.html", **self._head(job))
+            return RedirectResponse(f"/jobs/{id}", 303)
+
+        return press
+
+    def again(self, id: str, form: Form) -> Response:
+        """Another chance for what failed for one reason."""
+        job = requeue(self._database, jobs.get(self._database, id), form.get("reason", "").replace("\x00", ""))
+        return RedirectResponse(f"/jobs/{job.id}", 303)
+
+    def delete(self, id: str) -> Response:
+        jobs.delete(self._database, id)
+        return RedirectResponse("/", 303)
+
+    def _head(self, job: Job) -> dict[str, Any]:
+        now = self._database.now()
+        counts = urls.counts(self._database, job.id)
+        return {
+            "job": job_view(job, counts, now),
+            "live": counts.live,
+            "can": _possible(job),
+            "now": now,
+        }
+
+    def _overview(self, job: Job, query: TabQuery) -> dict[str, Any]:
+        return {
+            "reasons": reason_views(self._tallies.get(urls.reasons, job)),
+            "statuses": self._tallies.get(charts.status_bars, job),
+            "hosts": self._tallies.get(urls.hosts, job)[:8],
+            "waits": waits_of(urls.counts(self._database, job.id).live),
+        }
+
+    def _pages(self, job: Job, query: TabQuery) -> dict[str, Any]:
+        found = urls.page(self._database, job.id, after=query.cursor, wanted=ROWS + 1, state=query.state or None)
+        return self._rows(job, found)
+
+    def _failed(self, job: Job, query: TabQuery) -> dict[str, Any]:
+        return self._by_reason(job, query, "failed")
+
+    def _skipped(self, job: Job, query: TabQuery) -> dict[str, Any]:
+        return self._by_reason(job, query, "skipped")
+
+    def _by_reason(self, job: Job, query: TabQuery, state: str) -> dict[str, Any]:
+        groups = reason_views(self._tallies.get(urls.reasons, job))
+        reason = query.reason.replace("\x00", "") or None
+        found = urls.failures(self._database, job.id, state=state, reason=reason, after=query.cursor, wanted=ROWS + 1)
+        return {"state": state, "groups": [each for each in groups if each["state"] == state], **self._rows(job, found)}
+
+    def _hosts(self, job: Job, query: TabQuery) -> dict[str, Any]:
+        waits = waits_of(urls.counts(self._database, job.id).live)
+        return {"hosts": self._tallies.get(urls.hosts, job), "waits": waits}
+
+    def _logs(self, job: Job, query: TabQuery) -> dict[str, Any]:
+        if query.q or query.level or query.cursor:
+            found = logs.search(
+                self._database,
+                job.id,
+                levels=levels_from(query.level or None),
+                text=query.q,
+                after=query.cursor,
+                wanted=LINES,
+            )
+        else:
+            found = logs.tail(self._database, job.id, wanted=LINES)
+        secrets = secrets_of(job.payload)
+        return {"lines": [line_view(line, secrets) for line in found], "more": len(found) == LINES}
+
+    def _details(self, job: Job, query: TabQuery) -> dict[str, Any]:
+        return {"results": results.count(self._database, job.id)}
+
+    def _rows(self, job: Job, found: list[Url]) -> dict[str, Any]:
+        shown = found[:ROWS]
+        sources = urls.by_ids(self._database, job.id, [url.found_on for url in shown if url.found_on is not None])
+        return {
+            "rows": [url_view(url, sources) for url in shown],
+            "next": shown[-1].id if len(found) > ROWS else None,
+        }
+
+
+def content_of(result: Result | None) -> dict[str, Any]:
+    """What a page brought: its title, its text, and everything else that is known of it."""
+    data, metadata = (result.data, result.metadata) if result else ({}, {})
+    facts = [(name, value) for name, value in data.items() if name not in CONTENT]
+    text = next((data[name] for name in CONTENT if data.get(name)), "")
+    return {
+        "result": result,
+        "title": data.get("title") or "",
+        "text": text if isinstance(text, str) else json.dumps(text, indent=2, ensure_ascii=False),
+        "facts": facts + list(metadata.items()),
+        "seconds": metadata.get("seconds") if isinstance(metadata.get("seconds"), int | float) else None,
+        "bytes": metadata.get("bytes") if isinstance(metadata.get("bytes"), int) else None,
+    }
+
+
+def waits_of(live: dict[str, Any]) -> dict[str, str]:
+    """Which hosts the crawl waits for, and why: from what it says of itself."""
+    waits: dict[str, str] = {}
+    for each in live.get("slow_hosts", ()):
+        if isinstance(each, list) and len(each) >= 2 and isinstance(each[1], int | float):
+            why = str(each[2]) if len(each) > 2 else "politeness"
+            waits[str(each[0])] = f"next in {each[1]:.1f} s: {why}"
+    return waits
+
+
+def _possible(job: Job) -> list[str]:
+    """The buttons that would do something."""
+    can = []
+    for verb in VERBS:
+        change = answer_to(verb, job.status, job.desired)
+        if isinstance(change, Change) and change != Change(job.status, job.desired):
+            can.append(verb.value)
+    return can

@@ -1,0 +1,149 @@
+"""The pages that are not about one job: the list, the workers, signing in."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import RedirectResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from silkline.api import submission
+from silkline.api.problems import Problem
+from silkline.api.routes.jobs import NAME, Listing, listed
+from silkline.api.tokens import COOKIE, SESSION_SECONDS, Doorkeeper
+from silkline.api.views import worker_view
+from silkline.api.web import forms
+from silkline.api.web.sample import first_crawl
+from silkline.api.web.templates import Templates
+from silkline.config import Settings
+from silkline.errors import UsageError
+from silkline.model.job import Status
+from silkline.store import jobs, workers
+from silkline.store.database import Database
+from silkline.workers import registry
+
+Form = Annotated[dict[str, str], Depends(forms.fields)]
+ORDER = ("running", "queued", "paused", "completed", "failed", "stopped", "cancelled")
+OFFERED = ("site", "page", "map")
+
+
+class Filters(BaseModel):
+    """The list's filters, as they stand in the address. Empty means all, as a form sends it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    status: Status | str | None = Field("", pattern=r"^(queued|running|paused|stopped|cancelled|completed|failed|)$")
+    worker: str = Field("", pattern=NAME.replace("{1,", "{0,"))
+    q: str = Field("", max_length=500)
+    cursor: str = Field("", max_length=36)
+
+    def listing(self) -> Listing:
+        asked = {"status": self.status, "worker": self.worker, "q": self.q.strip(), "cursor": self.cursor}
+        return Listing.model_validate({name: value for name, value in asked.items() if value})
+
+    def address(self, **changed: str) -> str:
+        values = {"status": self.status, "worker": self.worker, "q": self.q, **changed}
+        query = urlencode({name: value for name, value in values.items() if value})
+        return f"/?{query}" if query else "/"
+
+
+class Pages:
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        templates: Templates,
+        doorkeeper: Doorkeeper,
+        sample_port: int | None,
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._templates = templates
+        self._doorkeeper = doorkeeper
+        self._sample_port = sample_port
+        self.router = APIRouter(include_in_schema=False)
+        add = self.router.add_api_route
+        add("/", self.home, methods=["GET"])
+        add("/jobs", self.home, methods=["GET"])
+        add("/jobs", self.start, methods=["POST"])
+        add("/first", self.first, methods=["POST"])
+        add("/workers", self.workers, methods=["GET"])
+        add("/login", self.sign_in_page, methods=["GET"])
+        add("/login", self.sign_in, methods=["POST"])
+        add("/logout", self.sign_out, methods=["POST"])
+
+    def home(self, request: Request, filters: Annotated[Filters, Query()]) -> Response:
+        """The list of jobs; just the table when htmx asks for it."""
+        fragment = request.headers.get("hx-target") == "jobs"
+        return self._list("_jobs.html" if fragment else "jobs.html", filters)
+
+    def _list(self, name: str, filters: Filters, *, status: int = 200, **more: Any) -> Response:
+        items, cursor = listed(self._database, filters.listing())
+        counts = jobs.counts(self._database)
+        now = self._database.now()
+        since = now - timedelta(seconds=self._settings.stale_after)
+        values = {
+            "jobs": items,
+            "next": cursor,
+            "counts": {each: counts[Status(each)] for each in ORDER},
+            "total": sum(counts.values()),
+            "filters": filters,
+            "kinds": sorted(registry.kinds(test_workers=self._settings.test_workers)),
+            "offered": OFFERED,
+            "workers_alive": sum(worker.last_seen > since for worker in workers.everyone(self._database)),
+            "sample": self._sample_port is not None,
+            "problem": "",
+            "form": {},
+            **more,
+        }
+        return self._templates.page(name, status=status, now=now, **values)
+
+    def start(self, form: Form) -> Response:
+        """Start what the form asks for; if it cannot be, say why beside what was typed."""
+        try:
+            job, _ = jobs.enqueue(self._database, submission.read(forms.posted_job(form), self._settings))
+        except UsageError as error:
+            return self._list("jobs.html", Filters.model_validate({}), status=422, problem=str(error), form=form)
+        return RedirectResponse(f"/jobs/{job.id}", 303)
+
+    def first(self) -> Response:
+        """The first crawl, of the site that we bring along."""
+        if self._sample_port is None:
+            raise Problem("not-found", "the sample site is there only where Silkline listens at loopback")
+        job, _ = jobs.enqueue(self._database, first_crawl(self._sample_port))
+        return RedirectResponse(f"/jobs/{job.id}", 303)
+
+    def workers(self) -> Response:
+        now = self._database.now()
+        since = now - timedelta(seconds=self._settings.stale_after)
+        found = [worker_view(worker, alive_since=since) for worker in workers.everyone(self._database)]
+        held = jobs.running(self._database)
+        return self._templates.page("workers.html", workers=found, held=held, now=now)
+
+    def sign_in_page(self, next: str = "/") -> Response:
+        return self._templates.page("login.html", next=_inside(next), problem="")
+
+    def sign_in(self, form: Form) -> Response:
+        """A browser gets a cookie for a token."""
+        target = _inside(form.get("next", "/"))
+        caller = self._doorkeeper.by_token(form.get("token", "").strip())
+        if caller is None:
+            return self._templates.page("login.html", status=401, next=target, problem="This token is not valid.")
+        response = RedirectResponse(target, 303)
+        response.set_cookie(
+            COOKIE, self._doorkeeper.session(caller), max_age=SESSION_SECONDS, httponly=True, samesite="strict"
+        )
+        return response
+
+    def sign_out(self) -> Response:
+        response = RedirectResponse("/login", 303)
+        response.delete_cookie(COOKIE)
+        return response
+
+
+def _inside(target: str) -> str:
+    """Only a path of our own: nobody is sent elsewhere after signing in."""
+    return target if target.startswith("/") and not target.startswith(("//", "/\\")) else "/"

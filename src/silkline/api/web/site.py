@@ -1,0 +1,52 @@
+"""Puts the web page together: pages, tabs, the sample site, static files, and problems as pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fastapi import FastAPI, Request, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from silkline.api.problems import AsPage, Problem
+from silkline.api.tokens import Doorkeeper
+from silkline.api.web.job_pages import JobPages
+from silkline.api.web.pages import Pages
+from silkline.api.web.sample import SampleRoutes
+from silkline.api.web.tallies import Tallies
+from silkline.api.web.templates import Templates
+from silkline.config import Settings
+from silkline.store.database import Database
+
+STATIC = Path(__file__).parent / "static"
+
+
+class Files(StaticFiles):
+    """Our own files; a browser may keep them, and asks whether they changed."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+
+def install(
+    app: FastAPI, settings: Settings, database: Database, doorkeeper: Doorkeeper, *, sample_port: int | None
+) -> AsPage:
+    """Add the pages; what makes a page of a problem."""
+    templates = Templates()
+    app.mount("/static", Files(directory=STATIC), name="static")
+    if sample_port is not None:
+        app.include_router(SampleRoutes(sample_port).router)
+    app.include_router(Pages(database, settings, templates, doorkeeper, sample_port).router)
+    app.include_router(JobPages(database, templates, Tallies(database)).router)
+
+    def as_page(request: Request, problem: Problem) -> Response | None:
+        """A problem as a page, for somebody who looks at it."""
+        path = request.url.path
+        by_person = "text/html" in request.headers.get("accept", "") and "hx-request" not in request.headers
+        if not by_person or path.startswith(("/v1/", "/sample/")):
+            return None
+        return templates.page("problem.html", status=problem.status, problem=problem)
+
+    return as_page

@@ -1,0 +1,125 @@
+// Keeps the page true while it is looked at: one event stream, closed while the tab is hidden, taken up where it was left.
+"use strict";
+(() => {
+  const { visible, number, size, duration, localTimes } = window.silkline;
+  const PANELS_EVERY = 3000, LINES_KEPT = 5000;
+  let source = null, lastId = "", ended = false, panelsAt = 0, lostAt = null;
+
+  const say = (state, text) => {
+    const place = document.getElementById("link");
+    place.hidden = false;
+    place.dataset.state = state;
+    place.textContent = text;
+  };
+
+  const counts = (progress) => {
+    for (const each of document.querySelectorAll("#head [data-count]")) each.textContent = number(progress[each.dataset.count]);
+    const gauges = { rate: progress.rate ? number(progress.rate) : "–", eta: duration(progress.eta_seconds), bytes: size(progress.bytes), seconds: duration(progress.seconds) };
+    for (const each of document.querySelectorAll("#head [data-gauge]")) each.textContent = gauges[each.dataset.gauge];
+    let x = 0;
+    const whole = progress.discovered || 1;
+    for (const rect of document.querySelectorAll("#head [data-part]")) {
+      const width = (100 * progress[rect.dataset.part]) / whole;
+      rect.setAttribute("x", x.toFixed(3));
+      rect.setAttribute("width", width.toFixed(3));
+      x += width;
+    }
+  };
+
+  // What only the server can count: the panels of the overview, the hosts; the other tabs when the job's status changes.
+  const panels = (changed = false) => {
+    const tab = document.getElementById("tab")?.dataset.tab;
+    if (!tab || (!changed && Date.now() - panelsAt < PANELS_EVERY)) return;
+    panelsAt = Date.now();
+    if (tab === "overview") window.htmx.trigger("#panels", "refresh");
+    else if (tab === "hosts" || (changed && tab !== "logs")) window.htmx.ajax("GET", location.pathname + location.search, { target: "#tab", swap: "outerHTML" });
+  };
+
+  const lines = (found) => {
+    const log = document.getElementById("log");
+    if (!log) return;
+    const order = ["debug", "info", "warning", "error", "critical"];
+    const wanted = order.indexOf(log.dataset.level), text = log.dataset.q.toLowerCase();
+    for (const line of found) {
+      if (line.id <= Number(log.dataset.last)) continue;
+      log.dataset.last = line.id;
+      if (order.indexOf(line.level) < wanted || (text && !line.message.toLowerCase().includes(text))) continue;
+      log.append(lineElement(line));
+      document.getElementById("no-lines")?.remove();
+    }
+    while (log.children.length > LINES_KEPT) log.firstElementChild.remove();
+    localTimes(log);
+    if (document.getElementById("follow")?.checked) log.scrollTop = log.scrollHeight;
+  };
+
+  const lineElement = (line) => {
+    const row = document.createElement("div");
+    row.className = `line ${["debug", "info", "warning", "error", "critical"].includes(line.level) ? line.level : ""}`;
+    const at = document.createElement("time");
+    at.setAttribute("datetime", line.at);
+    at.dataset.clock = "";
+    const level = document.createElement("span");
+    level.className = "level";
+    level.textContent = visible(line.level);
+    const text = document.createElement("span");
+    text.className = "text";
+    text.textContent = visible(line.message);
+    row.append(at, " ", level, " ", text);
+    return row;
+  };
+
+  const refreshHead = (job) => {
+    const head = document.getElementById("head");
+    if (!head) return;
+    if (head.dataset.status === job.status) { counts(job.progress); return; }
+    panels(true);
+    window.htmx.ajax("GET", `/jobs/${job.id}/head`, { target: "#head", swap: "outerHTML" });
+    document.title = `${visible(job.url || job.worker)} · ${job.status} · Silkline`;
+  };
+
+  const on = (name, handle) => source.addEventListener(name, (event) => {
+    lastId = event.lastEventId || lastId;
+    handle(JSON.parse(event.data));
+  });
+
+  const open = () => {
+    const stream = document.body.dataset.stream;
+    if (!stream || source || document.hidden) return;
+    source = new EventSource(lastId && document.body.dataset.job ? `${stream}?last_event_id=${encodeURIComponent(lastId)}` : stream);
+    source.onopen = () => { lostAt = null; say("live", "Live"); };
+    source.onerror = () => {
+      if (ended) return;
+      lostAt = lostAt || Date.now();
+      say("lost", "Connection lost, trying again…");
+      if (source && source.readyState === EventSource.CLOSED) { close(); setTimeout(open, 3000); }
+    };
+    on("status", (job) => { refreshHead(job); window.silkline.charts.add(job.progress); });
+    on("progress", (progress) => { counts(progress); window.silkline.charts.add(progress); panels(); });
+    on("logs", (data) => lines(data.lines));
+    on("end", () => { ended = true; close(); window.silkline.charts.load(); say("ended", "Ended"); });
+    on("gone", () => { ended = true; close(); say("lost", "This job was removed"); });
+    on("jobs", () => {
+      const target = document.body.dataset.refresh;
+      if (target && document.querySelector(target)) window.htmx.ajax("GET", location.pathname + location.search, { target, swap: "outerHTML", select: target });
+    });
+  };
+
+  const close = () => { if (source) source.close(); source = null; };
+
+  document.addEventListener("DOMContentLoaded", () => {
+    open();
+    const log = document.getElementById("log");
+    if (log) log.scrollTop = log.scrollHeight;
+    document.addEventListener("visibilitychange", () => {
+      if (document.hidden && !ended && source) { close(); say("hidden", "Paused while hidden"); }
+      else if (!document.hidden && !ended) open();
+    });
+    addEventListener("pagehide", close);
+    document.body.addEventListener("htmx:afterSettle", () => {
+      const head = document.getElementById("head");
+      if (ended && head && ["queued", "running", "pending"].includes(head.dataset.status)) { ended = false; open(); }
+      const shown = document.getElementById("log");
+      if (shown && !shown.dataset.shown) { shown.dataset.shown = "yes"; shown.scrollTop = shown.scrollHeight; }
+    });
+  });
+})();

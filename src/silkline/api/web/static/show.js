@@ -1,0 +1,62 @@
+// Values as people read them, the same as format.py makes them. Everything becomes text, never markup.
+"use strict";
+window.silkline = (() => {
+  const UNSEEN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+  const sign = (found) => {
+    const code = found.charCodeAt(0);
+    if (code < 32) return String.fromCharCode(0x2400 + code);
+    return code === 127 ? "␡" : "\\u" + code.toString(16).padStart(4, "0");
+  };
+  const visible = (text) => String(text).replace(UNSEEN, sign);
+  const number = (value) => (value === null || value === undefined ? "–" : Number(value).toLocaleString("en", { maximumFractionDigits: 1 }));
+  const size = (count) => {
+    let value = count || 0;
+    for (const unit of ["B", "KB", "MB", "GB"]) {
+      if (value < 1000) return unit === "B" || value >= 100 ? `${value.toFixed(0)} ${unit}` : `${value.toFixed(1)} ${unit}`;
+      value /= 1000;
+    }
+    return `${value.toFixed(1)} TB`;
+  };
+  const duration = (seconds) => {
+    if (seconds === null || seconds === undefined) return "–";
+    let rest = Math.max(0, Math.round(seconds));
+    const parts = [];
+    for (const [length, unit] of [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]]) {
+      const count = Math.floor(rest / length);
+      rest -= count * length;
+      if (count) parts.push(`${count} ${unit}`);
+    }
+    return parts.slice(0, 2).join(" ") || "0 s";
+  };
+  const localTimes = (root) => {
+    for (const each of root.querySelectorAll("time[datetime]")) {
+      const at = new Date(each.getAttribute("datetime"));
+      if (Number.isNaN(at.getTime())) continue;
+      each.title = at.toLocaleString();
+      if ("ago" in each.dataset) each.textContent = `${duration((Date.now() - at) / 1000)} ago`;
+      else if ("clock" in each.dataset) each.textContent = at.toLocaleTimeString("en-GB");
+      else each.textContent = at.toLocaleString();
+    }
+  };
+  const note = (text) => {
+    const place = document.getElementById("notes");
+    const box = document.createElement("div");
+    box.className = "toast";
+    box.textContent = visible(text);
+    place.append(box);
+    setTimeout(() => box.remove(), 5000);
+  };
+  document.addEventListener("DOMContentLoaded", () => {
+    localTimes(document);
+    setInterval(() => { if (!document.hidden) localTimes(document); }, 10000);
+    document.body.addEventListener("htmx:afterSwap", (event) => localTimes(event.detail.target.parentElement || document));
+    document.body.addEventListener("htmx:afterSettle", () => localTimes(document));
+    document.body.addEventListener("htmx:responseError", (event) => {
+      let text = `The server answered ${event.detail.xhr.status}.`;
+      try { text = JSON.parse(event.detail.xhr.responseText).detail || text; } catch { /* not a problem document */ }
+      note(text);
+    });
+    document.body.addEventListener("htmx:sendError", () => note("The server cannot be reached."));
+  });
+  return { visible, number, size, duration, localTimes, note };
+})();

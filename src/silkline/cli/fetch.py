@@ -1,0 +1,119 @@
+"""`silkline fetch`, and `silkline URL`: pages as Markdown, here and now.
+
+Runs in this very process, without a supervisor: there is nothing to protect. What it fetched is stored as a job that
+completed, so that `--max-age` finds it again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+
+from silkline.cli import codes, terminal
+from silkline.cli.asking import asking, payload_of, seconds
+from silkline.cli.reasons import in_words
+from silkline.cli.redact import without_password
+from silkline.cli.resources import opened, settings_of
+from silkline.cli.seeds import read_lines, with_scheme
+from silkline.cli.session import Session, everywhere, text
+from silkline.config import Settings
+from silkline.errors import Refused
+from silkline.model.job import NewJob, Status
+from silkline.model.spec import PageSpec
+from silkline.model.url import canonical
+from silkline.runner.inline import run_here
+from silkline.store import results
+from silkline.store.database import Database
+from silkline.store.results import Result
+from silkline.workers import cache, registry
+
+
+@click.command()
+@click.argument("urls", nargs=-1, required=True, type=text, metavar="URL…")
+@click.option("--max-age", type=seconds, metavar="TIME", help="Take a stored page that is not older: 90, 10m, 2h, 1d.")
+@click.option(
+    "--content",
+    type=click.Choice(["markdown", "full", "text", "none"]),
+    default="markdown",
+    show_default=True,
+    help="The main content, the full page, plain text, or nothing but the facts.",
+)
+@asking
+@everywhere()
+@click.pass_obj
+def fetch(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:
+    """Fetch pages and print them as Markdown.
+
+    `-` reads URLs from stdin, one in each line. With --json: the whole result; one line for each URL if there are
+    several. Exit code 1: no page could be had.
+    """
+    settings = settings_of(session)
+    asked = list(_all_urls(urls))
+    payload = payload_of(asked, options)
+    spec = registry.check_payload(registry.kind_named("page"), payload)
+    assert isinstance(spec, PageSpec)  # noqa: S101 - the registry says so
+    with opened(settings) as database:
+        found = _find(database, settings, spec, asked)
+    return _show(session, asked, found)
+
+
+def _all_urls(given: Sequence[str]) -> Iterator[str]:
+    for url in given:
+        if url == "-":
+            yield from (with_scheme(line) for line in read_lines("-"))
+        else:
+            yield with_scheme(url)
+
+
+def _find(database: Database, settings: Settings, spec: PageSpec, asked: list[str]) -> dict[str, Result]:
+    """What there is to show for each URL: from the cache, else fetched now."""
+    found: dict[str, Result] = {}
+    for url in dict.fromkeys(asked):
+        cached = cache.fresh(database, url, spec)
+        if cached is not None:
+            found[url] = cached
+    missing = [url for url in dict.fromkeys(asked) if url not in found]
+    if missing:
+        found |= _fetched(database, settings, spec, missing)
+    return found
+
+
+def _fetched(database: Database, settings: Settings, spec: PageSpec, urls: list[str]) -> dict[str, Result]:
+    payload = {**spec.model_dump(mode="json", exclude_unset=True), "urls": urls}
+    payload.pop("url", None)
+    payload.pop("max_age", None)
+    new = NewJob("page", payload, request_url=urls[0], max_retries=settings.max_retries)
+    job = run_here(database, settings, new, logging.getLogger("silkline.job"))
+    if job.status is not Status.COMPLETED:
+        raise Refused(job.error_message or f"the job is {job.status}")
+    stored = {canonical(each.original_url or "") or each.original_url: each for each in results.every(database, job.id)}
+    return {url: stored[canonical(url) or url] for url in urls}
+
+
+def _show(session: Session, asked: list[str], found: dict[str, Result]) -> int:
+    got = 0
+    for url in asked:
+        result = found[url]
+        got += result.success
+        if session.json:
+            terminal.print_json(dataclasses.asdict(result), indent=2 if len(asked) == 1 else None)
+        elif result.success:
+            _print_page(result, url if len(asked) > 1 else None)
+        if not result.success:
+            why = in_words(str(result.metadata.get("error")), result.metadata.get("detail"))
+            terminal.complain(f"{without_password(url)}: {why}")
+    return codes.OK if got else codes.FAILED
+
+
+def _print_page(result: Result, name: str | None) -> None:
+    page = str(result.data.get("markdown") or result.data.get("text") or "").strip("\n")
+    if name is not None:
+        terminal.line(f"<!-- {terminal.safe(name).replace('--', '%2D%2D')} -->\n")
+    terminal.line(terminal.safe_lines(page) if sys.stdout.isatty() else page)
+    if name is not None:
+        terminal.line()

@@ -1,0 +1,46 @@
+"""`silkline serve`: the API, the web page and a supervisor, in one command."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+import click
+
+from silkline import log
+from silkline.api import address
+from silkline.cli.resources import settings_of
+from silkline.cli.service import slots
+from silkline.cli.session import Session, everywhere, text
+from silkline.service.companion import Companion
+from silkline.service.supervisor import Supervisor
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", type=text, help="Where to listen. Default: 127.0.0.1, this machine only.")
+@click.option("--port", type=click.IntRange(0, 65_535), help="Default: 8700, or a free one if that is taken.")
+@slots
+@everywhere()
+@click.pass_obj
+def serve(session: Session, host: str, port: int | None, slots: int | None) -> int:
+    """Run Silkline on this machine: API, web page and a supervisor.
+
+    Ctrl-C or SIGTERM: running jobs save a checkpoint and go back to the queue. A second one: at once.
+    """
+    if slots is not None:
+        session.overrides["slots"] = slots
+    settings = settings_of(session)
+    log.set_up(logging.WARNING if session.quiet else logging.DEBUG if session.verbose else logging.INFO)
+    listener, bound = address.listen(host, port, settings)
+    with listener:
+        if port is None and bound != address.PORT:
+            session.say(f"Port {address.PORT} is taken; this Silkline listens at port {bound}.")
+        session.say(f"Silkline is at {address.url(host, bound)}")
+        api = Companion(
+            "API",
+            [sys.executable, "-m", "silkline.api", str(listener.fileno()), str(os.getpid()), host],
+            says=settings.model_dump_json().encode(),
+            descriptors=[listener.fileno()],
+        )
+        return Supervisor(settings, reload=lambda: settings_of(session), beside=api).run()

@@ -1,0 +1,89 @@
+"""`silkline urls` and `silkline errors`: what the ledger of a job says."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from silkline.cli import terminal
+from silkline.cli.reasons import in_words
+from silkline.cli.resources import opened, settings_of
+from silkline.cli.session import Session, everywhere, text
+from silkline.errors import UsageError
+from silkline.export.problems import Problem, grouped, ledger
+from silkline.store import jobs as store
+from silkline.store.database import Database
+from silkline.store.urls import STATES, Url
+
+
+@click.command()
+@click.argument("id", type=text)
+@click.option("--state", type=click.Choice(STATES), help="Only URLs in this state.")
+@click.option("--reason", type=text, metavar="REASON", help="Only URLs with this reason, such as robots or http_404.")
+@click.option("--match", type=text, metavar="RE", help="Only URLs that this regular expression finds.")
+@everywhere()
+@click.pass_obj
+def urls(session: Session, /, id: str, state: str | None, reason: str | None, match: str | None) -> None:
+    """List every URL that a job knows, with its state and the reason for it."""
+    with opened(settings_of(session)) as database:
+        job = store.find(database, id)
+        for url in _wanted(database, job.id, state, reason, match):
+            if session.json:
+                terminal.print_json(_as_value(url), indent=None)
+            else:
+                status = str(url.http_status or "-")
+                terminal.line(f"{url.state:<9} {status:<4} {url.reason or '-':<16} {terminal.safe(url.url)}")
+
+
+def _wanted(database: Database, job_id: str, state: str | None, reason: str | None, match: str | None) -> Iterator[Url]:
+    try:
+        pattern = re.compile(match or "")
+    except re.error as error:
+        raise UsageError(f"--match {match!r} is not a regular expression: {error}") from error
+    for url in ledger(database, job_id, state=state):
+        if (reason is None or url.reason == reason) and pattern.search(url.url):
+            yield url
+
+
+def _as_value(url: Url) -> dict[str, Any]:
+    value = dataclasses.asdict(url)
+    del value["job_id"], value["url_key"]
+    return value
+
+
+@click.command()
+@click.argument("id", type=text)
+@click.option("--examples", type=click.IntRange(1, 1_000), default=5, help="URLs shown for each cause. Default: 5.")
+@everywhere()
+@click.pass_obj
+def errors(session: Session, /, id: str, examples: int) -> None:
+    """Show what failed, grouped by cause, with the pages that link there."""
+    with opened(settings_of(session)) as database:
+        job = store.find(database, id)
+        found = grouped(database, job.id, examples=examples)
+    if session.json:
+        terminal.print_json([dataclasses.asdict(problem) for problem in found])
+    elif not found:
+        session.say("Nothing failed.")
+    else:
+        for problem in found:
+            _print_problem(problem)
+
+
+def _print_problem(problem: Problem) -> None:
+    terminal.line(f"{problem.count:,} {terminal.safe(problem.reason)}: {in_words(problem.reason)}")
+    for example in problem.examples:
+        terminal.line(f"  {terminal.safe(example.url)}")
+        for via in example.via:
+            terminal.line(f"    redirected from {terminal.safe(via)}")
+        if example.source:
+            terminal.line(f"    linked from {terminal.safe(example.source)}")
+        if example.detail:
+            terminal.line(f"    {terminal.safe(example.detail)}")
+    left = problem.count - len(problem.examples)
+    if left:
+        terminal.line(f"  and {left:,} more: silkline urls ID --state failed --reason {terminal.safe(problem.reason)}")

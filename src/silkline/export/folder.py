@@ -1,0 +1,98 @@
+"""A folder of Markdown files, laid out as the site is: `example.com/docs/start.md`.
+
+File names are made from URLs that strangers chose: no name leaves the folder, hides, or means something to a system.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from pathlib import Path
+from typing import BinaryIO, Final
+from urllib.parse import unquote
+
+from silkline.errors import UsageError
+from silkline.export.rows import content_of
+from silkline.model.url import url_key
+from silkline.store.results import Result
+
+LONGEST: Final = 120  # bytes
+DEEPEST: Final = 16
+_RESERVED: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
+_PLAIN: Final = re.compile(r"[a-z0-9_-][a-z0-9._-]*")
+
+
+class Folder:
+    """One file for each page that has content. The folder must be new or empty."""
+
+    def __init__(self, folder: Path) -> None:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise UsageError(f"{folder} exists and is not empty; name a new folder")
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+
+    def write(self, result: Result) -> None:
+        if not result.success:
+            return
+        path = self._folder / place_of(result.final_url)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _opened(path, result.final_url) as file:
+            file.write(document(result).encode("utf-8", "replace"))
+
+    def close(self) -> None:
+        """Every file is finished already."""
+
+
+def _opened(path: Path, url: str) -> BinaryIO:
+    """A new file; if the name is taken, as when http and https both have a page, one with a mark of its own."""
+    try:
+        return path.open("xb")
+    except FileExistsError:
+        return path.with_name(f"{path.stem}-{_mark(url)}.md").open("wb")
+
+
+def place_of(url: str) -> Path:
+    """Where the page of a URL belongs, relative to the folder."""
+    _, _, rest = url.partition("://")
+    host, _, path = rest.partition("/")
+    path, question, _ = path.partition("?")
+    *folders, last = path.split("/")
+    parts = [_name(host.replace(":", "_")), *(_name(part) for part in folders if part)][:DEEPEST]
+    name = _name(last) if last else "index"
+    marked = question or name != unquote(last or "index") or len(folders) > DEEPEST
+    return Path(*parts, f"{name}-{_mark(url)}.md" if marked else f"{name}.md")
+
+
+def _name(part: str) -> str:
+    """One part of a path as a file name that every system takes."""
+    text = unicodedata.normalize("NFC", unquote(part, errors="replace"))
+    if (
+        _PLAIN.fullmatch(text)
+        and len(text) <= LONGEST
+        and not text.endswith((".", ".md"))
+        and not _RESERVED.match(text)
+    ):
+        return text
+    kept = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in text)
+    kept = kept.encode()[:LONGEST].decode(errors="ignore").strip("._ ")
+    if _RESERVED.match(kept):
+        return f"_{kept}"
+    return f"{kept}_" if not kept or kept.endswith(".md") else kept
+
+
+def _mark(url: str) -> str:
+    return f"{url_key(url) & 0xFFFFFFFF:08x}"
+
+
+def document(result: Result) -> str:
+    """A page with its facts above it, as front matter; JSON strings are YAML too."""
+    facts = {
+        "title": result.data.get("title") or None,
+        "url": result.final_url,
+        "asked": result.original_url if result.original_url != result.final_url else None,
+        "status": result.metadata.get("http_status"),
+        "fetched": result.created_at.isoformat(timespec="seconds"),
+    }
+    head = "".join(f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in facts.items() if value)
+    return f"---\n{head}---\n\n{content_of(result).strip()}\n"

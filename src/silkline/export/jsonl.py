@@ -1,0 +1,23 @@
+"""JSON lines: each result whole, by the names of its columns."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+import msgspec
+
+from silkline.store.results import Result
+
+
+class JsonLines:
+    """One result in each line."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._encode = msgspec.json.Encoder().encode
+
+    def write(self, result: Result) -> None:
+        self._stream.write(self._encode(result) + b"\n")
+
+    def close(self) -> None:
+        self._stream.flush()

@@ -1,0 +1,69 @@
+"""Opens the writer for a form of export, and puts a file in its place only when it is whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from silkline.errors import UsageError
+from silkline.export.folder import Folder
+from silkline.export.jsonl import JsonLines
+from silkline.export.parquet import Parquet
+from silkline.export.rows import Writer
+from silkline.export.sitemap import Sitemap
+from silkline.export.table import Table
+
+FORMATS: Final = ("jsonl", "csv", "md", "parquet", "sitemap")
+_SUFFIXES: Final = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet", ".xml": "sitemap"}
+
+
+def format_of(path: Path | None) -> str:
+    """The form that a file's name asks for."""
+    return "jsonl" if path is None else _SUFFIXES.get(path.suffix.lower(), "jsonl")
+
+
+@contextmanager
+def to_stream(form: str, stream: BinaryIO) -> Iterator[Writer]:
+    """A writer to an open stream, such as stdout."""
+    if form == "md":
+        raise UsageError("Markdown is a folder of files: name it with -o")
+    writer = _writer(form, stream, None)
+    yield writer
+    writer.close()
+
+
+@contextmanager
+def to_path(form: str, path: Path) -> Iterator[Writer]:
+    """A writer to a file, or for Markdown a folder. The file appears under its name when it is whole."""
+    if form == "md":
+        yield Folder(path)
+        return
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with unfinished.open("w+b") as stream:
+            writer = _writer(form, stream, path)
+            yield writer
+            writer.close()
+        unfinished.replace(path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+
+
+def _writer(form: str, stream: BinaryIO, path: Path | None) -> Writer:
+    match form:
+        case "jsonl":
+            return JsonLines(stream)
+        case "csv":
+            return Table(stream)
+        case "parquet":
+            return Parquet(stream)
+        case "sitemap":
+            return Sitemap(stream, path)
+    raise UsageError(f"there is no format {form!r}; there are {', '.join(FORMATS)}")

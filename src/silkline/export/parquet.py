@@ -1,0 +1,70 @@
+"""Parquet, for data tools: the columns of the table with their types, and `data` and `metadata` whole, as JSON."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any, BinaryIO, Final
+
+from silkline.errors import UsageError
+from silkline.export.rows import content_size
+from silkline.export.table import row_of
+from silkline.store.results import Result
+
+GROUP_ROWS: Final = 5_000
+GROUP_SIZE: Final = 8 << 20
+
+
+class Parquet:
+    """Rows are gathered to groups of a few megabytes, which is all that is ever held."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        try:
+            import pyarrow  # type: ignore[import-untyped]
+            import pyarrow.parquet  # type: ignore[import-untyped]
+        except ImportError as error:
+            raise UsageError("Parquet needs pyarrow: install silkline[parquet]") from error
+        self._arrow: Any = pyarrow
+        text, whole = pyarrow.string(), pyarrow.int64()
+        kinds = {
+            **dict.fromkeys(("url_id", "http_status", "bytes"), whole),
+            "success": pyarrow.bool_(),
+            "seconds": pyarrow.float64(),
+            "created_at": pyarrow.timestamp("us", tz="UTC"),
+        }
+        names = [*row_of(_EXAMPLE), "data", "metadata"]
+        self._schema = pyarrow.schema([(name, kinds.get(name, text)) for name in names])
+        self._writer = pyarrow.parquet.ParquetWriter(stream, self._schema, compression="zstd")
+        self._rows: list[dict[str, Any]] = []
+        self._size = 0
+
+    def write(self, result: Result) -> None:
+        row = row_of(result)
+        row["created_at"] = result.created_at
+        row["http_status"] = _whole(row["http_status"])
+        row["bytes"] = _whole(row["bytes"])
+        row["seconds"] = float(row["seconds"]) if isinstance(row["seconds"], int | float) else None
+        for name in ("error", "detail", "title", "description", "language", "content_type"):
+            row[name] = None if row[name] is None else str(row[name])
+        row["data"] = json.dumps(result.data, ensure_ascii=False)
+        row["metadata"] = json.dumps(result.metadata, ensure_ascii=False)
+        self._rows.append(row)
+        self._size += 2 * content_size(result)
+        if len(self._rows) >= GROUP_ROWS or self._size >= GROUP_SIZE:
+            self._flush()
+
+    def close(self) -> None:
+        self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._writer.write_table(self._arrow.Table.from_pylist(self._rows, schema=self._schema))
+            self._rows, self._size = [], 0
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+_EXAMPLE: Final = Result(0, "", 0, None, "", {}, True, {}, datetime.min)

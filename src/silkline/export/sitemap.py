@@ -1,0 +1,78 @@
+"""A sitemap of the pages that a crawl found: 50,000 in a file, as the protocol has it, and an index above those."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import BinaryIO, Final
+from xml.sax.saxutils import escape
+
+from silkline.model.url import origin_of
+from silkline.store.results import Result
+
+MOST: Final = 50_000
+_XML: Final = '<?xml version="1.0" encoding="UTF-8"?>\n'
+_NAMESPACE: Final = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+
+
+class Sitemap:
+    """Writes to a stream; beyond the first 50,000 pages into files beside `path`, which then becomes their index."""
+
+    def __init__(self, stream: BinaryIO, path: Path | None = None, *, most: int = MOST) -> None:
+        self._stream = stream
+        self._path = path
+        self._most = most
+        self._part: BinaryIO = stream
+        self._parts: list[Path] = []
+        self._origin = ""
+        self._written = 0
+        self._open()
+
+    def write(self, result: Result) -> None:
+        if not result.success or result.metadata.get("http_status") not in (None, 200):
+            return
+        if self._written and self._written % self._most == 0 and self._path is not None:
+            self._next_part()
+        self._origin = self._origin or origin_of(result.final_url)
+        lastmod = result.data.get("lastmod")
+        changed = f"<lastmod>{escape(str(lastmod))}</lastmod>" if lastmod else ""
+        self._part.write(f"<url><loc>{escape(result.final_url)}</loc>{changed}</url>\n".encode())
+        self._written += 1
+
+    def close(self) -> None:
+        self._part.write(b"</urlset>\n")
+        if self._parts and self._path is not None:
+            self._part.close()
+            self._write_index(self._path)
+        self._stream.flush()
+
+    def _open(self) -> None:
+        self._part.write(f"{_XML}<urlset {_NAMESPACE}>\n".encode())
+
+    def _next_part(self) -> None:
+        """The first part moves from the stream to a file of its own; the stream is for the index."""
+        if self._path is None:
+            return
+        self._part.write(b"</urlset>\n")
+        if not self._parts:
+            self._stream.flush()
+            self._stream.seek(0)
+            first = self._name(1)
+            first.write_bytes(self._stream.read())
+            self._stream.seek(0)
+            self._stream.truncate()
+            self._parts.append(first)
+        else:
+            self._part.close()
+        self._parts.append(self._name(len(self._parts) + 1))
+        self._part = self._parts[-1].open("wb")
+        self._open()
+
+    def _name(self, number: int) -> Path:
+        path = self._path or Path("sitemap.xml")
+        return path.with_name(f"{path.stem}-{number}{path.suffix or '.xml'}")
+
+    def _write_index(self, path: Path) -> None:
+        listed = "".join(
+            f"<sitemap><loc>{escape(f'{self._origin}/{part.name}')}</loc></sitemap>\n" for part in self._parts
+        )
+        self._stream.write(f"{_XML}<sitemapindex {_NAMESPACE}>\n{listed}</sitemapindex>\n".encode())

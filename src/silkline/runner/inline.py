@@ -1,0 +1,147 @@
+"""One attempt in the caller's own process, for `silkline fetch`: claimed, kept alive and finished like any other.
+
+There is no supervisor here, so nothing limits or kills it; whoever runs a page this way has nothing to protect. If this
+process dies, a watchdog of any supervisor takes the job back to the queue.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import secrets
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from silkline.config import Settings
+from silkline.errors import LeaseLost, Permanent, SpecError, Temporary, Unavailable
+from silkline.model.job import Backoff, End, Ended, Job, NewJob, Verb, Wish, decide
+from silkline.model.worker import Context
+from silkline.store import jobs, urls
+from silkline.store.database import Database
+from silkline.workers import registry
+
+# Nobody else may claim the job before we do.
+_OURS_FIRST = timedelta(hours=1)
+_ENDS = {Wish.PAUSE: End.PAUSED, Wish.STOP: End.STOPPED, Wish.CANCEL: End.CANCELLED}
+
+
+class WatchedControl:
+    """Renews the lease in a thread of its own, and learns from it what people want of the job."""
+
+    def __init__(self, database: Database, job: Job, interval: float) -> None:
+        self._database = database
+        self._job = job
+        self._interval = interval
+        self._order: End | None = None
+        self._ordered = threading.Event()
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+        self._callbacks: list[Callable[[End], None]] = []
+        self._thread = threading.Thread(target=self._watch, name="lease", daemon=True)
+        self._thread.start()
+
+    @property
+    def order(self) -> End | None:
+        return self._order
+
+    def wait(self, seconds: float) -> End | None:
+        self._ordered.wait(seconds)
+        return self._order
+
+    def subscribe(self, callback: Callable[[End], None]) -> None:
+        with self._lock:
+            self._callbacks.append(callback)
+            order = self._order
+        if order is not None:
+            callback(order)
+
+    def close(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(self._interval):
+            try:
+                wish = jobs.renew(self._database, self._job.id, self._job.run_lease, self._job.worker_id or "")
+            except Unavailable:
+                continue
+            except LeaseLost:
+                self._give(End.CANCELLED)
+                return
+            if wish in _ENDS:
+                self._give(_ENDS[wish])
+
+    def _give(self, end: End) -> None:
+        with self._lock:
+            if self._order is end:
+                return
+            self._order = end
+            self._ordered.set()
+            callbacks = list(self._callbacks)
+        for callback in callbacks:
+            callback(end)
+
+
+class DirectProgress:
+    """Checkpoints go straight to the database."""
+
+    def __init__(self, database: Database, job: Job) -> None:
+        self.database = database
+        self.job = job
+
+    def record(self, checkpoint: urls.Checkpoint) -> urls.Counts:
+        return urls.record(self.database, self.job, checkpoint)
+
+    def report(self, **live: Any) -> None:
+        """Nobody waits for a sign of life."""
+
+
+def run_here(database: Database, settings: Settings, new: NewJob, log: logging.Logger) -> Job:
+    """Store a job, run it in this process, and store how it ended; the job as it then is. Ctrl-C cancels it."""
+    queued, _ = jobs.enqueue(database, replace(new, run_at=database.now() + _OURS_FIRST))
+    worker_id = f"{socket.gethostname()[:40]}-{os.getpid()}-{secrets.token_hex(4)}"
+    job = jobs.claim_one(database, worker_id, socket.gethostname(), queued.id)
+    control = WatchedControl(database, job, min(settings.heartbeat_interval, 1.0))
+    try:
+        ended = _attempt(Context(None, control, DirectProgress(database, job), log), settings)
+    except KeyboardInterrupt:
+        jobs.wish(database, job.id, Verb.CANCEL)
+        _finish(database, settings, job, Ended(End.CANCELLED))
+        raise
+    except LeaseLost:
+        raise
+    except Exception as error:
+        _finish(database, settings, job, Ended(End.PERMANENT, f"crashed ({type(error).__name__})", str(error)))
+        raise
+    finally:
+        control.close()
+    _finish(database, settings, job, ended)
+    return jobs.get(database, job.id)
+
+
+def _attempt(context: Context, settings: Settings) -> Ended:
+    job = context.progress.job
+    kind = registry.kind_named(job.worker, test_workers=settings.test_workers)
+    try:
+        spec = registry.check_payload(kind, job.payload)
+        end: End | None = registry.load(kind)(replace(context, spec=spec))
+    except (Permanent, SpecError) as error:
+        return Ended(End.PERMANENT, str(error)[:200], str(error))
+    except Temporary as error:
+        # Nobody is there to try again later: the person is told now.
+        return Ended(End.PERMANENT, str(error)[:200], str(error))
+    return Ended(end or End.COMPLETED)
+
+
+def _finish(database: Database, settings: Settings, job: Job, ended: Ended) -> None:
+    backoff = Backoff(settings.backoff_base, settings.backoff_cap)
+    jobs.finish(
+        database,
+        job,
+        lambda seen: decide(seen, ended, backoff=backoff, now=database.now(), jitter=random.random()),  # noqa: S311
+    )

@@ -1,0 +1,41 @@
+"""Storing a job once for each idempotency key: the key, the job and the answer are written together or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from silkline.model.job import Job, NewJob
+from silkline.store.database import Database
+from silkline.store.jobs import enqueue_in
+
+KEPT = timedelta(hours=24)
+SWEPT = 100  # keys that have run out are removed so many at a time, whenever a new one is stored
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the first POST with a key was answered, and what it had asked."""
+
+    job_id: str
+    fingerprint: str
+    text: str
+    fresh: bool
+
+
+def enqueue_once(
+    database: Database, job: NewJob, *, key: str, fingerprint: str, answer: Callable[[Job, bool], str]
+) -> Answer:
+    """Store the job under the key, or give what was answered before."""
+    now = database.now()
+    with database.transaction(durable=True) as transaction:
+        if not transaction.rows("idempotency.claim", key=key, fingerprint=fingerprint, now=now):
+            row = transaction.rows("idempotency.get", key=key)[0]
+            return Answer(row["job_id"], row["fingerprint"], row["answer"], fresh=False)
+        stored, fresh = enqueue_in(transaction, job, now)
+        text = answer(stored, fresh)
+        transaction.rows("idempotency.answer", key=key, job_id=stored.id, answer=text)
+        transaction.rows("idempotency.expire", before=now - KEPT, wanted=SWEPT)
+    database.ring()
+    return Answer(stored.id, fingerprint, text, fresh=True)

@@ -1,0 +1,37 @@
+"""The history of a crawl's counters, from which charts are drawn: every second at first, then ever more sparsely.
+
+A sample is due after a two-hundredth of the crawl's age, so a week of crawling keeps about two thousand of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from silkline.store.database import Database, Transaction
+
+FINEST = 1.0
+SHARE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The counters at one moment."""
+
+    at: datetime
+    discovered: int
+    done: int
+    unchanged: int
+    failed: int
+    skipped: int
+    bytes: int
+
+
+def take(transaction: Transaction, job_id: str, *, age: float, now: datetime) -> None:
+    """One more sample if it is time for one; `age` is the crawling time so far."""
+    after = now - timedelta(seconds=max(FINEST, age / SHARE))
+    transaction.rows("samples.take", job_id=job_id, after=after)
+
+
+def every(database: Database, job_id: str, *, wanted: int = 5_000) -> list[Sample]:
+    return [Sample(**row) for row in database.rows("samples.all", job_id=job_id, wanted=wanted)]

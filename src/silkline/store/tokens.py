@@ -1,0 +1,57 @@
+"""The tokens of the API, as stored: an id that may be known, and the hash of a secret that may not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from silkline.errors import NotFound
+from silkline.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token, without its secret."""
+
+    id: str
+    name: str
+    scope: str
+    created_at: datetime
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """What is needed to check a token that somebody presents."""
+
+    id: str
+    scope: str
+    hash: str
+
+
+def add(database: Database, *, id: str, name: str, scope: str, hash: str, expires_at: datetime | None = None) -> None:
+    database.rows(
+        "tokens.add",
+        durable=True,
+        id=id,
+        label=name,
+        scope=scope,
+        hash=hash,
+        expires_at=expires_at,
+        now=database.now(),
+    )
+
+
+def secret(database: Database, id: str) -> Secret | None:
+    """The token of this id, if there is one that has not run out."""
+    found = database.rows("tokens.get", id=id, now=database.now())
+    return Secret(found[0]["id"], found[0]["scope"], found[0]["hash"]) if found else None
+
+
+def everyone(database: Database) -> list[Token]:
+    return [Token(**row) for row in database.rows("tokens.all")]
+
+
+def forget(database: Database, id: str) -> None:
+    if not database.rows("tokens.forget", durable=True, id=id):
+        raise NotFound(f"no token {id}")

@@ -1,0 +1,198 @@
+"""The `page` worker: one page, or a batch of them, each with one result, and no link followed.
+
+The ledger gets every URL in the first checkpoint; from then on each ends in the checkpoint that stores its result, so
+an attempt that died is taken up where it was. A page that could not be had has a result too, which says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+import uvloop
+
+from silkline import config
+from silkline.crawl.equip import open_client
+from silkline.crawl.frontier import Entry
+from silkline.crawl.messages import Found
+from silkline.crawl.plan import Plan, Tuning, plan_of
+from silkline.crawl.recorder import Recorder
+from silkline.errors import Permanent
+from silkline.fetch.client import Client
+from silkline.model import fetched as reasons
+from silkline.model.fetched import Fetched
+from silkline.model.job import End
+from silkline.model.spec import Fetching, PageSpec, SiteSpec
+from silkline.model.url import canonical, host_of, url_key
+from silkline.model.worker import Context
+from silkline.store.results import Result
+from silkline.store.urls import DONE, FAILED, QUEUED, NewResult, QueuedUrl, Settled
+from silkline.workers import cache
+from silkline.workers.books import Books
+from silkline.workers.document import Document, DocumentReader
+from silkline.workers.visits import Visit, Visits
+
+# Somebody may be waiting for the page: fewer and shorter waits than a crawl has.
+TUNING: Final = Tuning(retry_base=0.5, longest_wait=60.0)
+_CHUNK: Final = 1_000
+_encode = msgspec.json.Encoder().encode
+
+
+def run(context: Context) -> End | None:
+    spec: PageSpec = context.spec
+    return uvloop.run(_work(context, plan_for(spec, spec.all_urls())))
+
+
+def plan_for(spec: Fetching, urls: Sequence[str]) -> Plan:
+    """How the pages of a spec are asked for, in the engine's own terms."""
+    if spec.render == "always":
+        raise Permanent("this version of Silkline renders no pages: leave `render` out, or set it to never")
+    settings = config.load().settings
+    shared = {name: getattr(spec, name) for name in Fetching.model_fields}
+    like = SiteSpec.model_construct(**shared, urls=tuple(urls), scope="any")
+    return plan_of(like, fetchers=1, concurrency=settings.max_concurrent_http, contact=settings.contact, tuning=TUNING)
+
+
+async def _work(context: Context, plan: Plan) -> End | None:
+    client = open_client(plan)
+    recorder = Recorder(context.progress, plan, context.log)
+    try:
+        return await PageJob(context, plan, client, recorder).run()
+    finally:
+        client.close()
+        client.resolver.close()
+        recorder.close()
+
+
+class PageJob:
+    """One attempt at a batch of pages."""
+
+    def __init__(self, context: Context, plan: Plan, client: Client, recorder: Recorder) -> None:
+        self._context = context
+        self._spec: PageSpec = context.spec
+        self._plan = plan
+        self._recorder = recorder
+        self._reader = DocumentReader(plan)
+        self._visits = Visits(plan, client, self._visited)
+        self._asked = {canonical(url) or url: url for url in reversed(self._spec.all_urls())}
+        self._personal = cache.is_personal(self._spec)
+        self._books = Books(context, recorder)
+        recorder.in_flight = lambda: self._visits.in_flight
+        recorder.live = lambda: {"urls": self._visits.under_way()}
+
+    async def run(self) -> End | None:
+        recorder = self._recorder
+        await recorder.open()
+        if recorder.next_id == 1:
+            recorder.append([_seed(address) for address in reversed(self._asked)])
+            await recorder.save()
+        order = await self._books.keep(self._visit_all(), self._visits.stop)
+        self._context.log.info("%d pages stored, %d still to do", recorder.stored, recorder.pending)
+        return order
+
+    async def _visit_all(self) -> None:
+        """Everything that is still queued in the ledger, from the cache or from the web."""
+        cursor, more = 0, True
+        while more and not self._visits.stopping:
+            rows, cursor = await self._recorder.ask(self._recorder.read_queued, cursor, _CHUNK, None)
+            more = len(rows) >= _CHUNK
+            found = await self._recorder.ask(self._look_up, rows)
+            for row in rows:
+                if row.id in found:
+                    await self._books.end(*_copied(row, self._asked.get(row.url, row.url), found[row.id]))
+                elif canonical(row.url) is None:
+                    await self._visited(Visit(Entry(0, row.id, row.url, 0), None, FAILED, reasons.BAD_URL))
+                else:
+                    self._visits.add(Entry(0, row.id, row.url, 0))
+        await self._visits.run()
+
+    def _look_up(self, rows: list[QueuedUrl]) -> dict[int, Result]:
+        if self._spec.max_age is None:
+            return {}
+        database = self._context.progress.database
+        found = ((row.id, cache.fresh(database, row.url, self._spec)) for row in rows)
+        return {id: result for id, result in found if result is not None}
+
+    # What came of a URL.
+
+    async def _visited(self, visit: Visit) -> None:
+        document = Document(reason=visit.reason, detail=visit.detail)
+        state = visit.state or FAILED
+        if visit.reason is None and visit.fetched is not None:
+            document = await self._read(visit.fetched)
+            state = DONE if document.reason is None else FAILED
+        status = visit.fetched.status if visit.fetched is not None else 0
+        tries = visit.entry.attempts + (visit.fetched is not None)
+        detail = document.detail[:1000] or None
+        settled = Settled(visit.entry.id, state, document.reason, detail, tries, status or None)
+        self._recorder.count_bytes(visit.fetched.wire_bytes if visit.fetched is not None else 0)
+        await self._books.end(settled, self._result(visit, document))
+
+    async def _read(self, fetched: Fetched) -> Document:
+        if self._reader.slow(fetched):
+            return await asyncio.to_thread(self._reader.read, fetched)
+        return self._reader.read(fetched)
+
+    def _result(self, visit: Visit, document: Document) -> NewResult:
+        entry = visit.entry
+        address = entry.chain.split(" ", 1)[0] if entry.chain else entry.url
+        keys = cache.HIDDEN_KEYS if self._personal else (url_key(address), url_key(entry.url))
+        metadata = metadata_of(visit, document)
+        if document.reason is None:
+            metadata["content"] = self._plan.content
+        return NewResult(
+            url_id=entry.id,
+            original_url=self._asked.get(address, address),
+            original_key=keys[0],
+            final_url=entry.url,
+            final_key=keys[1],
+            data=document.data,
+            success=document.reason is None,
+            metadata=_encode(metadata).decode(),
+        )
+
+
+def metadata_of(visit: Visit, document: Document) -> dict[str, Any]:
+    """What is worth knowing about how a page was had, or why it was not."""
+    metadata: dict[str, Any] = {}
+    fetched = visit.fetched
+    if fetched is not None:
+        metadata = {
+            "http_status": fetched.status or None,
+            "content_type": fetched.content_type,
+            "bytes": fetched.wire_bytes,
+            "seconds": round(fetched.timings.total, 4),
+            "first_byte": round(fetched.timings.first_byte, 4),
+        }
+    if visit.entry.chain:
+        metadata["redirected_from"] = visit.entry.chain.split()
+    if document.reason is not None:
+        metadata["error"] = document.reason
+        metadata["detail"] = document.detail
+        metadata["retryable"] = reasons.is_temporary(document.reason)
+    return metadata
+
+
+def _seed(address: str) -> Found:
+    host = host_of(address) if canonical(address) else ""
+    return Found(url_key(address), address, host, 0, QUEUED, None, None, None, "seed")
+
+
+def _copied(row: QueuedUrl, asked: str, cached: Result) -> tuple[Settled, NewResult]:
+    """A page from the cache becomes a result of this job."""
+    metadata = {
+        **cached.metadata,
+        "cached": True,
+        "cached_from": cached.job_id,
+        "fetched_at": cached.created_at.isoformat(),
+    }
+    key, final_key = cache.HIDDEN_KEYS
+    data, said = _encode(cached.data).decode(), _encode(metadata).decode()
+    status = cached.metadata.get("http_status")
+    settled = Settled(row.id, DONE, None, f"from the cache: job {cached.job_id}", 0, status)
+    return settled, NewResult(row.id, asked, key, cached.final_url, final_key, data, True, said)
+
+
+run.spec = PageSpec  # type: ignore[attr-defined]

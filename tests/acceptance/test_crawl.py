@@ -1,0 +1,188 @@
+"""A person crawls a site at the command line, presses Ctrl-C, goes on, asks why, and takes the results away."""
+
+import csv
+import io
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from silkline.model.job import Job
+from silkline.store import jobs, urls
+from silkline.store.database import Database
+from silkline.store.urls import Checkpoint, NewResult, NewUrl, Settled
+from tests.acceptance.conftest import Silkline
+
+FAST = ("--speed", "max", "--ignore-robots")
+
+
+class Web:
+    """A site without end on loopback: page n leads to page n + 1 and to one that is missing."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.reached = {number: threading.Event() for number in range(50)}
+        web = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                web.asked.append(self.path)
+                name = self.path.strip("/") or "0"
+                if not name.isdigit():
+                    self.send_error(404)
+                    return
+                number = int(name)
+                body = f"<title>Page {number}</title><h1>Page {number}</h1><p>Words, words.</p>"
+                body += f"<a href=/{number + 1}>on</a> <a href=/missing-{number}>gone</a>"
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body.encode())
+                if number in web.reached:
+                    web.reached[number].set()
+
+            def log_message(self, format: str, *arguments: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.host = f"127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    web = Web()
+    yield web
+    web.server.shutdown()
+    web.server.server_close()
+
+
+def test_crawl_explain_results(on_both: Silkline, web: Web) -> None:
+    done = on_both("crawl", web.host, "--depth", "3", *FAST)
+    assert done.code == 0, done
+    assert done.out == ""
+    assert "is completed:" in done.err
+    assert "3 http_404" in done.err
+
+    shown = on_both("jobs", "show", "last", "--json").json
+    counts = shown["progress"]
+    assert (counts["done"], counts["failed"], shown["results"]) == (4, 3, 4)
+    assert counts["discovered"] == sum(
+        counts[of] for of in ("queued", "in_flight", "done", "unchanged", "failed", "skipped")
+    )
+
+    story = on_both("explain", "last", f"{web.host}/missing-1").out
+    assert "failed, it could not be fetched: http_404" in story
+    assert f"as a link on http://{web.host}/1" in story
+    on_both("explain", "last", f"{web.host}/never").refused(5, "has not seen")
+
+    lines = [json.loads(line) for line in on_both("results", "last").out.splitlines()]
+    assert [line["final_url"] for line in lines] == [f"http://{web.host}/{path}" for path in ("", "1", "2", "3")]
+    assert lines[1]["data"]["title"] == "Page 1"
+    assert "# Page 1" in lines[1]["data"]["markdown"]
+
+
+def test_ctrl_c_pauses_and_resume_goes_on(on_both: Silkline, web: Web) -> None:
+    crawl = on_both.start("crawl", web.host, "--limit", "8", "--delay", "0.4", "--ignore-robots")
+    assert web.reached[2].wait(60)
+    crawl.send_signal(signal.SIGINT)
+    out, err = crawl.communicate(timeout=60)
+    assert (crawl.returncode, out) == (3, b""), err.decode()
+    id = on_both("jobs", "--json").json[0]["id"]
+    assert f"Go on with: silkline resume {id}" in err.decode()
+    assert on_both("jobs", "show", id, "--json").json["status"] == "paused"
+
+    resumed = on_both("resume", "last", "--json")
+    assert resumed.code == 0, resumed
+    assert resumed.json["status"] == "completed"
+    found = [json.loads(line)["final_url"] for line in on_both("results", id).out.splitlines()]
+    assert len(found) == len(set(found)) == 8
+
+
+def test_seeds_from_a_file(silkline: Silkline, web: Web, tmp_path: Path) -> None:
+    seeds = tmp_path / "seeds.txt"
+    seeds.write_text(f"# ours\n{web.host}/5\n\nhttp://{web.host}/7#top\nhttp://{web.host}/7\nnot a host\n")
+    allowed = ("--allow-private", "127.0.0.0/8")
+    done = silkline("crawl", "--seeds", str(seeds), "--depth", "0", "--seeded-hosts-only", *allowed, *FAST)
+    assert done.code == 0, done
+    assert "2 seeds; 1 lines are no URLs, first not a host." in done.err
+    assert sorted(web.asked) == ["/5", "/7"]
+
+
+def test_what_cannot_be_crawled(silkline: Silkline, tmp_path: Path) -> None:
+    silkline("crawl").refused(2, "a url is needed")
+    silkline("crawl", "example.com", "--limit", "0").refused(2, "limit")
+    silkline("crawl", "127.0.0.1:1", "--include", "(").refused(2, "include")
+    silkline("crawl", "127.0.0.1:1", "--header", "nonsense").refused(2, "NAME:VALUE")
+    silkline("crawl", "--seeds", "missing.txt").refused(2, "missing.txt")
+    silkline("crawl", "--seeds", "-").refused(2, "empty")
+    assert not (tmp_path / "data").exists()
+    silkline("crawl", "--seeds", "-", input="not a host\n").refused(2, "holds no URL")
+    assert silkline("jobs", "--json").json == []
+
+
+def test_detached_it_waits_for_a_worker(silkline: Silkline) -> None:
+    added = silkline("crawl", "127.0.0.1:1", "--limit", "3", "--detach")
+    assert added.code == 0, added
+    job = silkline("jobs", "show", added.out.strip(), "--json").json
+    assert (job["worker"], job["shown"]) == ("site", "queued")
+    assert job["payload"] == {"url": "http://127.0.0.1:1", "limit": 3, "allow_private": ["127.0.0.1:1"]}
+
+
+@pytest.fixture
+def brought(store: Database, enqueue: Callable[..., Job]) -> Job:
+    """A job with three results, one of them hostile, one without success."""
+    job = enqueue()
+    jobs.claim(store, "w", "h", ["page"], 1)
+    job = jobs.get(store, job.id)
+    hostile = {"title": '=HYPERLINK("http://evil")', "markdown": '# Two\n\n\x1b[2Jlines, "quoted"'}
+    given = [
+        ("https://a.example/x", {"title": "One", "markdown": "# One"}, True, {"http_status": 200}),
+        ("https://a.example/two", hostile, True, {"http_status": 200}),
+        ("https://b.example/", {}, False, {"http_status": 503, "error": "busy"}),
+    ]
+    found = [NewUrl(id, id, url, "h", 0) for id, (url, *_) in enumerate(given, 1)]
+    settled = [Settled(id, "done") for id in (1, 2, 3)]
+    results = [
+        NewResult(id, url, id, url, id, json.dumps(data), success, json.dumps(metadata))
+        for id, (url, data, success, metadata) in enumerate(given, 1)
+    ]
+    urls.record(store, job, Checkpoint(found, settled, results))
+    return job
+
+
+def test_csv_is_safe_in_a_spreadsheet(silkline: Silkline, brought: Job, tmp_path: Path) -> None:
+    written = silkline("results", "last", "-o", "pages.csv")
+    assert written.err == "3 results written to pages.csv.\n"
+    text = (tmp_path / "pages.csv").read_text()
+    assert text == silkline("results", brought.id, "--format", "csv").out
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["title"] for row in rows] == ["One", '\'=HYPERLINK("http://evil")', ""]
+    assert rows[1]["markdown"] == '# Two\n\n\\x1b[2Jlines, "quoted"'
+    assert (rows[2]["success"], rows[2]["http_status"], rows[2]["error"]) == ("false", "503", "busy")
+
+
+def test_markdown_in_a_folder(silkline: Silkline, brought: Job, tmp_path: Path) -> None:
+    assert silkline("results", "last", "--format", "md", "-o", "pages").err == "2 results written to pages.\n"
+    names = sorted(path.name for path in (tmp_path / "pages").iterdir())
+    assert names == ["000001-a-example-x.md", "000002-a-example-two.md"]
+    page = (tmp_path / "pages" / names[0]).read_text()
+    assert page.startswith('---\nurl: "https://a.example/x"\ntitle: "One"\n')
+    assert page.endswith("---\n\n# One\n")
+
+
+def test_results_are_chosen(silkline: Silkline, brought: Job) -> None:
+    def urls_of(*options: str) -> list[str]:
+        return [json.loads(line)["final_url"] for line in silkline("results", "last", *options).out.splitlines()]
+
+    assert urls_of("--match", "two$") == ["https://a.example/two"]
+    assert urls_of("--status", "503") == ["https://b.example/"]
+    silkline("results", "last", "--match", "(").refused(2, "--match")
+    silkline("results", "last", "-o", "missing/folder/file.csv").refused(1, "cannot be written")
+    silkline("results", "0000").refused(5, "no job")

@@ -1,0 +1,117 @@
+"""The bell: whoever stores a job wakes a supervisor in another process; the dead are not waited for."""
+
+import os
+import select
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from silkline.store import workers
+from silkline.store.bell import PipeBell, ring_pipes
+from silkline.store.database import Bell, Database
+from tests.store.given import queued, rescued, running
+
+LISTEN = """
+import select, sys
+from silkline.store import workers
+from silkline.store.database import open_database
+database = open_database(sys.argv[1])
+workers.register(database, id="w1", host="h", pid=1, boot_id="b", slots=1, version="1")
+workers.set_idle(database, "w1", True)
+bell = database.listen("w1")
+print("listening", flush=True)
+assert select.select([bell], [], [], 120)[0], "nobody rang"
+bell.drain()
+assert not select.select([bell], [], [], 0)[0], "it was not drained"
+bell.close()
+database.close()
+print("woken", flush=True)
+"""
+
+
+def rings(bell: Bell, within: float = 60) -> bool:
+    return bool(select.select([bell], [], [], within)[0])
+
+
+def idle_worker(database: Database) -> None:
+    workers.register(database, id="w1", host="h", pid=1, boot_id="b", slots=1, version="1")
+    workers.set_idle(database, "w1", True)
+
+
+def test_a_new_job_wakes_a_listener_in_another_process(database: Database, migrated_url: str) -> None:
+    command = [sys.executable, "-c", LISTEN, migrated_url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as listener:
+        assert listener.stdout
+        assert listener.stdout.readline() == "listening\n"
+        queued(database)
+        assert listener.stdout.readline() == "woken\n"
+        assert listener.wait(60) == 0
+
+
+def test_a_rescued_job_rings_too(database: Database) -> None:
+    idle_worker(database)
+    job = running(database)
+    bell = database.listen("w1")
+    bell.drain()
+    rescued(database, job)
+    assert rings(bell)
+    bell.drain()
+    assert not rings(bell, 0)
+    bell.close()
+
+
+def test_every_listener_is_woken(database: Database) -> None:
+    idle_worker(database)
+    bells = [database.listen(f"w{number}") for number in range(3)]
+    queued(database)
+    assert all(rings(bell) for bell in bells)
+    for bell in bells:
+        bell.close()
+
+
+def test_postgres_rings_only_when_somebody_is_idle(postgres_database: Database) -> None:
+    bell = postgres_database.listen("w1")
+    queued(postgres_database)
+    postgres_database.ring()
+    idle_worker(postgres_database)
+    workers.set_idle(postgres_database, "w1", False)
+    queued(postgres_database)
+    assert not rings(bell, 0)
+    workers.set_idle(postgres_database, "w1", True)
+    queued(postgres_database)
+    assert rings(bell)
+    bell.close()
+
+
+def test_pipes_of_the_dead_are_swept_away(sqlite_database: Any) -> None:
+    folder = sqlite_database._bells
+    folder.mkdir()
+    os.mkfifo(folder / "dead")
+    living = sqlite_database.listen("living")
+    queued(sqlite_database)
+    assert [pipe.name for pipe in folder.iterdir()] == ["living"]
+    assert rings(living)
+    living.close()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_pipe_left_by_a_crash_is_taken_over(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "w1")
+    bell = PipeBell(tmp_path, "w1")
+    ring_pipes(tmp_path)
+    assert rings(bell)
+    bell.close()
+
+
+def test_ringing_at_a_full_pipe_a_strange_file_or_nothing_is_no_error(tmp_path: Path) -> None:
+    ring_pipes(tmp_path / "nowhere")
+    (tmp_path / "folder").mkdir()
+    bell = PipeBell(tmp_path, "w1")
+    for _ in range(70_000):
+        if os.write(bell.fileno(), b"!") and len(select.select([], [bell], [], 0)[1]) == 0:
+            break
+    ring_pipes(tmp_path)
+    bell.drain()
+    assert not rings(bell, 0)
+    bell.close()

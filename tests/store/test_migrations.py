@@ -1,0 +1,139 @@
+"""Every program opens an empty or older database by itself, keeps its rows, and leaves a newer one alone."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from silkline.errors import SchemaTooNew, StoreError, Unavailable, UsageError
+from silkline.model.job import Verb
+from silkline.store import jobs, logs, migrate, workers
+from silkline.store.database import Database, open_database
+from tests.store.given import queued
+
+FILES = Path(migrate.__file__).parent / "sql" / "migrations"
+OPEN_AND_STORE = """
+import sys
+from silkline.model.job import NewJob
+from silkline.store import jobs
+from silkline.store.database import open_database
+sys.stdin.readline()
+database = open_database(sys.argv[1])
+jobs.enqueue(database, NewJob("page", {}))
+database.close()
+"""
+
+
+def tables(database: Database) -> int:
+    return len(database.rows("schema.exists"))
+
+
+def test_an_empty_database_is_brought_up_to_date(database_url: str) -> None:
+    database = open_database(database_url, upgrade=False)
+    assert migrate.revision(database) == 0
+    assert migrate.upgrade(database) == (0, migrate.newest(database))
+    assert migrate.revision(database) == migrate.newest(database)
+    assert migrate.upgrade(database) == (migrate.newest(database), migrate.newest(database))
+    queued(database)
+    database.close()
+
+
+def test_an_older_database_keeps_its_rows(database_url: str) -> None:
+    old = open_database(database_url, upgrade=False)
+    assert migrate.upgrade(old, to=1) == (0, 1)
+    job = queued(old, payload={"url": "https://example.com"}, metadata={"kept": True}, dedupe_key="k")
+    logs.append(old, [logs.NewLine(job.id, 1, "info", "from revision 1", old.now())])
+    workers.register(old, id="w1", host="h", pid=1, boot_id="b", slots=1, version="0")
+    seen = workers.everyone(old)
+    old.close()
+
+    database = open_database(database_url)
+    assert migrate.revision(database) == migrate.newest(database) > 1
+    assert jobs.get(database, job.id) == job
+    assert logs.tail(database, job.id)[0].message == "from revision 1"
+    assert workers.everyone(database) == seen
+    assert jobs.claim(database, "w1", "h", ["page"], 1)[0].id == job.id
+    jobs.wish(database, job.id, Verb.CANCEL)
+    database.close()
+
+
+def test_a_newer_database_is_refused_and_left_alone(database_url: str) -> None:
+    database = open_database(database_url)
+    job = queued(database)
+    newer = migrate.newest(database) + 7
+    database.rows("schema.record", revision=newer, applied="in the future")
+    with pytest.raises(SchemaTooNew, match=rf"revision {newer}, this Silkline knows {newer - 7}: upgrade Silkline"):
+        open_database(database_url)
+    assert migrate.revision(database) == newer
+    assert jobs.get(database, job.id) == job
+    database.close()
+
+
+def test_a_migration_that_fails_leaves_nothing(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = migrate.migrations("sqlite" if database_url.startswith("sqlite") else "postgres")
+    monkeypatch.setattr(
+        migrate, "migrations", lambda dialect: {**good, 3: "CREATE TABLE half (id int); SELECT nonsense"}
+    )
+    with pytest.raises(StoreError):
+        open_database(database_url)
+    monkeypatch.undo()
+    database = open_database(database_url, upgrade=False)
+    assert migrate.revision(database) == 0
+    assert migrate.upgrade(database) == (0, max(good))
+    database.close()
+
+
+def test_programs_that_start_at_the_same_moment_all_find_their_tables(database_url: str) -> None:
+    programs = [
+        subprocess.Popen([sys.executable, "-c", OPEN_AND_STORE, database_url], stdin=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    for program in programs:
+        assert program.stdin
+        program.stdin.write("\n")
+        program.stdin.flush()
+    for program in programs:
+        program.communicate(timeout=120)
+    assert [program.returncode for program in programs] == [0, 0, 0, 0]
+    database = open_database(database_url)
+    assert len(jobs.page(database)) == 4
+    database.close()
+
+
+def test_both_databases_have_the_same_revisions_without_a_gap() -> None:
+    sqlite, postgres = migrate.migrations("sqlite"), migrate.migrations("postgres")
+    assert list(sqlite) == list(postgres) == list(range(1, len(sqlite) + 1))
+    assert len(list(FILES.iterdir())) == 2 * len(sqlite)
+
+
+def test_both_databases_have_the_same_columns(sqlite_database: Database, postgres_database: Database) -> None:
+    job_sqlite, job_postgres = queued(sqlite_database), queued(postgres_database)
+    (left,) = sqlite_database.rows("jobs.get", id=job_sqlite.id)
+    (right,) = postgres_database.rows("jobs.get", id=job_postgres.id)
+    assert sorted(left) == sorted(right)
+    assert {name: type(value) for name, value in left.items()} == {name: type(value) for name, value in right.items()}
+
+
+@pytest.mark.parametrize("url", ["", "silkline.db", "mysql://x/y", "sqlite://", "sqlite:///", "http://u:secret@h/d"])
+def test_a_url_of_no_database_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(UsageError, match="the database URL must be sqlite:///PATH or postgresql://") as refused:
+        open_database(url)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("these are my notes, and they are long enough to be looked at " * 20)
+    before = file.read_bytes()
+    with pytest.raises(StoreError, match="is not a Silkline database"):
+        open_database(f"sqlite:///{file}")
+    assert file.read_bytes() == before
+
+
+def test_a_place_where_no_file_can_be_is_unavailable(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Unavailable, match="cannot open the database"):
+        open_database(f"sqlite:///{tmp_path / 'file' / 'silkline.db'}")
+    with pytest.raises(Unavailable):
+        open_database(f"sqlite:///{tmp_path}")

@@ -1,0 +1,119 @@
+"""Settings: command line > environment > silkline.toml > default; where each came from; what is wrong with one."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from silkline.config import ALIASES, FILE, SECRET, Settings, load
+from silkline.errors import UsageError
+
+DEFAULTS = Settings.model_validate({})
+
+
+def loaded(tmp_path: Path, toml: str = "", env: dict[str, str] | None = None, **overrides: Any) -> Any:
+    if toml:
+        (tmp_path / FILE).write_text(toml, encoding="utf-8")
+    return load(overrides, env or {}, tmp_path)
+
+
+def test_without_anything_there_are_defaults(tmp_path: Path) -> None:
+    found = loaded(tmp_path)
+    assert found.settings == DEFAULTS
+    assert set(found.sources.values()) == {"default"}
+    assert set(found.sources) == set(Settings.model_fields)
+
+
+def test_each_source_beats_the_one_below(tmp_path: Path) -> None:
+    toml = "slots = 3\nnice = 1\nmax_retries = 7"
+    found = loaded(tmp_path, toml, {"SILKLINE_SLOTS": "4", "SILKLINE_NICE": "2"}, slots=5)
+    assert (found.settings.slots, found.settings.nice, found.settings.max_retries) == (5, 2, 7)
+    assert found.sources["slots"] == "command line"
+    assert found.sources["nice"] == "environment"
+    assert found.sources["max_retries"] == str(tmp_path / FILE)
+    assert found.sources["data"] == "default"
+
+
+def test_what_was_not_given_on_the_command_line_overrides_nothing(tmp_path: Path) -> None:
+    found = loaded(tmp_path, env={"SILKLINE_SLOTS": "4"}, slots=None)
+    assert (found.settings.slots, found.sources["slots"]) == (4, "environment")
+
+
+@pytest.mark.parametrize("name", ALIASES)
+def test_other_tools_names_are_taken_when_ours_is_not_set(tmp_path: Path, name: str) -> None:
+    theirs, ours = ALIASES[name], f"SILKLINE_{name.upper()}"
+    assert str(getattr(loaded(tmp_path, env={theirs: "11"}).settings, name)) == "11"
+    assert str(getattr(loaded(tmp_path, env={theirs: "11", ours: "12"}).settings, name)) == "12"
+    assert str(getattr(loaded(tmp_path, env={theirs: "11", ours: ""}).settings, name)) == "11"
+
+
+def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:
+    assert loaded(tmp_path, env={"SILKLINE_SLOTS": ""}).sources["slots"] == "default"
+
+
+@pytest.mark.parametrize("name", Settings.model_fields)
+def test_every_setting_can_be_set_in_the_environment_and_is_explained(tmp_path: Path, name: str) -> None:
+    default = getattr(DEFAULTS, name)
+    text = str(default).lower() if isinstance(default, bool) else str(default) or "x"
+    assert loaded(tmp_path, env={f"SILKLINE_{name.upper()}": text}).sources[name] == "environment"
+    assert Settings.model_fields[name].description
+
+
+def test_a_wrong_value_names_the_setting_and_where_it_stands(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"setting slots \(environment\): .*valid integer"):
+        loaded(tmp_path, env={"SILKLINE_SLOTS": "many"})
+    with pytest.raises(UsageError, match=r"setting nice \(command line\): .*less than or equal to 19"):
+        loaded(tmp_path, nice=50)
+    with pytest.raises(UsageError, match=r"setting poll_interval \(.*silkline.toml\): .*greater than 0"):
+        loaded(tmp_path, "poll_interval = 0")
+
+
+def test_all_wrong_values_are_said_at_once(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as wrong:
+        loaded(tmp_path, "slots = -1", {"SILKLINE_NICE": "x"})
+    assert "slots" in str(wrong.value)
+    assert "nice" in str(wrong.value)
+
+
+def test_a_wrong_secret_is_not_repeated(tmp_path: Path) -> None:
+    assert set(Settings.model_fields) >= SECRET
+    with pytest.raises(UsageError) as wrong:
+        loaded(tmp_path, 'api_token = ["hunter2"]')
+    assert "hunter2" not in str(wrong.value)
+
+
+def test_a_name_nobody_knows_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        UsageError, match=r"unknown setting 'slot' in .*silkline.toml; `silkline config` lists them all"
+    ):
+        loaded(tmp_path, "slot = 3")
+
+
+@pytest.mark.parametrize("content", [b"slots = ", b"\xff\xfe", b"[[["])
+def test_a_broken_file_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / FILE).write_bytes(content)
+    with pytest.raises(UsageError, match=r"silkline\.toml cannot be read"):
+        load({}, {}, tmp_path)
+
+
+def test_a_file_may_hold_any_language(tmp_path: Path) -> None:
+    assert loaded(tmp_path, 'contact = "jürgen@bücher.example"').settings.contact == "jürgen@bücher.example"
+
+
+def test_the_database_lies_in_the_data_directory_unless_named(tmp_path: Path) -> None:
+    assert loaded(tmp_path, data=tmp_path / "d").settings.database == f"sqlite:///{tmp_path / 'd' / 'silkline.db'}"
+    named = loaded(tmp_path, env={"DATABASE_URL": "postgresql://h/d"}).settings
+    assert named.database == "postgresql://h/d"
+    assert loaded(tmp_path, data=tmp_path / "d").settings.logs == tmp_path / "d" / "logs"
+
+
+def test_the_database_of_a_relative_directory_is_absolute() -> None:
+    assert (
+        load({"data": "somewhere"}, {}, Path("nowhere")).settings.database
+        == f"sqlite:///{Path('somewhere').absolute()}/silkline.db"
+    )
+
+
+def test_the_fence_must_come_before_the_rescue(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="heartbeat_interval < fence_after < stale_after"):
+        load({"fence_after": 200}, {}, tmp_path)

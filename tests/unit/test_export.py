@@ -1,0 +1,177 @@
+"""Exports of hostile results: no cell is a formula, no name leaves its folder, large maps are split."""
+
+import csv
+import io
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from silkline.errors import UsageError
+from silkline.export.folder import Folder, document, place_of
+from silkline.export.jsonl import JsonLines
+from silkline.export.open import format_of, to_path
+from silkline.export.rows import Filter
+from silkline.export.sitemap import Sitemap
+from silkline.export.table import Table, harmless
+from silkline.model.url import canonical
+from silkline.store.results import Result
+
+
+def result(url: str = "https://example.com/", *, success: bool = True, **more: Any) -> Result:
+    data, metadata = more.get("data", {"title": "A", "markdown": "# A"}), more.get("metadata", {"http_status": 200})
+    return Result(1, "job", more.get("url_id", 1), url, url, data, success, metadata, datetime(2030, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20", " ="])
+def test_no_cell_is_a_formula(start: str) -> None:
+    assert harmless(f"{start}HYPERLINK(1)") == f"'{start}HYPERLINK(1)"
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"), [(None, ""), (True, "true"), (-5, -5), (0.5, 0.5), ("a=b", "a=b"), ("", "")]
+)
+def test_honest_cells_stay_as_they_are(value: Any, cell: Any) -> None:
+    assert harmless(value) == cell
+
+
+def test_a_table_can_be_read_back() -> None:
+    stream = io.BytesIO()
+    table = Table(stream)
+    table.write(result(data={"title": '=cmd|"/c calc"!A1', "markdown": 'a,"b"\nc\x00'}))
+    table.close()
+    (row,) = csv.DictReader(io.StringIO(stream.getvalue().decode(), newline=""))
+    assert row["title"] == '\'=cmd|"/c calc"!A1'
+    assert row["content"] == 'a,"b"\nc'
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("https://example.com/", "example.com/index.md"),
+        ("https://example.com/a", "example.com/a.md"),
+        ("https://example.com/a/", "example.com/a/index.md"),
+        ("https://example.com/a/b.html", "example.com/a/b.html.md"),
+        ("http://127.0.0.1:8000/x", "127.0.0.1_8000/x.md"),
+        ("https://example.com/a.md/b", "example.com/a.md_/b.md"),
+    ],
+)
+def test_files_lie_as_the_site_does(url: str, place: str) -> None:
+    assert str(place_of(url)) == place
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(
+            "..%2f..%2fetc%2fpasswd",
+            "%2e%2e/%2e%2e/x",
+            ".hidden",
+            "CON",
+            "nul.txt",
+            "a%00b",
+            "a:b",
+            "~",
+            "con/aux",
+            "...",
+        ),
+        *("x" * 3000, "%F0%9F%90%A7" * 100, "a/" * 200 + "b", "a?q=1", "A", "%5C..%5Cx", "-rf", " ", "%20", "a%0Ab"),
+    ],
+)
+def test_no_name_leaves_the_folder_or_means_something(tmp_path: Path, path: str) -> None:
+    folder = tmp_path / "out"
+    Folder(folder).write(result(f"https://example.com/{path}"))
+    (file,) = folder.rglob("*.md")
+    assert folder in file.resolve().parents
+    for part in file.relative_to(folder).parts:
+        assert not part.startswith("."), part
+        assert part.isprintable(), part
+        assert not set(part) & set('\\:*?"<>|'), part
+        assert part.split(".")[0].lower() not in {"con", "nul", "aux"}, part
+        assert len(part.encode()) <= 140
+
+
+@given(st.text(max_size=60))
+def test_any_url_has_a_place(path: str) -> None:
+    url = canonical(f"https://example.com/{path}")
+    if url is not None:
+        place = place_of(url)
+        assert not place.is_absolute()
+        assert ".." not in place.parts
+        assert place.suffix == ".md"
+
+
+def test_pages_whose_names_meet_are_both_kept(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "out")
+    for url in (
+        "http://example.com/a",
+        "https://example.com/a",
+        "https://example.com/a?b=1",
+        "https://example.com/a?b=2",
+    ):
+        folder.write(result(url))
+    assert len(list(tmp_path.rglob("*.md"))) == 4
+
+
+def test_front_matter_cannot_be_broken_out_of() -> None:
+    text = document(result(data={"title": 'x"\n---\nevil: "', "markdown": "text"}))
+    head = text.split("---\n")[1]
+    assert json.loads(head.splitlines()[0].removeprefix("title: ")) == 'x"\n---\nevil: "'
+
+
+def test_a_large_sitemap_is_split(tmp_path: Path) -> None:
+    path = tmp_path / "map.xml"
+    with path.open("w+b") as stream:
+        sitemap = Sitemap(stream, path, most=2)
+        for number in range(5):
+            sitemap.write(result(f"https://example.com/{number}?a=1&b=2"))
+        sitemap.write(result(success=False))
+        sitemap.write(result(metadata={"http_status": 304}))
+        sitemap.close()
+    parts = [(tmp_path / f"map-{number}.xml").read_text() for number in (1, 2, 3)]
+    assert [part.count("<loc>") for part in parts] == [2, 2, 1]
+    assert all(part.endswith("</urlset>\n") for part in parts)
+    assert "<loc>https://example.com/0?a=1&amp;b=2</loc>" in parts[0]
+    assert path.read_text().count("<loc>https://example.com/map-") == 3
+
+
+def test_a_file_appears_only_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    path.write_text("the old one")
+
+    def fail() -> None:
+        with to_path("jsonl", path) as writer:
+            writer.write(result())
+            raise RuntimeError("no space, no power, no patience")
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert path.read_text() == "the old one"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_json_lines_hold_the_whole_result() -> None:
+    stream = io.BytesIO()
+    JsonLines(stream).write(result())
+    assert json.loads(stream.getvalue())["data"] == {"title": "A", "markdown": "# A"}
+
+
+def test_filters() -> None:
+    page = result("https://example.com/docs/a", metadata={"http_status": 404}, success=False)
+    assert Filter().wants(page)
+    assert Filter(state="failed", statuses=("4xx",), match="docs").wants(page)
+    assert not Filter(state="done").wants(page)
+    assert not Filter(statuses=("200", "5xx")).wants(page)
+    assert not Filter(match="^docs").wants(page)
+    for wrong in ({"statuses": ("2x",)}, {"match": "("}):
+        with pytest.raises(UsageError):
+            Filter(**wrong)
+
+
+def test_the_name_of_a_file_tells_its_form() -> None:
+    names = {"a.csv": "csv", "a.parquet": "parquet", "a.xml": "sitemap", "a.jsonl": "jsonl", "a": "jsonl"}
+    assert {name: format_of(Path(name)) for name in names} == names
