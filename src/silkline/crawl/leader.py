@@ -49,6 +49,8 @@ from silkline.store.urls import QUEUED
 
 OVER_LIMIT = "over_limit"
 OVER_DURATION = "over_duration"
+INDEX_FROM = 500_000
+"""Up to so many URLs, looking one up by a scan takes a tenth of a second; an index costs 2.7 µs for each URL."""
 _BEAT = 0.05
 _REPORT = 5.0
 _MOST_DEATHS = 20
@@ -297,11 +299,12 @@ class Leader:
         await self._recorder.save()
 
     async def _complete(self, reason: str | None) -> None:
-        """Nothing more will come: account for what is left over, and make every URL findable."""
+        """Nothing more will come: account for what is left over, and make every URL of a large crawl findable."""
         job = self._context.progress.job
         if reason is not None:
             await self._recorder.ask(urls.skip_queued, self._database, job, reason)
-        await self._recorder.ask(urls.index, self._database, job.id)
+        if self._recorder.next_id > INDEX_FROM:
+            await self._recorder.ask(urls.index, self._database, job.id)
 
     def _quiet(self) -> bool:
         return not self._tickets and all(not seat.ready or seat.index in self._drained for seat in self._seats)

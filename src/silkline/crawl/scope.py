@@ -34,6 +34,8 @@ class Scope:
         self._roots = Seen()
         self._hosts = Seen()
         self._verdicts: dict[str, bool] = {}
+        bounds = (plan.scoped, plan.depth is not None, plan.include, plan.exclude, plan.exclude_hosts)
+        self._everything = not any(bounds)
 
     def add_root(self, url: str) -> None:
         """What this seed stands for belongs to the crawl."""
@@ -47,6 +49,8 @@ class Scope:
 
     def judge(self, url: str, host: str, depth: int) -> str | None:
         """Why this URL is not to be fetched; None: it is. A root (depth 0) is never out of scope."""
+        if self._everything:
+            return None
         plan = self._plan
         if plan.depth is not None and depth > plan.depth:
             return TOO_DEEP
