@@ -45,8 +45,7 @@ class Discovery:
         self._seen.load(keys)
 
     def add_roots(self, urls: Iterable[str]) -> None:
-        for url in urls:
-            self._scope.add_root(url)
+        self._scope.add_roots(urls)
 
     def links(self, urls: Sequence[str], links: Links) -> None:
         """Links of one page; where and how they were found is said by `links`."""

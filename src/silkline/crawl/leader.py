@@ -90,6 +90,10 @@ class Leader:
             self._stored_at_start = recorder.stored
             await self._plant_seeds()
             await self._start()
+            self._log.info(
+                "crawling with %d fetchers and %d parsers; %d URLs are known, %d to do",
+                *(self._plan.fetchers, self._plan.parsers, recorder.next_id - 1, recorder.pending),
+            )
             self._context.control.subscribe(self._ordered)
             reason = await self._watch()
             await self._settle_down()
