@@ -16,7 +16,8 @@ HOME: Final = "https://github.com/silkline/silkline"
 class Pace(msgspec.Struct, frozen=True):
     """How hard a host, and an address, may be worked.
 
-    A host's least delay is `patience` times its answering time; `most` is the longest one that its failures bring about.
+    A host's least delay is `patience` times its answering time; `most` is the longest one that its failures bring
+    about.
     """
 
     delay: float

@@ -64,7 +64,7 @@ def stream(database: Database, job_id: str, wanted: Filter, *, after: int = 0) -
     chunk = FEWEST
     while found := results.page(database, job_id, after=after, wanted=chunk):
         yield from (result for result in found if wanted.wants(result))
-        after = found[-1].url_id
+        after = found[-1].id
         size = sum(content_size(result) for result in found)
         if size > CHUNK_SIZE:
             chunk = max(FEWEST, chunk // 2)
