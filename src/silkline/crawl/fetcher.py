@@ -61,7 +61,7 @@ class Fetcher:
         self.frontier = Frontier(plan.pace, window=tuning.window, per_host=tuning.per_host_window)
         self._introductions = Introductions(plan, client, self.frontier, self._introduced)
         self._links_decoder = links_decoder()
-        self._flying: dict[int, tuple[Entry, Exchange | None]] = {}
+        self._flying: dict[int, tuple[Entry, float, Exchange | None]] = {}
         self._reading: dict[int, tuple[Host, Entry, Fetched]] = {}
         self._gave_up: dict[str, str] = {}
         self._allowance = plan.limit
@@ -220,10 +220,10 @@ class Fetcher:
             return 0
         self.frontier.started(host, now)
         self._introductions.started(host)
-        self._flying[entry.id] = (entry, None)
+        self._flying[entry.id] = (entry, now, None)
         exchange = self._client.start(Request(entry.url), partial(self._fetched, host, entry))
         if exchange is not None:
-            self._flying[entry.id] = (entry, exchange)
+            self._flying[entry.id] = (entry, now, exchange)
         return 1
 
     def _introduced(self, host: Host, url: str, rules: Robots, failures: int) -> None:
@@ -256,11 +256,11 @@ class Fetcher:
 
     def _fetched(self, host: Host, entry: Entry, fetched: Fetched) -> None:
         now = self._loop.time()
-        self._flying.pop(entry.id, None)
+        _, started, _ = self._flying.pop(entry.id, (entry, now, None))
         self._introductions.ended(host, now)
         self._outbox.wire_bytes += fetched.wire_bytes
         if fetched.reason != reasons.CLOSED:
-            self._note_pace(host, fetched, now)
+            self._note_pace(host, fetched, started, now)
             if fetched.redirect:
                 self._redirected(entry, fetched)
             elif fetched.ok:
@@ -276,16 +276,16 @@ class Fetcher:
         if self._draining:
             self._maybe_drained()
 
-    def _note_pace(self, host: Host, fetched: Fetched, now: float) -> None:
+    def _note_pace(self, host: Host, fetched: Fetched, started: float, now: float) -> None:
         reason, clock, tuning = fetched.reason, host.clock, self._tuning
         if reason is None or not is_temporary(reason) or reason == reasons.MEMORY_FULL:
             clock.answered(now, fetched.timings.total)
         elif reason in _REFUSALS:
-            clock.refused(now, retry_after(fetched, time.time()), tuning.longest_wait)
+            clock.refused(now, started, retry_after(fetched, time.time()), tuning.longest_wait)
             if clock.waited > tuning.longest_wait or clock.refusals >= tuning.give_up_after:
                 self._give_up(host, reason)
         else:
-            clock.failed(now)
+            clock.failed(now, started)
             if not reason.startswith("http_") and clock.failures >= tuning.give_up_after:
                 self._give_up(host, reason)
 
@@ -369,14 +369,14 @@ class Fetcher:
             self._slow_at = now
             hosts = nlargest(5, islice(self.frontier.hosts.values(), 2_000), key=lambda host: host.clock.average)
             self._slow = [(host.name, round(host.clock.average, 3)) for host in hosts]
-        urls = [entry.url for entry, _ in islice(self._flying.values(), 10)]
+        urls = [entry.url for entry, _, _ in islice(self._flying.values(), 10)]
         return Live(self.in_flight, self.frontier.size, urls, self._slow)
 
     # The end.
 
     def _cut_off(self) -> None:
         """What has not come by now stays queued in the ledger."""
-        for _, exchange in self._flying.values():
+        for _, _, exchange in self._flying.values():
             if exchange is not None:
                 self._client.cancel(exchange)
         self._flying.clear()
