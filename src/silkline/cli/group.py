@@ -77,7 +77,9 @@ def is_address(text: str) -> bool:
         "urls": Lazy(
             "silkline.cli.urls:urls", "List every URL that a job knows, with its state and the reason for it."
         ),
-        "errors": Lazy("silkline.cli.urls:errors", "Show what failed, by cause, with the pages that link there."),
+        "errors": Lazy(
+            "silkline.cli.urls:errors", "Show what failed, grouped by cause, with the pages that link there."
+        ),
         "crawl": Lazy("silkline.cli.crawl:crawl", "Crawl one site or many, here and now, with a line of progress."),
         "jobs": Lazy("silkline.cli.jobs:jobs", "List jobs, add one, look at one, pause, stop or remove it."),
         "logs": Lazy("silkline.cli.logs:logs", "Show what a job wrote to its log."),
