@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from silkline.model.url import url_key
-from silkline.store import results
+from silkline.model.url import host_of, url_key
+from silkline.store import results, urls
+from silkline.store.urls import NewUrl
 from tests.crawl.harness import Crawl
 from tests.crawl.hostile_routes import Asked, answer
 from tests.crawl.hostile_server import HostileServer
@@ -155,3 +156,22 @@ def test_temporary_failures_are_tried_again(server: HostileServer, make_crawl: M
     crawl.run(url=server.url("/"))
     (row,) = crawl.ledger().values()
     assert (row.state, row.attempts) == ("done", 3)
+
+
+def test_seeds_from_a_file_obey_the_excluded_hosts(server: HostileServer, make_crawl: MakeCrawl) -> None:
+    crawl = make_crawl()
+    crawl.enqueue(seeded=True, exclude_hosts=[f"127.0.0.2:{server.port}"], fetchers=1)
+    seeds = [server.url("/ok/1"), server.url("/ok/2", "127.0.0.2")]
+    rows = [NewUrl(id, url_key(url), url, host_of(url), 0) for id, url in enumerate(seeds, 1)]
+    urls.seed(crawl.database, crawl.job.id, rows)
+    crawl.start()
+    assert crawl.finish() == "completed"
+    assert [row.reason for row in crawl.ledger().values()] == [None, "excluded"]
+    crawl.assert_books_balance()
+
+
+def test_an_ended_crawl_finds_its_urls_by_key(server: HostileServer, make_crawl: MakeCrawl) -> None:
+    crawl = make_crawl()
+    crawl.run(url=server.url("/ok/1"))
+    found = crawl.database.rows("urls.by_indexed_key", job_id=crawl.job.id, url_key=url_key(server.url("/ok/1")))
+    assert [row["url"] for row in found] == [server.url("/ok/1")]

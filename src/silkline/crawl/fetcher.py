@@ -18,7 +18,7 @@ from silkline.crawl.frontier import Entry, Frontier, Host
 from silkline.crawl.introductions import Introductions
 from silkline.crawl.messages import Assigned, Batch, Committed, Incoming, Links, Live, Refilled, links_decoder
 from silkline.crawl.outbox import Outbox
-from silkline.crawl.outcomes import body_of, page_of, redirect_of, wrong_redirect
+from silkline.crawl.outcomes import body_of, page_of, redirect_of, storable, wrong_redirect
 from silkline.crawl.plan import Plan
 from silkline.crawl.politeness import retry_delay
 from silkline.crawl.reading import SITEMAP, Reader, Reading
@@ -102,9 +102,10 @@ class Fetcher:
                 self.discovery.arrived(abroad)
         if message.allowance is not None:
             self._allowance = -(-message.allowance // self._plan.fetchers)
-        for name in self.frontier.drop_idle(self._tuning.idle_hosts, self._loop.time()):
-            self._introductions.forget(name)
-            self.discovery.forget_host(name)
+        idle = self.frontier.drop_idle(self._tuning.idle_hosts, self._loop.time())
+        if idle:
+            self._introductions.forget(idle)
+            self.discovery.forget_hosts(idle)
         self._pump_now()
 
     def incoming(self, message: Incoming) -> None:
@@ -121,9 +122,18 @@ class Fetcher:
         for row in message.rows:
             chain = (row.detail or "") if row.found_via == "redirect" else ""
             entry = Entry(row.depth, row.id, row.url, row.depth, row.attempts, chain, row.found_via)
-            self.frontier.offer(row.host, entry, now)
+            if row.found_via == "seed" and (reason := self.discovery.refuses_seed(row.url, row.host)):
+                self._refuse(entry, reason)
+            else:
+                self.frontier.offer(row.host, entry, now)
         self.frontier.read_to(message.cursor, end=message.end)
         self._pump_now()
+
+    def _refuse(self, entry: Entry, reason: str) -> None:
+        """A seed from a file that the rules of the crawl leave out."""
+        if entry.id not in self.frontier.held:
+            self.frontier.held.add(entry.id)
+            self._end(entry, SKIPPED, reason, None)
 
     def set_level(self, depth: int) -> None:
         self.frontier.set_level(depth, self._loop.time())
@@ -328,7 +338,8 @@ class Fetcher:
     ) -> None:
         """A URL that brought nothing has its end."""
         tries = attempts if attempts is not None else entry.attempts + (state == FAILED)
-        self._outbox.settle(Settled(entry.id, state, reason, (detail or "")[:1000] or None, tries, status), entry.depth)
+        settled = Settled(entry.id, state, reason, storable(detail), tries, status)
+        self._outbox.settle(settled, entry.depth)
         self._flush_soon()
 
     def _read(self, host: Host, entry: Entry, fetched: Fetched) -> None:

@@ -16,8 +16,12 @@ HOME: Final = "https://github.com/silkline/silkline"
 class Pace(msgspec.Struct, frozen=True):
     """How hard a host, and an address, may be worked.
 
+<<<<<<< HEAD
     A host's least delay is `patience` times its answering time; `most` is the longest one that its failures bring
     about.
+=======
+    A host's least delay is `patience` times its answering time; `most` is the longest that its failures bring about.
+>>>>>>> crawl
     """
 
     delay: float
@@ -89,6 +93,11 @@ class Plan(msgspec.Struct, frozen=True):
     allow_private: tuple[str, ...] = ()
     origin_headers: dict[str, tuple[tuple[str, str], ...]] = {}
     tuning: Tuning = Tuning()
+
+    @property
+    def scoped(self) -> bool:
+        """Whether the scope depends on where the crawl began."""
+        return self.scope != "any" or self.seeded_hosts_only
 
 
 def plan_of(
