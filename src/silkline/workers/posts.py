@@ -124,7 +124,7 @@ def embedded(embed: dict[str, Any]) -> dict[str, Any]:
 
 
 def thread(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The posts of a thread: oldest parent first, then replies, each below what it answers. No recursion: some are deep."""
+    """The posts of a thread, oldest parent first, each reply below what it answers. No recursion: some are deep."""
     above: list[dict[str, Any]] = []
     parent = node.get("parent")
     while isinstance(parent, dict):
