@@ -1,4 +1,7 @@
-"""Opens the writer for a form of export, and puts a file in its place only when it is whole."""
+"""Opens the writer for a form of export, and puts a file in its place only when it is whole.
+
+A form is imported when it is asked for: `silkline results` must not pay for all of them.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from silkline.errors import UsageError
-from silkline.export.folder import Folder
-from silkline.export.jsonl import JsonLines
-from silkline.export.parquet import Parquet
 from silkline.export.rows import Writer
-from silkline.export.sitemap import Sitemap
-from silkline.export.table import Table
 
 FORMATS: Final = ("jsonl", "csv", "md", "parquet", "sitemap")
 _SUFFIXES: Final = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet", ".xml": "sitemap"}
@@ -40,6 +38,8 @@ def to_stream(form: str, stream: BinaryIO) -> Iterator[Writer]:
 def to_path(form: str, path: Path) -> Iterator[Writer]:
     """A writer to a file, or for Markdown a folder. The file appears under its name when it is whole."""
     if form == "md":
+        from silkline.export.folder import Folder
+
         yield Folder(path)
         return
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -59,11 +59,19 @@ def to_path(form: str, path: Path) -> Iterator[Writer]:
 def _writer(form: str, stream: BinaryIO, path: Path | None) -> Writer:
     match form:
         case "jsonl":
+            from silkline.export.jsonl import JsonLines
+
             return JsonLines(stream)
         case "csv":
+            from silkline.export.table import Table
+
             return Table(stream)
         case "parquet":
+            from silkline.export.parquet import Parquet
+
             return Parquet(stream)
         case "sitemap":
+            from silkline.export.sitemap import Sitemap
+
             return Sitemap(stream, path)
     raise UsageError(f"there is no format {form!r}; there are {', '.join(FORMATS)}")
