@@ -16,12 +16,7 @@ HOME: Final = "https://github.com/silkline/silkline"
 class Pace(msgspec.Struct, frozen=True):
     """How hard a host, and an address, may be worked.
 
-<<<<<<< HEAD
-    A host's least delay is `patience` times its answering time; `most` is the longest one that its failures bring
-    about.
-=======
     A host's least delay is `patience` times its answering time; `most` is the longest that its failures bring about.
->>>>>>> crawl
     """
 
     delay: float
