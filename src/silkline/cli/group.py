@@ -74,12 +74,8 @@ def is_address(text: str) -> bool:
         "map": Lazy("silkline.cli.map:map_site", "List the URLs of a site, from its sitemaps."),
         "demo": Lazy("silkline.cli.demo:demo", "Crawl a small sample site on this machine, and show what came of it."),
         "results": Lazy("silkline.cli.results:results", "Write what a job brought."),
-        "urls": Lazy(
-            "silkline.cli.urls:urls", "List every URL that a job knows, with its state and the reason for it."
-        ),
-        "errors": Lazy(
-            "silkline.cli.urls:errors", "Show what failed, grouped by cause, with the pages that link there."
-        ),
+        "urls": Lazy("silkline.cli.urls:urls", "List the URLs of a job, each with its state and reason."),
+        "errors": Lazy("silkline.cli.urls:errors", "Show what failed, by cause, with the pages that link there."),
         "crawl": Lazy("silkline.cli.crawl:crawl", "Crawl one site or many, here and now, with a line of progress."),
         "jobs": Lazy("silkline.cli.jobs:jobs", "List jobs, add one, look at one, pause, stop or remove it."),
         "logs": Lazy("silkline.cli.logs:logs", "Show what a job wrote to its log."),
