@@ -35,6 +35,7 @@ class Crawl:
         self.database: Database = open_database(self.url)
         self.tuning = tuning or {}
         self.job: Job
+        self.grown = 0
         self.process: subprocess.Popen[str]
 
     def enqueue(self, **payload: Any) -> None:
@@ -67,7 +68,9 @@ class Crawl:
             self.kill()
             raise
         assert self.process.returncode == 0, f"the attempt ended with {self.process.returncode}"
-        return said.strip()
+        word, grown = said.split()
+        self.grown = int(grown)
+        return word
 
     def run(self, timeout: float = 120, **payload: Any) -> str:
         self.enqueue(**payload)

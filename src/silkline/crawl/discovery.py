@@ -31,6 +31,7 @@ class Discovery:
     def __init__(self, index: int, plan: Plan, outbox: Outbox) -> None:
         self._index = index
         self._alone = plan.fetchers == 1
+        self._has_closed_hosts = bool(plan.exclude_hosts)
         self._outbox = outbox
         self._shards = Shards(plan.fetchers)
         self._seen = Seen()
@@ -88,11 +89,16 @@ class Discovery:
         """A page came: does the host still bring anything new?"""
         self._traps.fetched(self._host(host), url, simhash)
 
-    def forget_host(self, name: str) -> None:
-        """A host that has nothing to do; one that was large keeps its budgets."""
-        host = self._hosts.get(name)
-        if host is not None and host.found <= traps.CLOSE_LOOK:
-            del self._hosts[name]
+    def refuses_seed(self, url: str, host: str) -> str | None:
+        """Why a seed that stands in the ledger already is not to be fetched."""
+        return self._scope.judge(url, host, 0) if self._has_closed_hosts else None
+
+    def forget_hosts(self, names: Iterable[str]) -> None:
+        """Hosts that have nothing to do; those that were large keep their budgets."""
+        for name in names:
+            host = self._hosts.get(name)
+            if host is not None and host.found <= traps.CLOSE_LOOK:
+                del self._hosts[name]
 
     def _judge(self, url: str, host: str, depth: int, via: str) -> tuple[str, str | None, str | None]:
         if via in SITEMAP_VIAS:

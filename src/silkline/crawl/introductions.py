@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 from silkline.crawl.frontier import Frontier, Host
 from silkline.crawl.plan import Plan
@@ -15,6 +16,7 @@ from silkline.fetch.origin import locate
 from silkline.fetch.robots import Robots
 from silkline.model.url import origin_of
 
+_MOST_ADDRESSES: Final = 50_000
 OnIntroduced = Callable[[Host, str, Robots, int], None]
 
 
@@ -44,8 +46,13 @@ class Introductions:
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
-    def forget(self, name: str) -> None:
-        self._robots.forget(name)
+    def forget(self, names: list[str]) -> None:
+        """Hosts that have nothing to do."""
+        for name in names:
+            self._robots.forget(name)
+        if len(self._addresses) > _MOST_ADDRESSES:
+            self._addresses = {key: address for key, address in self._addresses.items() if address.in_flight}
+            self._waiting = {address: hosts for address, hosts in self._waiting.items() if hosts}
 
     def close(self) -> None:
         for task in self._tasks:

@@ -7,6 +7,7 @@ its own: heartbeat, limits, output, log lines, housekeeping.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import selectors
@@ -87,6 +88,9 @@ class Supervisor:
                 self._close()
         finally:
             restore()
+            self._selector.close()
+            os.close(self._waker)
+            os.close(self._wake)
         return 0
 
     def drain(self) -> None:
@@ -152,9 +156,6 @@ class Supervisor:
             log.warning("could not sign off: %s", error)
         self._identity.close()
         self._database.close()
-        self._selector.close()
-        os.close(self._waker)
-        os.close(self._wake)
 
     def _register(self) -> None:
         workers.register(
@@ -220,7 +221,7 @@ class Supervisor:
             self._drop_bell()
 
     def _free_slots(self) -> int:
-        return 0 if self._draining_since is not None else self._slots - len(self._attempts)
+        return 0 if self._draining_since is not None else max(0, self._slots - len(self._attempts))
 
     def _fill_slots(self) -> None:
         """Claim as many due jobs as there are free slots."""
@@ -298,13 +299,20 @@ class Supervisor:
 
     def _handle(self, number: int) -> None:
         if number == signal.SIGHUP and self._reload is not None:
-            self._slots = self._reload().slots
-            log.info("settings read again: %d slots", self._slots)
-            self._next_claim = 0.0
+            self._read_settings_again(self._reload)
         elif number == signal.SIGINT and self._only and self._draining_since is None:
             self._pause_only(self._only)
         elif number in (signal.SIGTERM, signal.SIGINT):
             self._start_drain()
+
+    def _read_settings_again(self, reload: Callable[[], Settings]) -> None:
+        try:
+            self._slots = reload().slots
+        except SilklineError as error:
+            log.error("the settings stay as they are, %d slots: %s", self._slots, error)
+            return
+        log.info("settings read again: %d slots", self._slots)
+        self._next_claim = 0.0
 
     def _pause_only(self, id: str) -> None:
         """^C on `silkline crawl` pauses it, a wish like any other. A second one does not wait for the checkpoint."""
@@ -354,4 +362,5 @@ class Supervisor:
 
     def _receive(self, number: int, _: Any = None) -> None:
         self._signals.append(number)
-        os.write(self._wake, b"!")
+        with contextlib.suppress(OSError):  # full: it will wake anyway; closed: it has ended
+            os.write(self._wake, b"!")

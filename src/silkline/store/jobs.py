@@ -59,13 +59,11 @@ def from_row(row: Row) -> Job:
 
 def enqueue(database: Database, job: NewJob) -> tuple[Job, bool]:
     """Store one job. With a dedupe key that a live job holds: that job, and False."""
-    stored = enqueue_many(database, [job])
-    if stored:
-        return get(database, stored[0]), True
-    found = database.rows("jobs.live_with_key", dedupe_key=clean(job.dedupe_key))
-    if found:
-        return from_row(found[0]), False
-    return enqueue(database, job)  # the job that held the key ended in between
+    now = database.now()
+    with database.transaction(durable=True) as transaction:
+        stored = enqueue_in(transaction, job, now)
+    database.ring()
+    return stored
 
 
 def enqueue_in(transaction: Transaction, job: NewJob, now: datetime) -> tuple[Job, bool]:

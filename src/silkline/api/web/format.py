@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import datetime
 from typing import Any
@@ -29,6 +30,11 @@ def is_web(url: Any) -> bool:
         return bool(urlsplit(url).hostname)
     except ValueError:
         return False
+
+
+def plain(value: Any) -> str:
+    """Any JSON value on one line."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def number(value: float | None) -> str:
@@ -64,7 +70,7 @@ def segments(progress: dict[str, Any]) -> list[dict[str, Any]]:
     """The parts of the progress bar, in hundredths of its width."""
     whole = progress["discovered"] or 1
     parts, x = [], 0.0
-    for state in ("done", "unchanged", "skipped", "failed", "in_flight", "queued"):
+    for state in ("done", "unchanged", "failed", "skipped", "in_flight", "queued"):
         width = 100 * progress[state] / whole
         parts.append({"state": state, "x": round(x, 3), "width": round(width, 3)})
         x += width
@@ -78,6 +84,7 @@ def host_of(url: str | None) -> str:
 FILTERS = {
     "visible": visible,
     "number": number,
+    "plain": plain,
     "size": size,
     "duration": duration,
     "host": host_of,

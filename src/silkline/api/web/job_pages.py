@@ -110,7 +110,7 @@ class JobPages:
             url=url_view(url, {each.id: each for each in way}),
             says=in_words(url),
             way=way[:-1],
-            named=self._tallies.get(urls.named_on, self._database, id, url_id),
+            named=self._tallies.get(urls.named_on, job, url_id),
             **content_of(results.by_url_id(self._database, id, url_id)),
             now=self._database.now(),
         )
@@ -145,9 +145,9 @@ class JobPages:
 
     def _overview(self, job: Job, query: TabQuery) -> dict[str, Any]:
         return {
-            "reasons": reason_views(self._tallies.get(urls.reasons, self._database, job.id)),
-            "statuses": self._tallies.get(charts.status_bars, self._database, job.id),
-            "hosts": self._tallies.get(urls.hosts, self._database, job.id)[:8],
+            "reasons": reason_views(self._tallies.get(urls.reasons, job)),
+            "statuses": self._tallies.get(charts.status_bars, job),
+            "hosts": self._tallies.get(urls.hosts, job)[:8],
             "waits": waits_of(urls.counts(self._database, job.id).live),
         }
 
@@ -162,14 +162,14 @@ class JobPages:
         return self._by_reason(job, query, "skipped")
 
     def _by_reason(self, job: Job, query: TabQuery, state: str) -> dict[str, Any]:
-        groups = reason_views(self._tallies.get(urls.reasons, self._database, job.id))
+        groups = reason_views(self._tallies.get(urls.reasons, job))
         reason = query.reason.replace("\x00", "") or None
         found = urls.failures(self._database, job.id, state=state, reason=reason, after=query.cursor, wanted=ROWS + 1)
         return {"state": state, "groups": [each for each in groups if each["state"] == state], **self._rows(job, found)}
 
     def _hosts(self, job: Job, query: TabQuery) -> dict[str, Any]:
         waits = waits_of(urls.counts(self._database, job.id).live)
-        return {"hosts": self._tallies.get(urls.hosts, self._database, job.id), "waits": waits}
+        return {"hosts": self._tallies.get(urls.hosts, job), "waits": waits}
 
     def _logs(self, job: Job, query: TabQuery) -> dict[str, Any]:
         if query.q or query.level or query.cursor:

@@ -39,7 +39,7 @@ def install(
     if sample_port is not None:
         app.include_router(SampleRoutes(sample_port).router)
     app.include_router(Pages(database, settings, templates, doorkeeper, sample_port).router)
-    app.include_router(JobPages(database, templates, Tallies()).router)
+    app.include_router(JobPages(database, templates, Tallies(database)).router)
 
     def as_page(request: Request, problem: Problem) -> Response | None:
         """A problem as a page, for somebody who looks at it."""

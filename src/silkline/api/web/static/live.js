@@ -26,12 +26,13 @@
     }
   };
 
-  const panels = () => {
-    const place = document.getElementById("panels");
-    if (place && Date.now() - panelsAt > PANELS_EVERY) {
-      panelsAt = Date.now();
-      window.htmx.trigger(place, "refresh");
-    }
+  // What only the server can count: the panels of the overview, the hosts; the other tabs when the job's status changes.
+  const panels = (changed = false) => {
+    const tab = document.getElementById("tab")?.dataset.tab;
+    if (!tab || (!changed && Date.now() - panelsAt < PANELS_EVERY)) return;
+    panelsAt = Date.now();
+    if (tab === "overview") window.htmx.trigger("#panels", "refresh");
+    else if (tab === "hosts" || (changed && tab !== "logs")) window.htmx.ajax("GET", location.pathname + location.search, { target: "#tab", swap: "outerHTML" });
   };
 
   const lines = (found) => {
@@ -70,8 +71,9 @@
   const refreshHead = (job) => {
     const head = document.getElementById("head");
     if (!head) return;
-    if (head.dataset.status === job.status) counts(job.progress);
-    else window.htmx.ajax("GET", `/jobs/${job.id}/head`, { target: "#head", swap: "outerHTML" });
+    if (head.dataset.status === job.status) { counts(job.progress); return; }
+    panels(true);
+    window.htmx.ajax("GET", `/jobs/${job.id}/head`, { target: "#head", swap: "outerHTML" });
     document.title = `${visible(job.url || job.worker)} · ${job.status} · Silkline`;
   };
 
@@ -91,10 +93,10 @@
       say("lost", "Connection lost, trying again…");
       if (source && source.readyState === EventSource.CLOSED) { close(); setTimeout(open, 3000); }
     };
-    on("status", (job) => { refreshHead(job); window.silkline.charts.add(job.progress); panelsAt = 0; panels(); });
+    on("status", (job) => { refreshHead(job); window.silkline.charts.add(job.progress); });
     on("progress", (progress) => { counts(progress); window.silkline.charts.add(progress); panels(); });
     on("logs", (data) => lines(data.lines));
-    on("end", () => { ended = true; close(); panelsAt = 0; panels(); window.silkline.charts.load(); say("ended", "Ended"); });
+    on("end", () => { ended = true; close(); window.silkline.charts.load(); say("ended", "Ended"); });
     on("gone", () => { ended = true; close(); say("lost", "This job was removed"); });
     on("jobs", () => {
       const target = document.body.dataset.refresh;

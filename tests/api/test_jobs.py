@@ -1,0 +1,207 @@
+"""Jobs over HTTP: asked for, listed, waited for, wished, repeated, removed."""
+
+import json
+import threading
+import uuid
+
+import pytest
+
+from silkline.api import submission
+from silkline.config import Settings
+from silkline.errors import SpecError
+from tests.support.served import STATES, Client, Served
+
+
+def test_a_job_is_queued_at_once_and_runs_elsewhere(client: Client) -> None:
+    answer = client.post("/v1/jobs", {"worker": "diagnostic", "do": "work", "steps": 5, "metadata": {"mine": [1]}})
+    assert answer.status == 201
+    job = answer.json
+    assert (job["status"], job["message"]) == ("queued", "Waiting for a worker…")
+    assert answer.headers["location"] == f"/v1/jobs/{job['id']}" == job["links"]["self"]
+    ended = client.get(f"/v1/jobs/{job['id']}?wait=60").json
+    assert (ended["status"], ended["reason"], ended["attempt"]) == ("completed", "completed", 1)
+    assert ended["metadata"] == {"mine": [1]}
+    assert ended["progress"]["discovered"] == ended["progress"]["done"] == 5
+    assert ended["progress"]["discovered"] == sum(ended["progress"][state] for state in STATES)
+
+
+def test_waiting_ends_when_its_time_is_over(client: Client) -> None:
+    id = client.job(do="sleep", seconds=600)
+    assert client.get(f"/v1/jobs/{id}?wait=0.3").json["status"] in ("queued", "running")
+    client.get("/v1/jobs/" + id + "?wait=61").problem(422, "invalid", "wait")
+    assert client.post(f"/v1/jobs/{id}/cancel").status == 200
+    client.wait_for(id, "cancelled")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        ({"worker": "site", "url": "https://example.com", "limitt": 3}, 422, ["unknown field 'limitt'", "'limit'"]),
+        ({"worker": "sight", "url": "https://example.com"}, 422, ["unknown worker 'sight'", "'site'"]),
+        ({"url": "https://example.com"}, 422, ["worker"]),
+        ({"worker": "site"}, 422, ["a url is needed"]),
+        ({"worker": "site", "url": "file:///etc/passwd"}, 422, ["http"]),
+        ({"worker": "site", "url": "javascript:alert(1)"}, 422, ["http"]),
+        ({"worker": "page", "url": "https://example.com", "priority": 2**40}, 422, ["priority"]),
+        ({"worker": "page", "url": "https://example.com", "run_at": "9999-12-31T23:59:59Z"}, 422, ["run_at"]),
+        ({"worker": "page", "url": "https://example.com", "metadata": {"n": 1e308 * 10}}, 400, ["Infinity"]),
+        (b'{"worker": "page", "worker": "site"}', 400, ["twice"]),
+        (b"[]", 400, ["object"]),
+        (b"{", 400, ["not JSON"]),
+        (b'{"worker": "page", "metadata": {"x": "\\ud800"}}', 400, ["half a character"]),
+        (b"[" * 100_000, 400, []),
+        (b'{"worker": "page", "priority": ' + b"9" * 10_000 + b"}", 400, []),
+        (b"\xff\xfe", 400, ["UTF-8"]),
+        (b"", 400, ["needed"]),
+    ],
+    ids=lambda value: str(value)[:40] if not isinstance(value, list) else "",
+)
+def test_what_makes_no_sense_is_refused_with_the_reason(
+    client: Client, body: object, status: int, words: list[str]
+) -> None:
+    answer = client.post("/v1/jobs", body, Content_Type="application/json")
+    answer.problem(status, "invalid" if status == 422 else "bad-request", *words)
+
+
+def test_only_json_is_taken(client: Client) -> None:
+    body = b'{"worker": "diagnostic"}'
+    client.post("/v1/jobs", body, Content_Type="text/plain").problem(415, "unsupported-media-type")
+    client.post("/v1/jobs", body).problem(415, "unsupported-media-type")
+
+
+def test_every_wish_over_http(client: Client) -> None:
+    id = client.job(do="work", steps=100_000, seconds=0.01)
+    client.wait_for(id, "running")
+    assert client.post(f"/v1/jobs/{id}/pause").json["status"] in ("pausing", "paused")
+    client.wait_for(id, "paused")
+    assert client.post(f"/v1/jobs/{id}/pause").status == 200, "asking twice is the same as asking once"
+    assert client.post(f"/v1/jobs/{id}/resume").json["status"] in ("queued", "running")
+    client.wait_for(id, "running")
+    client.post(f"/v1/jobs/{id}/stop")
+    stopped = client.wait_for(id, "stopped")
+    client.post(f"/v1/jobs/{id}/pause").problem(409, "refused", "ended")
+    assert client.post(f"/v1/jobs/{id}/retry").status == 200
+    client.wait_for(id, "running")
+    client.ask("DELETE", f"/v1/jobs/{id}").problem(409, "refused", "cancel it first")
+    client.post(f"/v1/jobs/{id}/cancel")
+    ended = client.wait_for(id, "cancelled")
+    assert ended["progress"]["done"] >= stopped["progress"]["done"], "what was done stays done"
+    client.post(f"/v1/jobs/{id}/retry").problem(409, "refused")
+    assert client.ask("DELETE", f"/v1/jobs/{id}").status == 204
+    client.get(f"/v1/jobs/{id}").problem(404, "not-found")
+
+
+@pytest.mark.parametrize(
+    "path", ["", "/results", "/urls", "/errors", "/logs", "/events", "/explain?url=https://x.test/"]
+)
+@pytest.mark.parametrize("id", ["00000000-0000-7000-8000-000000000000", "nonsense", "%00", "last"])
+def test_a_job_that_is_not_there(client: Client, path: str, id: str) -> None:
+    client.get(f"/v1/jobs/{id}{path}").problem(404, "not-found")
+
+
+def test_a_list_goes_on_where_its_cursor_says(client: Client) -> None:
+    mark = uuid.uuid4().hex
+    made = [client.post("/v1/jobs", _page(mark, number)).json["id"] for number in range(7)]
+    found: list[str] = []
+    cursor = ""
+    while True:
+        answer = client.get(f"/v1/jobs?limit=3&q={mark.upper()}&worker=page&status=paused{cursor}").json
+        found += [job["id"] for job in answer["items"]]
+        if answer["next_cursor"] is None:
+            break
+        cursor = f"&cursor={answer['next_cursor']}"
+    assert found == made[::-1]
+    assert client.get(f"/v1/jobs?q={mark}&status=running").json["items"] == []
+    plain = client.get("/v1/jobs?limit=2").json
+    assert len(plain["items"]) == 2
+    assert plain["items"][0]["id"] > plain["items"][1]["id"]
+
+
+@pytest.mark.parametrize("query", ["stauts=running", "status=asleep", "limit=0", "limit=501", "cursor=x", "worker=%00"])
+def test_a_wrong_filter_is_refused_not_ignored(client: Client, query: str) -> None:
+    client.get(f"/v1/jobs?{query}").problem(422, "invalid")
+
+
+def test_a_text_with_wildcards_is_searched_as_it_stands(client: Client) -> None:
+    mark = uuid.uuid4().hex
+    client.post("/v1/jobs", _page(f"{mark}/100%25_x", 1))
+    assert len(client.get(f"/v1/jobs?q={mark}/100%2525_").json["items"]) == 1
+    assert client.get(f"/v1/jobs?q={mark}/%25_x").json["items"] == []
+
+
+def test_a_repeated_post_gets_the_first_answer(client: Client) -> None:
+    key, body = uuid.uuid4().hex, {"worker": "diagnostic", "do": "nothing"}
+    first = client.post("/v1/jobs", body, Idempotency_Key=key)
+    assert "idempotent-replayed" not in first.headers
+    client.get(f"/v1/jobs/{first.json['id']}?wait=60")
+    again = client.post("/v1/jobs", dict(reversed(body.items())), Idempotency_Key=key)
+    assert (again.status, again.json) == (201, first.json)
+    assert again.headers["idempotent-replayed"] == "true"
+    client.post("/v1/jobs", {**body, "priority": 1}, Idempotency_Key=key).problem(422, "key-reused")
+    client.post("/v1/fetch", {"url": "https://example.com"}, Idempotency_Key=key).problem(422, "key-reused")
+    client.post("/v1/jobs", body, Idempotency_Key="k" * 256).problem(422, "invalid")
+
+
+def test_many_at_once_with_one_key_make_one_job(client: Client) -> None:
+    key, answers = uuid.uuid4().hex, []
+    start = threading.Barrier(8)
+
+    def post() -> None:
+        start.wait()
+        answers.append(client.post("/v1/jobs", {"worker": "diagnostic"}, Idempotency_Key=key))
+
+    threads = [threading.Thread(target=post) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [answer.status for answer in answers] == [201] * 8
+    assert len({answer.json["id"] for answer in answers}) == 1
+    assert sum("idempotent-replayed" not in answer.headers for answer in answers) == 1
+
+
+def test_a_live_job_with_the_same_dedupe_key_is_the_answer(client: Client) -> None:
+    body = {**_page("dedupe", 1), "dedupe_key": uuid.uuid4().hex}
+    first, second = client.post("/v1/jobs", body), client.post("/v1/jobs", body)
+    assert (first.status, second.status) == (201, 200)
+    assert first.json["id"] == second.json["id"]
+
+
+@pytest.mark.parametrize(
+    "field", [{"allow_private": ["10.0.0.0/8"]}, {"proxy": "http://10.0.0.1:3128"}, {"seeded": True}]
+)
+def test_a_job_from_outside_cannot_let_itself_in(client: Client, field: dict[str, object]) -> None:
+    name = next(iter(field))
+    body = {"worker": "site", "url": "https://example.com", **field}
+    client.post("/v1/jobs", body).problem(422, "invalid", name, "cannot be asked for through the API")
+
+
+def test_the_operator_may_allow_private_addresses() -> None:
+    body = {"worker": "page", "url": "https://example.com", "allow_private": ["10.0.0.0/8"]}
+    assert submission.read(body, Settings(api_allow_private=True)).payload["allow_private"] == ["10.0.0.0/8"]
+    with pytest.raises(SpecError, match="seeded"):
+        submission.read({"worker": "site", "seeded": True}, Settings(api_allow_private=True))
+
+
+def test_a_page_that_takes_too_long_is_answered_with_its_job(client: Client) -> None:
+    answer = client.post("/v1/fetch?timeout=0", {"url": "https://example.com/", "paused": True})
+    assert answer.status == 202
+    assert answer.json["worker"] == "page"
+    assert answer.headers["location"] == f"/v1/jobs/{answer.json['id']}"
+    client.post("/v1/fetch", {"url": "https://a.test", "urls": ["https://b.test"]}).problem(422, "invalid", "one url")
+
+
+def test_health_readiness_metrics_and_workers(client: Client, served: Served) -> None:
+    assert client.get("/healthz").json == {"status": "ok"}
+    assert client.get("/readyz").json == {"status": "ready"}
+    workers = client.get("/v1/workers").json["items"]
+    assert [worker["pid"] for worker in workers if worker["alive"]] == [served.process.pid]
+    text = client.get("/metrics").text
+    for figure in ('silkline_jobs{status="completed"}', "silkline_urls_pending", "silkline_workers_alive 1.0"):
+        assert figure in text
+    assert 'silkline_http_seconds_bucket{le="0.05",method="GET",route="/healthz"}' in text
+    assert json.loads(client.get("/openapi.json").body)["openapi"].startswith("3.")
+
+
+def _page(mark: str, number: int) -> dict[str, object]:
+    return {"worker": "page", "url": f"https://example.com/{mark}/{number}", "paused": True}
