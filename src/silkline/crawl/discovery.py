@@ -45,8 +45,7 @@ class Discovery:
         self._seen.load(keys)
 
     def add_roots(self, urls: Iterable[str]) -> None:
-        for url in urls:
-            self._scope.add_root(url)
+        self._scope.add_roots(urls)
 
     def links(self, urls: Sequence[str], links: Links) -> None:
         """Links of one page; where and how they were found is said by `links`."""
@@ -68,13 +67,12 @@ class Discovery:
 
     def ours(self, urls: Iterable[str], links: Links) -> None:
         """Links to our own hosts."""
-        fresh = self._seen.add_all(urls)
-        found, judge = self._outbox.found, self._judge
+        found, judge, make = self._outbox.found, self._judge, Found._make
         depth, via, chain, found_on = links.depth, links.via, links.chain or None, links.found_on or None
-        for url, digest in fresh:
+        for url, digest in self._seen.add_all(urls):
             host = host_of(url)
             state, reason, detail = judge(url, host, depth, via)
-            found.append(Found(key_of(digest), url, host, depth, state, reason, detail or chain, found_on, via))
+            found.append(make((key_of(digest), url, host, depth, state, reason, detail or chain, found_on, via)))
 
     def arrived(self, urls: list[str]) -> None:
         """The fetchers these links were sent to have them, durably: they need not be told again."""

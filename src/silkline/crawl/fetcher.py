@@ -174,7 +174,7 @@ class Fetcher:
             most = int(most * (1 - pressure))
         if self._allowance is not None:
             most = min(most, self._allowance - outbox.unsaved_pages)
-        return most - self.in_flight
+        return most - self.in_flight - self._introductions.under_way
 
     def _pump_now(self) -> None:
         if self._pump_soon is None and self._running and not self._draining:
@@ -211,7 +211,7 @@ class Fetcher:
             self._desk.ask_for_more(self.frontier.cursor)
 
     def _begin(self, host: Host, entry: Entry, now: float) -> int:
-        """Send a request, if the host is known and its rules allow it; how many are in flight by that."""
+        """Send a request for the URL, or for what must be known before; how many requests that makes."""
         if host.name in self._gave_up:
             self._end(entry, FAILED, HOST_UNAVAILABLE, self._gave_up[host.name])
             self.frontier.wake(host, now)
@@ -220,7 +220,7 @@ class Fetcher:
         if rules is None:
             self.frontier.put_back(host.name, entry, now)
             self._introductions.introduce(host, entry.url)
-            return 0
+            return 1
         if rules.group and entry.via not in SITEMAP_VIAS and not rules.allows(entry.url):
             self._end(entry, SKIPPED, ROBOTS, rules.explain(entry.url))
             self.frontier.wake(host, now)

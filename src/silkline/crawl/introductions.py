@@ -39,6 +39,11 @@ class Introductions:
         """What holds for a URL; None: the host must be introduced first."""
         return self._robots.of(origin_of(url)) if host.address is not None else None
 
+    @property
+    def under_way(self) -> int:
+        """Hosts that are being asked for their robots.txt."""
+        return len(self._tasks)
+
     def introduce(self, host: Host, url: str) -> None:
         """Park the host until it is known."""
         host.parked = True
@@ -104,7 +109,8 @@ class Introductions:
             rules, failures = await self._robots.load(origin)
             self.ended(host, self._loop.time())
         host.parked = False
-        self._on_introduced(host, url, rules, failures)
+        # The task counts as under way until it has ended, and what it makes possible must be started after that.
+        self._loop.call_soon(self._on_introduced, host, url, rules, failures)
 
     async def _address_of(self, url: str, name: str) -> Address:
         """Behind a proxy, or where the name has no address, each host stands for itself."""

@@ -49,6 +49,8 @@ from silkline.store.urls import QUEUED
 
 OVER_LIMIT = "over_limit"
 OVER_DURATION = "over_duration"
+INDEX_FROM = 500_000
+"""Up to so many URLs, looking one up by a scan takes a tenth of a second; an index costs 2.7 µs for each URL."""
 _BEAT = 0.05
 _REPORT = 5.0
 _MOST_DEATHS = 20
@@ -88,6 +90,10 @@ class Leader:
             self._stored_at_start = recorder.stored
             await self._plant_seeds()
             await self._start()
+            self._log.info(
+                "crawling with %d fetchers and %d parsers; %d URLs are known, %d to do",
+                *(self._plan.fetchers, self._plan.parsers, recorder.next_id - 1, recorder.pending),
+            )
             self._context.control.subscribe(self._ordered)
             reason = await self._watch()
             await self._settle_down()
@@ -297,11 +303,12 @@ class Leader:
         await self._recorder.save()
 
     async def _complete(self, reason: str | None) -> None:
-        """Nothing more will come: account for what is left over, and make every URL findable."""
+        """Nothing more will come: account for what is left over, and make every URL of a large crawl findable."""
         job = self._context.progress.job
         if reason is not None:
             await self._recorder.ask(urls.skip_queued, self._database, job, reason)
-        await self._recorder.ask(urls.index, self._database, job.id)
+        if self._recorder.next_id > INDEX_FROM:
+            await self._recorder.ask(urls.index, self._database, job.id)
 
     def _quiet(self) -> bool:
         return not self._tickets and all(not seat.ready or seat.index in self._drained for seat in self._seats)

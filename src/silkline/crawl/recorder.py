@@ -72,7 +72,8 @@ class Recorder:
     def append(self, found: list[Found]) -> int:
         """New URLs, in the order of discovery; the id of the first."""
         first = self.next_id
-        self._found += [NewUrl(id, *each) for id, each in enumerate(found, first)]
+        new_url = NewUrl._make
+        self._found += [new_url((id, *each)) for id, each in enumerate(found, first)]
         self.next_id = first + len(found)
         for each in found:
             if each.state == QUEUED:
