@@ -15,12 +15,14 @@ from typing import BinaryIO, Final
 from silkline.errors import UsageError
 from silkline.export.rows import Writer
 
-FORMATS: Final = ("jsonl", "csv", "md", "parquet", "sitemap")
+FORMATS: Final = ("jsonl", "csv", "md", "parquet", "sitemap", "warc")
 _SUFFIXES: Final = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet", ".xml": "sitemap"}
 
 
 def format_of(path: Path | None) -> str:
     """The form that a file's name asks for."""
+    if path is not None and path.name.lower().endswith((".warc.gz", ".warc")):
+        return "warc"
     return "jsonl" if path is None else _SUFFIXES.get(path.suffix.lower(), "jsonl")
 
 
@@ -42,12 +44,19 @@ def to_path(form: str, path: Path) -> Iterator[Writer]:
 
         yield Folder(path)
         return
+    with whole_file(path) as stream:
+        writer = _writer(form, stream, path)
+        yield writer
+        writer.close()
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to, which gets its name when everything is in it, and is gone if something goes wrong."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with unfinished.open("w+b") as stream:
-            writer = _writer(form, stream, path)
-            yield writer
-            writer.close()
+            yield stream
         unfinished.replace(path)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
