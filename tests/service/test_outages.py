@@ -49,3 +49,18 @@ def test_ended_while_the_database_was_away_its_jobs_are_taken_back_at_once(
     own_postgres.start()
     place.start(**NEVER_STALE)
     place.runner_of(id, after=lease)
+
+
+def test_an_outage_is_not_counted_against_a_job_that_is_told_to_end(place: Yard, own_postgres: PostgresServer) -> None:
+    (id,) = place.add("work", steps=100_000, seconds=0.01, max_retries=0)
+    supervisor = place.start(**NEVER_STALE)
+    place.wait_for_results(id)
+    runner = place.runner_of(id)
+    own_postgres.stop("fast")
+    supervisor.signal(signal.SIGTERM)
+    eventually("it lets go", lambda: not alive(runner))
+    own_postgres.start()
+    assert supervisor.process.wait(PATIENCE) == 0
+    job = place.job(id)
+    assert (job.status, job.retry_count, job.crash_count) == (Status.QUEUED, 0, 0)
+    assert (job.exit_reason, "PostgreSQL" in (job.error_message or "")) == ("database", True)
