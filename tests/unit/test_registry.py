@@ -1,6 +1,7 @@
 """Kinds of jobs: those that come with Silkline, and plugins, good and bad."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,10 +41,12 @@ KINDS = {
 
 
 @pytest.fixture
-def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     modules = {"a_plugin": GOOD, "a_heavy_plugin": "raise RuntimeError('imported')"}
     monkeypatch.syspath_prepend(install(tmp_path / "plugins", modules, KINDS, heavy="a_plugin:Greeting"))
+    registry._plugins.cache_clear()
     yield
+    registry._plugins.cache_clear()
     sys.modules.pop("a_plugin", None)
 
 

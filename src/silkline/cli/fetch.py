@@ -43,6 +43,7 @@ from silkline.workers import cache, registry
     show_default=True,
     help="The main content, the full page, plain text, or nothing but the facts.",
 )
+@click.option("--warc", is_flag=True, help="Keep the answers as they came, for `silkline results --format warc`.")
 @asking
 @everywhere()
 @click.pass_obj

@@ -59,8 +59,9 @@ def from_row(row: Row) -> Job:
 
 def enqueue(database: Database, job: NewJob) -> tuple[Job, bool]:
     """Store one job. With a dedupe key that a live job holds: that job, and False."""
+    now = database.now()
     with database.transaction(durable=True) as transaction:
-        stored = enqueue_in(transaction, job, database.now())
+        stored = enqueue_in(transaction, job, now)
     database.ring()
     return stored
 

@@ -27,6 +27,7 @@ from silkline.model.job import End
 from silkline.model.spec import Fetching, PageSpec, SiteSpec
 from silkline.model.url import canonical, host_of, url_key
 from silkline.model.worker import Context
+from silkline.store.archive import Archive
 from silkline.store.results import Result
 from silkline.store.urls import DONE, FAILED, QUEUED, NewResult, QueuedUrl, Settled
 from silkline.workers import cache
@@ -56,20 +57,31 @@ def plan_for(spec: Fetching, urls: Sequence[str]) -> Plan:
 
 
 async def _work(context: Context, plan: Plan) -> End | None:
+    archive = _archive(context)
     client = open_client(plan)
     recorder = Recorder(context.progress, plan, context.log)
     try:
-        return await PageJob(context, plan, client, recorder).run()
+        return await PageJob(context, plan, client, recorder, archive).run()
     finally:
+        if archive is not None:
+            archive.close()
         client.close()
         client.resolver.close()
         recorder.close()
 
 
+def _archive(context: Context) -> Archive | None:
+    job = context.progress.job
+    return Archive(config.load().settings.data, job.id, job.run_lease) if context.spec.warc else None
+
+
 class PageJob:
     """One attempt at a batch of pages."""
 
-    def __init__(self, context: Context, plan: Plan, client: Client, recorder: Recorder) -> None:
+    def __init__(
+        self, context: Context, plan: Plan, client: Client, recorder: Recorder, archive: Archive | None = None
+    ) -> None:
+        self._archive = archive
         self._context = context
         self._spec: PageSpec = context.spec
         self._plan = plan
@@ -123,6 +135,8 @@ class PageJob:
         if visit.reason is None and visit.fetched is not None:
             document = await self._read(visit.fetched)
             state = DONE if document.reason is None else FAILED
+            if self._archive is not None:
+                self._archive.add(visit.entry.id, visit.fetched)
         status = visit.fetched.status if visit.fetched is not None else 0
         tries = visit.entry.attempts + (visit.fetched is not None)
         detail = document.detail[:1000] or None

@@ -86,7 +86,7 @@ class LedgerRoutes:
 
         def read(after: int, wanted: int) -> list[tuple[int, dict[str, Any]]]:
             found = results.page(self._database, job.id, after=after, wanted=wanted)
-            return [(each.url_id, result_view(each, content=query.content)) for each in found]
+            return [(each.id, result_view(each, content=query.content)) for each in found]
 
         return listing(read, query, accept)
 
