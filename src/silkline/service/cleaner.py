@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from silkline.config import Settings
 from silkline.errors import NotFound, Refused
-from silkline.store import jobs, logs, workers
+from silkline.store import archive, jobs, logs, workers
 from silkline.store.database import Database
 
 BURY_AFTER = timedelta(days=1)
@@ -43,6 +43,7 @@ class Cleaner:
             # Somebody may have retried or deleted it since.
             with contextlib.suppress(NotFound, Refused):
                 jobs.delete(self._database, id)
+                archive.remove(self._settings.data, id)
             for suffix in (".log", ".log.1"):
                 (self._settings.logs / f"{id}{suffix}").unlink(missing_ok=True)
         if ids:

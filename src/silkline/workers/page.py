@@ -27,7 +27,7 @@ from silkline.model.job import End
 from silkline.model.spec import Fetching, PageSpec, SiteSpec
 from silkline.model.url import canonical, host_of, url_key
 from silkline.model.worker import Context
-from silkline.store.archive import Archive
+from silkline.store.archive import Archive, open_archive, place_of
 from silkline.store.results import Result
 from silkline.store.urls import DONE, FAILED, QUEUED, NewResult, QueuedUrl, Settled
 from silkline.workers import cache
@@ -71,8 +71,7 @@ async def _work(context: Context, plan: Plan) -> End | None:
 
 
 def _archive(context: Context) -> Archive | None:
-    job = context.progress.job
-    return Archive(config.load().settings.data, job.id, job.run_lease) if context.spec.warc else None
+    return open_archive(place_of(config.load().settings.data, context.progress.job)) if context.spec.warc else None
 
 
 class PageJob:
