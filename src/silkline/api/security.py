@@ -86,11 +86,11 @@ class Gate:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        send = _with_headers(send)
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
         headers = Headers(scope=scope)
+        receive, send = _wrapped(headers, receive, send)
         try:
             caller = await self._admit(scope["method"], scope["path"], headers)
         except Problem as problem:
@@ -141,20 +141,28 @@ def _is_page(scope: Scope, headers: Headers) -> bool:
     )
 
 
-def _with_headers(send: Send) -> Send:
+def _wrapped(request: Headers, receive: Receive, send: Send) -> tuple[Receive, Send]:
+    """Our headers on every answer. One that comes before the body was read closes the connection: else the server
+    would read the rest, however long, to get to the next request."""
+    unread = "transfer-encoding" in request or request.get("content-length", "0") != "0"
+
+    async def receiving() -> Message:
+        nonlocal unread
+        message = await receive()
+        unread = unread and message["type"] == "http.request" and bool(message.get("more_body"))
+        return message
+
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
             headers.setdefault("Cache-Control", "no-store")
+            if unread:
+                headers["Connection"] = "close"
         await send(message)
 
-    return sending
-
-
-class TooLarge(Exception):
-    """More came in than is allowed."""
+    return receiving, sending
 
 
 class BodyLimit:
@@ -168,27 +176,21 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        came, started = 0, False
+        came = 0
 
         async def counting() -> Message:
             nonlocal came
             message = await receive()
             came += len(message.get("body", b""))
             if came > self._limit:
-                raise TooLarge
+                raise self._too_large()
             return message
 
-        async def noticing(message: Message) -> None:
-            nonlocal started
-            started = True
-            await send(message)
+        announced = Headers(scope=scope).get("content-length", "0")
+        if not announced.isdecimal() or int(announced) > self._limit:
+            await self._too_large().response()(scope, receive, send)
+            return
+        await self._app(scope, counting, send)
 
-        try:
-            announced = Headers(scope=scope).get("content-length", "0")
-            if not announced.isdecimal() or int(announced) > self._limit:
-                raise TooLarge
-            await self._app(scope, counting, noticing)
-        except TooLarge:
-            if not started:
-                problem = Problem("too-large", f"at most {self._limit:,} bytes", headers={"Connection": "close"})
-                await problem.response()(scope, receive, send)
+    def _too_large(self) -> Problem:
+        return Problem("too-large", f"at most {self._limit:,} bytes")

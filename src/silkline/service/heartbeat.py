@@ -11,6 +11,8 @@ from silkline.service.child import Child, boot_clock
 from silkline.store import jobs
 from silkline.store.database import Database
 
+RETRY = 1.0  # seconds after a heartbeat that could not be stored
+
 log = logging.getLogger("silkline.heartbeat")
 
 
@@ -47,11 +49,19 @@ class Heartbeat:
         self._thread.join(timeout=30)
 
     def _run(self) -> None:
-        while not self._stopping.wait(self._interval):
+        wait = say_after = self._interval
+        while not self._stopping.wait(wait):
             try:
                 self.beat()
             except StoreError as error:
-                log.warning("no heartbeat for %.0f s: %s", boot_clock() - self.renewed_at, error)
+                wait, late = min(self._interval, RETRY), boot_clock() - self.renewed_at
+                if late >= say_after:
+                    log.warning("no heartbeat for %.0f s: %s", late, error)
+                    say_after = 2 * late
+            else:
+                if say_after != self._interval:
+                    log.warning("heartbeats are stored again")
+                wait = say_after = self._interval
 
     def beat(self) -> None:
         """One renewal. A job that it does not return was taken from us: its tree is killed at once."""

@@ -33,8 +33,11 @@ class Identity:
         self._folder = data / "workers"
         self._folder.mkdir(parents=True, exist_ok=True)
         self._path = self._folder / f"{self.id}.lock"
-        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        # Hidden until it is locked, or a neighbour that looks in between would take us for dead.
+        hidden = self._folder / f".{self.id}"
+        self._descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        hidden.rename(self._path)
 
     def dead_neighbours(self) -> list[str]:
         """Worker ids of this data directory whose process has ended."""
@@ -44,8 +47,10 @@ class Identity:
         """A dead neighbour's affairs are in order: its lock file may go."""
         (self._folder / f"{worker_id}.lock").unlink(missing_ok=True)
 
-    def close(self) -> None:
-        self._path.unlink(missing_ok=True)
+    def close(self, *, in_order: bool) -> None:
+        """If its affairs are not in order the file stays: the next supervisor of this machine sees to them at once."""
+        if in_order:
+            self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
 
 

@@ -25,6 +25,7 @@ from silkline.model.job import Backoff, Job, Status, Verb
 from silkline.service import tree
 from silkline.service.attempts import Attempts
 from silkline.service.cgroup import Cgroups
+from silkline.service.child import boot_clock
 from silkline.service.cleaner import DiskGate
 from silkline.service.companion import Companion
 from silkline.service.heartbeat import Heartbeat
@@ -71,6 +72,7 @@ class Supervisor:
         self._paused_only = False
         self._next_claim = 0.0
         self._next_wishes = 0.0
+        self._complained_at = 0.0
         self._bell: Bell | None = None
         self._selector = selectors.DefaultSelector()
         self._waker, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -150,11 +152,7 @@ class Supervisor:
         self._pump.stop()
         self._cgroups.close()
         self._drop_bell()
-        try:
-            workers.retire(self._database, self._identity.id)
-        except StoreError as error:
-            log.warning("could not sign off: %s", error)
-        self._identity.close()
+        self._identity.close(in_order=self._sign_off())
         self._database.close()
 
     def _register(self) -> None:
@@ -167,6 +165,17 @@ class Supervisor:
             slots=self._slots,
             version=silkline.__version__,
         )
+
+    def _sign_off(self) -> bool:
+        """Whether nothing is left for anybody to see to."""
+        if len(self._attempts):
+            return False
+        try:
+            workers.retire(self._database, self._identity.id)
+        except StoreError as error:
+            log.warning("could not sign off: %s", error)
+            return False
+        return True
 
     def _describe(self) -> tuple[int, str]:
         if self._draining_since is not None:
@@ -192,11 +201,17 @@ class Supervisor:
             self._pass_on_wishes()
             self._fill_slots()
         except StoreError as error:
-            log.warning("the database did not answer, trying again: %s", error)
+            self._complain(error)
             self._drop_bell()
             self._next_claim = self._next_wishes = time.monotonic() + OUTAGE_WAIT
         if self._draining_since is not None:
             self._drain()
+
+    def _complain(self, error: StoreError) -> None:
+        """Once for each outage: from then on the heartbeat says how long it lasts."""
+        if self._complained_at < self._heartbeat.renewed_at:
+            self._complained_at = boot_clock()
+            log.warning("the database did not answer, trying again: %s", error)
 
     def _wait(self) -> None:
         now = time.monotonic()
@@ -229,7 +244,7 @@ class Supervisor:
         if free < 1 or time.monotonic() < self._next_claim:
             return
         self._next_claim = time.monotonic() + self._settings.poll_interval
-        if not self._disk.check():
+        if self._heartbeat_is_late() or not self._disk.check():
             return
         self._attempts.release_unknown(self._heartbeat.unknown, self._identity.id)
         self._listen()
@@ -240,6 +255,10 @@ class Supervisor:
             self._become_idle()
         elif claimed:
             self._next_claim = 0.0
+
+    def _heartbeat_is_late(self) -> bool:
+        """After an outage the fence would kill what we start, until the heartbeat has been stored again."""
+        return boot_clock() - self._heartbeat.renewed_at > self._settings.fence_after / 2
 
     def _claim(self, free: int) -> list[Job]:
         identity = self._identity

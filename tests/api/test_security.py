@@ -1,0 +1,500 @@
+"""Each rule of security with somebody who tries to break it."""
+
+import json
+import socket
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from silkline.api.address import is_loopback
+from silkline.api.security import Hosts, scope_needed
+from silkline.model.job import NewJob
+from silkline.store import jobs, logs, urls
+from silkline.store.database import Database, open_database
+from silkline.store.urls import Checkpoint, NewResult, NewUrl, Settled
+from tests.support.served import Client, Served, command_line
+
+TOKEN = "an-operator-token-for-tests"
+SCRIPT = "<script>alert('silk')</script>"
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server that wants a token."""
+    folder = tmp_path_factory.mktemp("guarded")
+    settings = {"api_token": TOKEN, "slots": 0, "api_hosts": "crawler.example.com", "api_body_limit": 100_000}
+    with closing(Served(f"sqlite:///{folder / 'silkline.db'}", folder, **settings)) as server:
+        server.ready()
+        yield server
+
+
+# The name under which the server is asked for.
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.test",
+        "evil.test:{port}",
+        "127.0.0.1",
+        "127.0.0.1:1",
+        "localhost.evil.test:{port}",
+        "",
+        "127.0.0.1:{port}@evil.test",
+    ],
+)
+def test_a_name_that_is_not_ours_is_refused(client: Client, host: str) -> None:
+    for path in ("/", "/v1/jobs", "/healthz", "/static/silkline.css"):
+        client.get(path, Host=host.format(port=client.port)).problem(421, "wrong-host")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:{port}", "localhost:{port}", "LOCALHOST:{port}", "[::1]:{port}"])
+def test_our_own_names_are_answered(client: Client, host: str) -> None:
+    assert client.get("/v1/jobs", Host=host.format(port=client.port)).status == 200
+
+
+def test_a_request_with_two_hosts_or_none_is_refused(client: Client) -> None:
+    for lines in (f"Host: 127.0.0.1:{client.port}\r\nHost: evil.test\r\n", ""):
+        assert b" 200 " not in _raw(client, f"GET /v1/jobs HTTP/1.1\r\n{lines}Connection: close\r\n\r\n".encode())
+
+
+def test_names_from_the_settings_are_answered(guarded: Served) -> None:
+    client = guarded.ready().with_token(TOKEN)
+    assert client.get("/v1/jobs", Host="crawler.example.com").status == 200
+    client.get("/v1/jobs", Host="crawler.example.com:81").problem(421, "wrong-host")
+
+
+def test_bound_to_every_address_only_addresses_and_our_own_name_are_answered() -> None:
+    hosts = Hosts("0.0.0.0", 8700, ["named.example.com"])
+    assert hosts.allow("192.168.1.7:8700")
+    assert hosts.allow("[fe80::1]:8700")
+    assert hosts.allow("named.example.com")
+    assert hosts.allow(f"{socket.gethostname()}:8700")
+    assert not hosts.allow("evil.test:8700")
+    assert not hosts.allow("192.168.1.7:80")
+    assert not Hosts("192.168.1.7", 8700).allow("192.168.1.8:8700")
+
+
+@pytest.mark.parametrize(
+    ("host", "safe"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.168.0.1", False),
+        ("localhost.evil.test", False),
+        ("::ffff:10.0.0.1", False),
+    ],
+)
+def test_what_counts_as_loopback(host: str, safe: bool) -> None:
+    assert is_loopback(host) is safe
+
+
+# Other sites.
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.test"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Origin": "http://127.0.0.1"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site"},
+        {"Origin": "https://evil.test", "Sec_Fetch_Site": "none"},
+        {"Origin": "chrome-extension://abcdefgh"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("path", ["/v1/jobs", "/jobs", "/first", "/v1/tokens", "/v1/claims", "/login"])
+def test_what_another_site_sends_is_refused(client: Client, headers: dict[str, str], path: str) -> None:
+    before = client.get("/v1/jobs?limit=1").json
+    client.post(path, {"worker": "diagnostic"}, **headers).problem(403, "cross-site")
+    assert client.get("/v1/jobs?limit=1").json["items"][:1] == before["items"][:1]
+
+
+def test_our_own_page_may_send(client: Client) -> None:
+    origin = f"http://127.0.0.1:{client.port}"
+    answer = client.post("/v1/jobs", {"worker": "diagnostic"}, Origin=origin, Sec_Fetch_Site="same-origin")
+    assert answer.status == 201
+
+
+def test_no_other_site_may_read(client: Client) -> None:
+    answer = client.get("/v1/jobs", Origin="https://evil.test")
+    assert "access-control-allow-origin" not in answer.headers
+    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+    preflight = client.ask("OPTIONS", "/v1/jobs", Origin="https://evil.test", Access_Control_Request_Method="POST")
+    assert "access-control-allow-origin" not in preflight.headers
+    assert preflight.status == 405
+
+
+# Tokens.
+
+
+def test_without_a_token_nothing_is_told(guarded: Served) -> None:
+    client = guarded.ready()
+    for path in ("/v1/jobs", "/v1/workers", "/metrics", "/openapi.json", "/v1/events", "/v1/tokens"):
+        assert "www-authenticate" in client.get(path).headers
+        client.get(path).problem(401, "unauthorized")
+    client.post("/v1/jobs", {"worker": "page", "url": "https://example.com"}).problem(401, "unauthorized")
+    assert client.get("/healthz").status == client.get("/readyz").status == 200
+    page = client.get("/jobs/x/pages", Accept="text/html")
+    assert (page.status, page.headers["location"]) == (303, "/login?next=/jobs/x/pages")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Bearer wrong",
+        "Bearer",
+        "",
+        "Bearer ",
+        "Basic " + TOKEN,
+        f"Bearer {TOKEN}x",
+        f"Bearer {TOKEN[:-1]}",
+        "Bearer silk_0123456789abcdef_" + "a" * 43,
+        "Bearer silk_%00_x",
+    ],
+)
+def test_a_wrong_token_is_refused(guarded: Served, client: Client, header: str) -> None:
+    guarded.ready().get("/v1/jobs", Authorization=header).problem(401, "unauthorized")
+    # Also where none is needed: a client that means to be somebody must not be taken for anybody.
+    client.get("/v1/jobs", Authorization=header).problem(401, "unauthorized")
+
+
+def test_a_token_may_what_its_scope_says(guarded: Served) -> None:
+    operator = guarded.ready().with_token(TOKEN)
+    tokens = {
+        scope: operator.post("/v1/tokens", {"name": scope, "scope": scope}).json for scope in ("read", "write", "admin")
+    }
+    read, write, admin = (operator.with_token(tokens[scope]["token"]) for scope in ("read", "write", "admin"))
+    job = {"worker": "page", "url": "https://example.com", "paused": True}
+    assert read.get("/v1/jobs").status == 200
+    read.post("/v1/jobs", job).problem(403, "forbidden", "write is needed")
+    id = write.post("/v1/jobs", job).json["id"]
+    read.post(f"/v1/jobs/{id}/cancel").problem(403, "forbidden")
+    read.ask("DELETE", f"/v1/jobs/{id}").problem(403, "forbidden")
+    read.post("/v1/claims", {}).problem(403, "forbidden")
+    write.get("/v1/tokens").problem(403, "forbidden", "admin is needed")
+    write.post("/v1/tokens", {"name": "more"}).problem(403, "forbidden")
+    listed = admin.get("/v1/tokens")
+    assert {token["scope"] for token in listed.json["items"]} >= {"read", "write", "admin"}
+    for token in tokens.values():
+        assert token["token"] not in listed.text
+    assert admin.ask("DELETE", f"/v1/tokens/{tokens['read']['id']}").status == 204
+    read.get("/v1/jobs").problem(401, "unauthorized")
+
+
+def test_secrets_of_tokens_are_stored_nowhere(guarded: Served) -> None:
+    token = guarded.ready().with_token(TOKEN).post("/v1/tokens", {"name": "kept"}).json["token"]
+    secret = token.rsplit("_", 1)[1]
+    stored = b"".join(path.read_bytes() for path in guarded.data.rglob("*") if path.is_file())
+    assert secret.encode() not in stored
+    assert TOKEN.encode() not in stored
+    for pid in (guarded.process.pid, guarded.api_pid()):
+        assert TOKEN not in command_line(pid)
+
+
+def test_a_token_that_ran_out_is_refused(guarded: Served) -> None:
+    operator = guarded.ready().with_token(TOKEN)
+    made = operator.post("/v1/tokens", {"name": "short", "days": 1e-9}).json
+    operator.with_token(made["token"]).get("/v1/jobs").problem(401, "unauthorized")
+
+
+def test_one_caller_does_not_see_the_answer_of_another(guarded: Served) -> None:
+    operator = guarded.ready().with_token(TOKEN)
+    other = operator.with_token(operator.post("/v1/tokens", {"name": "other", "scope": "write"}).json["token"])
+    body, key = {"worker": "page", "url": "https://example.com", "paused": True}, uuid.uuid4().hex
+    first = operator.post("/v1/jobs", body, Idempotency_Key=key)
+    second = other.post("/v1/jobs", body, Idempotency_Key=key)
+    assert first.json["id"] != second.json["id"]
+
+
+def test_an_extension_comes_with_a_token(guarded: Served) -> None:
+    client = guarded.ready()
+    extension = {"Origin": "chrome-extension://abcdefgh", "Sec_Fetch_Site": "cross-site"}
+    client.post("/v1/claims", {}, **extension).problem(403, "cross-site")
+    assert client.with_token(TOKEN).post("/v1/claims", {}, **extension).json["items"] == []
+    client.with_token(TOKEN).post("/v1/claims", {}, Origin="https://evil.test").problem(403, "cross-site")
+
+
+# The browser's session.
+
+
+def test_a_browser_signs_in_and_out(guarded: Served) -> None:
+    client = guarded.ready()
+    form = {"Content_Type": "application/x-www-form-urlencoded"}
+    assert client.post("/login", b"token=wrong", **form).status == 401
+    signed = client.post("/login", f"token={TOKEN}&next=/workers".encode(), **form)
+    assert (signed.status, signed.headers["location"]) == (303, "/workers")
+    cookie = signed.headers["set-cookie"]
+    for word in ("HttpOnly", "SameSite=strict"):
+        assert word in cookie
+    assert TOKEN not in cookie
+    session = cookie.partition(";")[0]
+    assert client.get("/v1/jobs", Cookie=session).status == 200
+    name, _, value = session.partition("=")
+    id, until, signature = value.split(".")
+    for forged in (
+        f"{id}.{int(until) + 9}.{signature}",
+        f"{id}.1.{signature}",
+        f"0123456789abcdef.{until}.{signature}",
+        "x",
+        f"{id}.{until}.",
+        f"{id}.{until}.é",
+    ):
+        client.get("/v1/jobs", Cookie=f"{name}={forged}".encode().decode("latin-1")).problem(401, "unauthorized")
+    client.post("/v1/jobs", {}, Cookie=session, Origin="https://evil.test").problem(403, "cross-site")
+
+
+@pytest.mark.parametrize("target", ["https://evil.test/", "//evil.test/", "/\\evil.test", "javascript:alert(1)"])
+def test_signing_in_leads_nowhere_else(guarded: Served, target: str) -> None:
+    body = f"token={TOKEN}&next={target}".encode()
+    answer = guarded.ready().post("/login", body, Content_Type="application/x-www-form-urlencoded")
+    assert answer.headers["location"] == "/"
+
+
+def test_every_path_but_the_public_ones_needs_a_scope() -> None:
+    assert [scope_needed("GET", path) for path in ("/", "/jobs/x", "/v1/jobs", "/nowhere", "/static")] == ["read"] * 5
+    assert scope_needed("POST", "/v1/nowhere") == scope_needed("PUT", "/x") == scope_needed("BREW", "/") == "write"
+    assert scope_needed("GET", "/v1/tokens/x") == "admin"
+    assert scope_needed("GET", "/static/../v1/tokens") is None, (
+        "such a path is a file's, and files stay in their folder"
+    )
+
+
+def test_files_stay_in_their_folder(guarded: Served) -> None:
+    for path in (
+        "/static/../v1/tokens",
+        "/static/..%2f..%2fapp.py",
+        "/static/%2e%2e/pages.py",
+        "/static//etc/passwd",
+        "/static/vendor",
+    ):
+        assert guarded.ready().get(path).status in (401, 404), path
+
+
+# Bodies.
+
+
+def test_a_body_that_is_announced_too_large_is_not_even_read(guarded: Served) -> None:
+    head = f"POST /v1/jobs HTTP/1.1\r\nHost: 127.0.0.1:{guarded.ready().port}\r\nAuthorization: Bearer {TOKEN}\r\n"
+    answer = _raw(
+        guarded.ready(), f"{head}Content-Type: application/json\r\nContent-Length: 1000000000\r\n\r\n".encode()
+    )
+    assert b" 413 " in answer.partition(b"\r\n")[0]
+
+
+@pytest.mark.parametrize("token", [TOKEN, "wrong"])
+def test_a_body_without_an_end_is_cut_off(guarded: Served, token: str) -> None:
+    """A gigabyte in chunks, with no length announced: the server soon stops reading, whatever it answers."""
+    client, sent = guarded.ready(), 0
+    with socket.create_connection((client.host, client.port), timeout=60) as connection:
+        head = f"POST /v1/jobs HTTP/1.1\r\nHost: 127.0.0.1:{client.port}\r\nAuthorization: Bearer {token}\r\n"
+        connection.sendall(f"{head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+        chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
+        try:
+            while sent < 1 << 30:
+                connection.sendall(chunk)
+                sent += 0x10000
+        except OSError:
+            pass
+        answer = _read(connection)
+    assert sent < 64 << 20, "the server took it all"
+    assert not answer or (b" 413 " if token == TOKEN else b" 401 ") in answer.partition(b"\r\n")[0]
+    assert client.get("/healthz").status == 200
+
+
+def test_a_body_just_too_large_is_refused_with_the_limit(guarded: Served) -> None:
+    client = guarded.ready().with_token(TOKEN)
+    body = json.dumps({"worker": "page", "url": "https://example.com", "metadata": {"x": "y" * 100_000}}).encode()
+    client.post("/v1/jobs", body, Content_Type="application/json").problem(413, "too-large", "100,000")
+
+
+# What was crawled never becomes markup.
+
+
+@pytest.fixture
+def poisoned(database: Database) -> str:
+    """A job all of whose texts try to break out."""
+    evil = "https://evil.test/" + SCRIPT
+    new = NewJob("site", {"url": evil}, request_url=evil, metadata={SCRIPT: SCRIPT}, tenant=SCRIPT, paused=True)
+    job, _ = jobs.enqueue(database, new)
+    found = [
+        NewUrl(1, 1, evil, SCRIPT, 0),
+        NewUrl(2, 2, "javascript:alert('silk')", "x", 1, found_on=1, found_via=SCRIPT),
+        NewUrl(3, 3, 'https://x.test/"onmouseover="alert(1)', "x", 1, "failed", SCRIPT, SCRIPT, 1),
+        NewUrl(4, 4, "data:text/html,<b>", "x", 1, "skipped", SCRIPT, SCRIPT, 1),
+    ]
+    data = json.dumps({"title": SCRIPT, "markdown": f"# {SCRIPT}\n[click](javascript:alert(1))", SCRIPT: [SCRIPT]})
+    result = NewResult(1, evil, 1, "javascript:alert('silk')", 1, data, True, json.dumps({"error": SCRIPT}))
+    with database.transaction() as transaction:
+        urls.write(transaction, job.id, Checkpoint(found=found), database.now())
+        live = {"in_flight": ["javascript:alert('silk')", evil], "slow_hosts": [[SCRIPT, 1.0, SCRIPT]]}
+        done = Checkpoint(settled=[Settled(1, "done", http_status=200)], results=[result], live=live)
+        urls.write(transaction, job.id, done, database.now())
+    lines = [SCRIPT, "\x1b[31mred\x1b[0m", "one\r\ntwo\rthree", "\u202egnp.exe"]
+    logs.append(database, [logs.NewLine(job.id, 1, "error", line, database.now()) for line in lines])
+    return job.id
+
+
+OUR_TAGS = """
+html head meta title link script body a header nav span button main p section div h1 h2 svg rect
+form code b i time table caption tr th td thead tbody br ul ol li input select option label details
+summary dl dt dd pre footer dialog kbd img
+"""
+OUR_ATTRIBUTES = """
+lang charset name content rel href src defer class type title id hidden role alt width height for
+method action value placeholder tabindex checked selected scope viewbox preserveaspectratio x y
+datetime download target data-stream data-job data-status data-count data-gauge data-part data-verb
+data-tab data-chart data-row data-open data-ago data-clock data-last data-level data-q data-name
+aria-hidden aria-label aria-live aria-labelledby aria-current hx-get hx-post hx-target hx-swap
+hx-select hx-trigger hx-push-url
+"""
+
+
+class Markup(HTMLParser):
+    """What a browser would make of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.links: list[str] = []
+        self.scripts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attributes}
+        found = dict(attributes)
+        self.links += [found[name] or "" for name in ("href", "src", "action", "hx-get", "hx-post") if name in found]
+        if tag == "script":
+            self.scripts.append(found.get("src") or "")
+
+
+TABS = ("", "/pages", "/errors", "/skipped", "/hosts", "/logs", "/details", "/head", "/page/1", "/page/2", "/page/3")
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_no_crawled_text_becomes_markup(client: Client, poisoned: str, tab: str) -> None:
+    page = client.get(f"/jobs/{poisoned}{tab}", Accept="text/html")
+    assert page.status == 200
+    assert SCRIPT not in page.text
+    markup = Markup(page.text)
+    assert markup.tags <= set(OUR_TAGS.split())
+    assert markup.attributes <= set(OUR_ATTRIBUTES.split())
+    assert [
+        link for link in markup.links if not link.startswith(("/", "?", "#", "https://evil.test/", "https://x.test/"))
+    ] == []
+    assert all(source.startswith("/static/") for source in markup.scripts)
+    for bad in ("\x1b", "\r", "\u202e"):
+        assert bad not in page.text, bad
+    policy = page.headers["content-security-policy"]
+    assert "script-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert "default-src 'none'" in policy
+
+
+def test_a_search_is_not_reflected_as_markup(client: Client) -> None:
+    for path in ("/?q=", "/?worker=x&q=", "/login?next=/"):
+        assert SCRIPT not in client.get(path + "%3Cscript%3Ealert('silk')%3C/script%3E", Accept="text/html").text
+    missing = client.get("/%3Cscript%3Ealert('silk')%3C/script%3E", Accept="text/html")
+    assert (missing.status, SCRIPT in missing.text) == (404, False)
+
+
+def test_log_lines_cannot_forge_events_or_lines(client: Client, poisoned: str) -> None:
+    stream = client.events(f"/v1/jobs/{poisoned}/events")
+    seen = [(name, data) for _, (_, name, data) in zip(range(2), stream, strict=False)]
+    assert [name for name, _ in seen] == ["status", "logs"]
+    assert "one\r\ntwo\rthree" in [line["message"] for line in seen[1][1]["lines"]]
+    lines = client.get(f"/v1/jobs/{poisoned}/logs?format=jsonl").text.splitlines()
+    assert len(lines) == 4
+    assert all(json.loads(line) for line in lines)
+
+
+# Secrets in specs are write-only.
+
+
+def test_secrets_of_a_job_are_never_told_again(client: Client, served: Served, database: Database) -> None:
+    secret = f"s3cret-{uuid.uuid4().hex}"
+    body = {
+        "worker": "page",
+        "url": "https://example.com/",
+        "headers": {"Authorization": f"Bearer {secret}"},
+        "cookies": {"session": secret},
+        "paused": True,
+    }
+    posted = client.post("/v1/jobs", body, Idempotency_Key=secret[:20])
+    id = posted.json["id"]
+    assert posted.json["spec"]["headers"] == {"Authorization": "***"}
+    assert jobs.get(database, id).payload["cookies"] == {"session": secret}, "the worker still needs it"
+    logs.append(database, [logs.NewLine(id, 1, "info", f"sent Authorization: Bearer {secret}", database.now())])
+    texts = [posted.text]
+    texts += [client.get(path).text for path in (f"/v1/jobs/{id}", "/v1/jobs?q=example.com", f"/v1/jobs/{id}/logs")]
+    texts += [client.get(f"/jobs/{id}{tab}", Accept="text/html").text for tab in ("", "/details", "/logs")]
+    texts += [
+        json.dumps(data) for _, (_, _, data) in zip(range(2), client.events(f"/v1/jobs/{id}/events"), strict=False)
+    ]
+    texts.append(client.post("/v1/jobs", {**body, "headers": {"X-Key": f"{secret}\n"}}).text)
+    texts.append(client.post("/v1/jobs", {**body, "proxy": f"http://u:{secret}@p.test"}).text)
+    texts.append(client.post("/v1/jobs", {**body, "cookies": [secret]}).text)
+    texts.append(served.log)
+    texts += [command_line(int(path.name)) for path in Path("/proc").iterdir() if path.name.isdecimal()]
+    assert [text for text in texts if secret in text] == []
+
+
+def test_a_store_that_fails_tells_nothing_about_itself(tmp_path: Path) -> None:
+    """The message of a failed database names files and servers; the caller gets none of it."""
+    url = f"sqlite:///{tmp_path / 'silkline.db'}"
+    with closing(Served(url, tmp_path, slots=0)) as server:
+        client = server.ready()
+        with closing(open_database(url)) as database, database.transaction() as transaction:
+            transaction.script("ALTER TABLE crawl_jobs RENAME TO gone")
+        answer = client.get("/v1/jobs")
+        answer.problem(500, "internal", "see problem")
+        assert "crawl_jobs" not in answer.text
+        assert answer.json["detail"].split()[2] in server.log
+
+
+def test_requests_side_by_side_do_not_mix(guarded: Served) -> None:
+    """Tokens of different scopes at once: each gets its own answer."""
+    operator, seen = guarded.ready().with_token(TOKEN), []
+    read = operator.with_token(operator.post("/v1/tokens", {"name": "r"}).json["token"])
+
+    def ask(client: Client, expected: int) -> None:
+        seen.extend(client.get("/v1/tokens").status == expected for _ in range(10))
+
+    threads = [
+        threading.Thread(target=ask, args=each) for each in ((operator, 200), (read, 403), (guarded.ready(), 401))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [True] * 30
+
+
+def _raw(client: Client, request: bytes) -> bytes:
+    with socket.create_connection((client.host, client.port), timeout=60) as connection:
+        connection.sendall(request)
+        return _read(connection)
+
+
+def _read(connection: socket.socket) -> bytes:
+    answer = b""
+    try:
+        while chunk := connection.recv(65_536):
+            answer += chunk
+    except OSError:
+        pass
+    return answer
