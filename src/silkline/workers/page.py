@@ -22,6 +22,7 @@ from silkline.crawl.recorder import Recorder
 from silkline.errors import Permanent
 from silkline.fetch.client import Client
 from silkline.model import fetched as reasons
+from silkline.model.cached import PERSONAL, is_personal
 from silkline.model.fetched import Fetched
 from silkline.model.job import End
 from silkline.model.spec import Fetching, PageSpec, SiteSpec
@@ -88,7 +89,7 @@ class PageJob:
         self._reader = DocumentReader(plan)
         self._visits = Visits(plan, client, self._visited)
         self._asked = {canonical(url) or url: url for url in reversed(self._spec.all_urls())}
-        self._personal = cache.is_personal(self._spec)
+        self._personal = is_personal(self._spec.model_dump(include={*PERSONAL}))
         self._books = Books(context, recorder)
         recorder.in_flight = lambda: self._visits.in_flight
         recorder.live = lambda: {"urls": self._visits.under_way()}
