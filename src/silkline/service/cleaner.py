@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import shutil
 from datetime import timedelta
@@ -40,10 +39,13 @@ class Cleaner:
 
     def _delete(self, ids: list[str]) -> int:
         for id in ids:
-            # Somebody may have retried or deleted it since.
-            with contextlib.suppress(NotFound, Refused):
+            try:
                 jobs.delete(self._database, id)
-                archive.remove(self._settings.data, id)
+            except Refused:
+                continue  # somebody has retried it since
+            except NotFound:
+                pass  # somebody has deleted it since; its log may still be here
+            archive.remove(self._settings.data, id)
             for suffix in (".log", ".log.1"):
                 (self._settings.logs / f"{id}{suffix}").unlink(missing_ok=True)
         if ids:
