@@ -22,18 +22,17 @@ TUNING = {"checkpoint_seconds": 0.2, "checkpoint_pages": 30, "soft_unsaved": 30,
 
 
 def strike(crawl: Crawl, chance: random.Random) -> str:
-    """Kill something; what it was. What is not there any more counts as the leader."""
-    victim = chance.choice(["leader", "fetcher", "parser", "tree"])
-    children = crawl.children(victim) if victim in ("fetcher", "parser") else []
+    """Kill something; what it was."""
+    children = {role: crawl.children(role) for role in ("fetcher", "parser")}
+    victim = chance.choice(["leader", "tree", *(role for role, several in children.items() if several for _ in "12")])
     with suppress(ProcessLookupError):
-        if children:
-            os.kill(chance.choice(children).pid, signal.SIGKILL)
-            return victim
         if victim == "tree":
             os.killpg(crawl.process.pid, signal.SIGKILL)
-        else:
+        elif victim == "leader":
             os.kill(crawl.process.pid, signal.SIGKILL)
-    return "leader"
+        else:
+            os.kill(chance.choice(children[victim]).pid, signal.SIGKILL)
+    return victim
 
 
 def wait_for_progress(crawl: Crawl, pages: int) -> bool:
@@ -52,7 +51,7 @@ def wait_for_progress(crawl: Crawl, pages: int) -> bool:
 @pytest.mark.timeout(1800 if LONG else 300)
 def test_a_crawl_survives_kill_9_anywhere(tmp_path, figure):
     chance = random.Random(os.environ.get("SILKLINE_SEED", "silk"))
-    pages = 100 if LONG else 30
+    pages = 200 if LONG else 30
     kills: Counter[str] = Counter()
     with closing(SyntheticWeb(hosts=30, pages=pages, latency=0.02)) as web, closing(Crawl(tmp_path, TUNING)) as crawl:
         reachable = web.reachable()
@@ -67,7 +66,7 @@ def test_a_crawl_survives_kill_9_anywhere(tmp_path, figure):
                 time.sleep(chance.random() * 0.2)
                 kills[struck := strike(crawl, chance)] += 1
                 bound += (TUNING["hard_unsaved"] + CONCURRENCY) * fetchers
-                if struck == "leader":
+                if struck in ("leader", "tree"):
                     break
             crawl.process.communicate(timeout=120)
             if crawl.process.returncode == 0:

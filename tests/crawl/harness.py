@@ -30,8 +30,8 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), s
 class Crawl:
     """One job in a database of its own, and the process that works on it."""
 
-    def __init__(self, directory: Path, tuning: dict[str, Any] | None = None) -> None:
-        self.url = f"sqlite:///{directory / 'crawl.db'}"
+    def __init__(self, directory: Path, tuning: dict[str, Any] | None = None, url: str = "") -> None:
+        self.url = url or f"sqlite:///{directory / 'crawl.db'}"
         self.database: Database = open_database(self.url)
         self.tuning = tuning or {}
         self.job: Job
