@@ -81,12 +81,12 @@ class LedgerRoutes:
         self.router.add_api_route(f"/{name}", handler, methods=["GET"], summary=summary, responses=responses)
 
     def results(self, id: str, query: Annotated[ResultQuery, Query()], accept: Accept = "") -> Response:
-        """In the order in which the URLs were discovered."""
+        """In the order in which they were stored, so whoever follows a crawl misses none."""
         job = jobs.get(self._database, id)
 
         def read(after: int, wanted: int) -> list[tuple[int, dict[str, Any]]]:
             found = results.page(self._database, job.id, after=after, wanted=wanted)
-            return [(each.url_id, result_view(each, content=query.content)) for each in found]
+            return [(each.id, result_view(each, content=query.content)) for each in found]
 
         return listing(read, query, accept)
 
