@@ -42,6 +42,7 @@ class Heartbeat:
         self.unknown: set[tuple[str, int]] = set()
 
     def start(self) -> None:
+        self.renewed_at = boot_clock()  # we have just signed on; starting up may have taken a while
         self._thread.start()
 
     def stop(self) -> None:
