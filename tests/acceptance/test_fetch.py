@@ -187,3 +187,14 @@ def test_ctrl_c_cancels_the_job(silkline: Silkline, store: Database) -> None:
         gate.set()
     assert (out, err, process.returncode) == (b"", b"", 130)
     assert jobs.find(store, "last").status == "cancelled"
+
+
+def test_a_crawl_fills_the_cache_unless_it_was_somebodys_own(silkline: Silkline, site: SampleServer) -> None:
+    quick = ("--speed", "max", "--limit", "5")
+    enough = {"SILKLINE_DISK_FREE_MIN": "0"}
+    assert silkline("crawl", site.url, *quick, "--header", "Cookie: me=1", **enough).code == 0
+    silkline(site.url, "--max-age", "1h")
+    assert asked_for(site).count("/") == 2
+    assert silkline("crawl", site.url, *quick, **enough).code == 0
+    silkline(site.url, "--max-age", "1h")
+    assert asked_for(site).count("/") == 3

@@ -45,6 +45,18 @@ def test_a_warc_of_a_job(silkline: Silkline, store: Database, tmp_path: Path) ->
     assert found[asked[1]][1].startswith(b"%PDF-")
     only = silkline("results", "last", "--format", "warc", "--match", "puffin", "-o", str(file))
     assert "1 results" in only.err
+    assert silkline("jobs", "rm", "last").code == 0
+    assert list((tmp_path / "data" / "warc").iterdir()) == []
+
+
+def test_a_crawl_keeps_its_answers_too(silkline: Silkline, tmp_path: Path) -> None:
+    with SampleServer() as site:
+        options = ("--warc", "--speed", "max", "--limit", "12", "--fetchers", "2")
+        assert silkline("crawl", site.url, *options, SILKLINE_DISK_FREE_MIN="0").code == 0
+    file = tmp_path / "site.warc.gz"
+    told = silkline("results", "last", "-o", str(file))
+    assert "12 results were written" in told.err, told
+    assert len(pages(file)) == 12
 
 
 def test_a_record_that_was_cut_short_is_left_out(silkline: Silkline, store: Database, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from silkline.fetch.robots import Robots
 from silkline.model import fetched as reasons
 from silkline.model.fetched import Fetched, Request, is_temporary, retry_after
 from silkline.model.url import canonical
+from silkline.store.archive import open_archive
 from silkline.store.urls import FAILED, QUEUED, SKIPPED, Settled
 
 ROBOTS: Final = "robots"
@@ -61,6 +62,7 @@ class Fetcher:
         self.frontier = Frontier(plan.pace, window=tuning.window, per_host=tuning.per_host_window)
         self._introductions = Introductions(plan, client, self.frontier, self._introduced)
         self._links_decoder = links_decoder()
+        self._archive = open_archive(plan.archive, index)
         self._flying: dict[int, tuple[Entry, float, Exchange | None]] = {}
         self._reading: dict[int, tuple[Host, Entry, Fetched]] = {}
         self._gave_up: dict[str, str] = {}
@@ -151,6 +153,8 @@ class Fetcher:
         for timer in (self._alarm, self._flush_later, self._pump_soon):
             if timer is not None:
                 timer.cancel()
+        if self._archive is not None:
+            self._archive.close()
         self._client.close()
 
     # Taking URLs.
@@ -359,6 +363,8 @@ class Fetcher:
         if reading.sitemaps:
             self.discovery.links(reading.sitemaps, Links(entry.id, entry.depth, "sitemap_index", "", []))
         if reading.reason is None:
+            if self._archive is not None:
+                self._archive.add(entry.id, fetched)
             self.discovery.fetched(host.name, entry.url, reading.simhash)
         self._outbox.page(page_of(entry, fetched, reading))
         self._after()

@@ -88,6 +88,8 @@ class Plan(msgspec.Struct, frozen=True):
     allow_private: tuple[str, ...] = ()
     origin_headers: dict[str, tuple[tuple[str, str], ...]] = {}
     tuning: Tuning = Tuning()
+    archive: tuple[str, str, int] | None = None
+    """Where answers are kept as they came, if they are: the data directory, the job and its lease."""
 
     @property
     def scoped(self) -> bool:

@@ -39,7 +39,7 @@ def run_attempt(channel_socket: socket.socket) -> int:
     except Unavailable as error:
         # Not the job's failure: nothing is counted against it.
         log.error("%s; waiting for the database", error)
-        return _end(channel, End.RELEASED, reason="database", message=str(error), wait=DATABASE_WAIT)
+        return _end(channel, End.RELEASED, reason="database_away", message=str(error), wait=DATABASE_WAIT)
     except (Permanent, SpecError) as error:
         return _fail(channel, log, End.PERMANENT, error, wire.EXIT_PERMANENT)
     except Temporary as error:

@@ -42,6 +42,7 @@ class Heartbeat:
         self.unknown: set[tuple[str, int]] = set()
 
     def start(self) -> None:
+        self.renewed_at = boot_clock()  # we have just signed on; starting up may have taken a while
         self._thread.start()
 
     def stop(self) -> None:
@@ -53,10 +54,11 @@ class Heartbeat:
         while not self._stopping.wait(wait):
             try:
                 self.beat()
-            except StoreError as error:
+            except Exception as error:  # whatever it is: without a heartbeat every job here will be killed
                 wait, late = min(self._interval, RETRY), boot_clock() - self.renewed_at
                 if late >= say_after:
-                    log.warning("no heartbeat for %.0f s: %s", late, error)
+                    unexpected = not isinstance(error, StoreError)
+                    log.warning("no heartbeat for %.0f s: %s", late, error, exc_info=unexpected)
                     say_after = 2 * late
             else:
                 if say_after != self._interval:

@@ -65,3 +65,5 @@ class Housekeeping:
                     self._cleaner.clean()
             except StoreError as error:
                 log.warning("no round of the watchdog: %s", error)
+            except Exception:
+                log.exception("no round of the watchdog")

@@ -1,12 +1,14 @@
 """The answers of a crawl as they came, in WARC files, for jobs that were asked to keep them.
 
-One file for each attempt and fetcher, only ever appended to: a process that dies leaves at most one record cut short,
+One file for each process of an attempt, only ever appended to: a process that dies leaves at most one record cut short,
 and its successor begins a file of its own. Needs warcio. A file of this machine's data directory; no database.
 """
 
 from __future__ import annotations
 
 import io
+import os
+import shutil
 import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -16,6 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from silkline.errors import Permanent
 from silkline.model.fetched import Fetched
+from silkline.model.job import Job
 
 ID_HEADER: Final = "WARC-Silkline-Id"
 # The body is stored decoded, so these would be lies; what they said is kept under another name.
@@ -44,7 +47,7 @@ class Archive:
             raise Permanent("WARC files need warcio: install silkline[warc], or leave `warc` out") from error
         folder = folder_of(data, job_id)
         folder.mkdir(parents=True, exist_ok=True)
-        self._stream = (folder / f"{run_lease:06d}-{fetcher:03d}.warc.gz").open("ab")
+        self._stream = (folder / f"{run_lease:06d}-{fetcher:03d}-{os.getpid()}.warc.gz").open("ab")
         self._writer = WARCWriter(self._stream, gzip=True)
 
     def add(self, url_id: int, fetched: Fetched) -> None:
@@ -63,6 +66,24 @@ class Archive:
 
     def close(self) -> None:
         self._stream.close()
+
+
+def open_archive(place: tuple[str, str, int] | None, fetcher: int = 0) -> Archive | None:
+    """The archive at a place: data directory, job and lease."""
+    if place is None:
+        return None
+    data, job_id, run_lease = place
+    return Archive(Path(data), job_id, run_lease, fetcher)
+
+
+def place_of(data: Path, job: Job) -> tuple[str, str, int]:
+    """Where the archive of an attempt is."""
+    return str(data.absolute()), job.id, job.run_lease
+
+
+def remove(data: Path, job_id: str) -> None:
+    """Forget what a job kept."""
+    shutil.rmtree(folder_of(data, job_id), ignore_errors=True)
 
 
 def records(data: Path, job_id: str) -> Iterator[Record]:

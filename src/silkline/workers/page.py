@@ -22,12 +22,13 @@ from silkline.crawl.recorder import Recorder
 from silkline.errors import Permanent
 from silkline.fetch.client import Client
 from silkline.model import fetched as reasons
+from silkline.model.cached import PERSONAL, is_personal
 from silkline.model.fetched import Fetched
 from silkline.model.job import End
 from silkline.model.spec import Fetching, PageSpec, SiteSpec
 from silkline.model.url import canonical, host_of, url_key
 from silkline.model.worker import Context
-from silkline.store.archive import Archive
+from silkline.store.archive import Archive, open_archive, place_of
 from silkline.store.results import Result
 from silkline.store.urls import DONE, FAILED, QUEUED, NewResult, QueuedUrl, Settled
 from silkline.workers import cache
@@ -71,8 +72,7 @@ async def _work(context: Context, plan: Plan) -> End | None:
 
 
 def _archive(context: Context) -> Archive | None:
-    job = context.progress.job
-    return Archive(config.load().settings.data, job.id, job.run_lease) if context.spec.warc else None
+    return open_archive(place_of(config.load().settings.data, context.progress.job)) if context.spec.warc else None
 
 
 class PageJob:
@@ -89,7 +89,7 @@ class PageJob:
         self._reader = DocumentReader(plan)
         self._visits = Visits(plan, client, self._visited)
         self._asked = {canonical(url) or url: url for url in reversed(self._spec.all_urls())}
-        self._personal = cache.is_personal(self._spec)
+        self._personal = is_personal(self._spec.model_dump(include={*PERSONAL}))
         self._books = Books(context, recorder)
         recorder.in_flight = lambda: self._visits.in_flight
         recorder.live = lambda: {"urls": self._visits.under_way()}

@@ -81,7 +81,7 @@ class LedgerRoutes:
         self.router.add_api_route(f"/{name}", handler, methods=["GET"], summary=summary, responses=responses)
 
     def results(self, id: str, query: Annotated[ResultQuery, Query()], accept: Accept = "") -> Response:
-        """In the order in which the URLs were discovered."""
+        """In the order in which they were stored, so whoever follows a crawl misses none."""
         job = jobs.get(self._database, id)
 
         def read(after: int, wanted: int) -> list[tuple[int, dict[str, Any]]]:

@@ -1,0 +1,192 @@
+"""Events: every log line once, whoever asks and however often they come back; one look at the database for all."""
+
+import asyncio
+import itertools
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from silkline.api import sources
+from silkline.api.events import BACKLOG, EAGER, Feed, Hub
+from silkline.api.sources import Cursor, Event, JobSource, read_cursor
+from silkline.model.job import NewJob, Status
+from silkline.store import jobs, logs, urls
+from silkline.store.database import Database, open_database
+from silkline.store.urls import Checkpoint, NewUrl
+from tests.support.served import STATES, Client, Served
+
+QUEUED_JOB = {"worker": "page", "url": "https://example.com/", "paused": True}
+
+
+def test_a_job_is_followed_to_its_end(client: Client) -> None:
+    id = client.job(do="work", steps=40, seconds=0.05)
+    events = list(client.events(f"/v1/jobs/{id}/events"))
+    names = [name for _, name, _ in events]
+    assert names[0] == "status"
+    assert names[-1] == "end"
+    states = [data["status"] for _, name, data in events if name == "status"]
+    assert states[-1] == "completed"
+    for _, name, data in events:
+        progress = data["progress"] if name == "status" else data
+        if name in ("status", "progress"):
+            assert progress["discovered"] == sum(progress[state] for state in STATES)
+    lines = [line for _, name, data in events if name == "logs" for line in data["lines"]]
+    assert [line["id"] for line in lines] == [line["id"] for line in client.get(f"/v1/jobs/{id}/logs").json["items"]]
+    last = events[-1][0]
+    assert client.get(f"/v1/jobs/{id}/events", Last_Event_ID=last).status == 204, "there is nothing more to say"
+
+
+def test_no_line_is_lost_or_told_twice_whoever_is_asked(
+    client: Client, database: Database, shared_url: str, tmp_path: Path
+) -> None:
+    """The reader leaves after every few events and comes back with the last id, to one server or to another."""
+    id = client.post("/v1/jobs", QUEUED_JOB).json["id"]
+    total = 300
+
+    def write() -> None:
+        for number in range(total):
+            logs.append(database, [logs.NewLine(id, 1, "info", f"line {number}", database.now())])
+
+    with closing(Served(shared_url, tmp_path, slots=0)) as other:
+        clients = itertools.cycle([client, other.ready()])
+        writer = threading.Thread(target=write)
+        writer.start()
+        told: list[str] = []
+        last, headers = "", {}
+        while len(told) < total:
+            for last, name, data in itertools.islice(next(clients).events(f"/v1/jobs/{id}/events", **headers), 3):
+                if name == "logs":
+                    told += [line["message"] for line in data["lines"]]
+                    break
+            headers = {"Last_Event_ID": last}
+        writer.join()
+    assert told == [f"line {number}" for number in range(total)]
+
+
+def test_who_comes_late_is_told_the_last_lines(client: Client, database: Database) -> None:
+    id = client.post("/v1/jobs", QUEUED_JOB).json["id"]
+    logs.append(database, [logs.NewLine(id, 1, "info", f"{number}", database.now()) for number in range(250)])
+    stream = client.events(f"/v1/jobs/{id}/events")
+    (_, first, _), (_, second, data) = itertools.islice(stream, 2)
+    assert (first, second) == ("status", "logs")
+    assert [line["message"] for line in data["lines"]] == [str(number) for number in range(150, 250)]
+
+
+def test_a_change_is_told_to_everybody(client: Client) -> None:
+    id = client.post("/v1/jobs", QUEUED_JOB).json["id"]
+    streams = [client.events(f"/v1/jobs/{id}/events") for _ in range(10)]
+    assert {next(stream)[2]["status"] for stream in streams} == {"paused"}
+    client.post(f"/v1/jobs/{id}/cancel")
+    assert {next(stream)[2]["status"] for stream in streams} == {"cancelled"}
+    for stream in streams:
+        stream.close()  # type: ignore[attr-defined]
+
+
+def test_a_job_that_is_removed_ends_its_streams(client: Client) -> None:
+    id = client.post("/v1/jobs", QUEUED_JOB).json["id"]
+    stream = client.events(f"/v1/jobs/{id}/events")
+    next(stream)
+    client.post(f"/v1/jobs/{id}/cancel")
+    client.ask("DELETE", f"/v1/jobs/{id}")
+    assert [name for _, name, _ in stream][-1] in ("gone", "end")
+
+
+def test_the_overview_tells_that_something_changed(client: Client) -> None:
+    stream = client.events("/v1/events")
+    _, name, before = next(stream)
+    assert name == "jobs"
+    client.post("/v1/jobs", QUEUED_JOB)
+    assert any(data["paused"] > before["paused"] for _, _, data in stream)
+
+
+@pytest.mark.parametrize("text", ["", "1", "1.2", "1.2.3.4", "a.b.c", "-1.2.3", "1.2.²", "9" * 60 + ".1.1", "1..2"])
+def test_an_id_that_is_none_of_ours_is_taken_as_none(client: Client, text: str) -> None:
+    assert read_cursor(text) is None
+    id = client.post("/v1/jobs", QUEUED_JOB).json["id"]
+    if text.isascii():
+        stream = client.events(f"/v1/jobs/{id}/events", Last_Event_ID=text)
+        assert next(stream)[1] == "status"
+    assert read_cursor("17.4.99") == Cursor(17, 4, 99)
+
+
+@pytest.fixture
+def embedded(tmp_path: Path) -> Any:
+    with closing(open_database(f"sqlite:///{tmp_path / 'silkline.db'}")) as database:
+        yield database
+
+
+def test_progress_is_told_at_most_once_a_second(embedded: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(sources.time, "monotonic", lambda: clock[0])
+    jobs.enqueue(embedded, NewJob("site", {"url": "https://example.com/"}))
+    (job,) = jobs.claim(embedded, "w", "h", ["site"], 1)
+    source = JobSource(embedded, job.id)
+    assert [event.name for event in source.poll()] == ["status"]
+    told = 0
+    for id in range(1, 31):
+        urls.record(embedded, job, Checkpoint(found=[NewUrl(id, id, f"https://example.com/{id}", "example.com", 0)]))
+        clock[0] += 0.1
+        told += sum(event.name == "progress" for event in source.poll())
+    assert told in (2, 3)
+
+
+class Counted:
+    """A source that counts its looks."""
+
+    def __init__(self, events: int = 0) -> None:
+        self.cursor = Cursor()
+        self.looks = 0
+        self._events = events
+
+    def poll(self) -> list[Event]:
+        self.looks += 1
+        return [Event("logs", "1.0.0", b"{}") for _ in range(self._events)]
+
+
+def test_many_listeners_share_one_look() -> None:
+    async def run() -> None:
+        source = Counted(events=1)
+        feed = Feed(source)
+        queues = [feed.listen() for _ in range(200)]
+        for queue in queues:
+            await queue.get()
+        looks = source.looks
+        assert all(queue.qsize() <= looks for queue in queues)
+        assert looks < 50, "they do not look each for themselves"
+        feed.close()
+
+    asyncio.run(run())
+
+
+def test_a_listener_that_cannot_keep_up_is_let_go() -> None:
+    async def run() -> None:
+        feed = Feed(Counted(events=BACKLOG // 2 + 1))
+        slow = feed.listen()
+        told: Event | None = Event("", "", b"")
+        while told is not None:  # whoever takes one event between two looks cannot keep up
+            told = await slow.get()
+            await asyncio.sleep(EAGER)
+        assert feed.leave(slow), "nobody is listening any more"
+        feed.close()
+
+    asyncio.run(run())
+
+
+def test_nobody_listening_means_nobody_looking(embedded: Database) -> None:
+    job, _ = jobs.enqueue(embedded, NewJob("page", {"url": "https://example.com/"}, paused=True))
+
+    async def run() -> None:
+        hub = Hub(embedded)
+        stream = hub.follow(job.id, None)
+        await anext(stream)
+        await anext(stream)
+        assert list(hub._feeds) == [job.id]
+        await stream.aclose()  # type: ignore[attr-defined]
+        assert hub._feeds == {}
+        await asyncio.wait_for(hub.settled(job.id, 30), 30)
+        assert jobs.get(embedded, job.id).status is Status.PAUSED
+
+    asyncio.run(run())

@@ -1,0 +1,172 @@
+"""Workers outside: they hold a job by a lease, and one that lost it can store nothing more."""
+
+import threading
+import uuid
+from typing import Any
+
+import pytest
+
+from silkline.model.job import Decision, Status, Wish
+from silkline.store import jobs, results
+from silkline.store.database import Database
+from tests.support.served import Client
+
+
+def posted(client: Client, *urls: str) -> str:
+    answer = client.post("/v1/jobs", {"worker": "extension", "urls": list(urls) or [f"https://a.test/{uuid.uuid4()}"]})
+    assert answer.status == 201, answer
+    id: str = answer.json["id"]
+    return id
+
+
+def claim(client: Client, id: str) -> str:
+    """The lease of this job; jobs that other tests left behind are let go of."""
+    while True:
+        items = client.post("/v1/claims", {"kinds": ["extension"], "name": "test"}).json["items"]
+        assert items, "the job is not to be had"
+        lease: str = items[0]["lease"]
+        if items[0]["job"]["id"] == id:
+            return lease
+        client.post(f"/v1/jobs/{items[0]['job']['id']}/finish", {"end": "permanent"}, Silkline_Lease=lease)
+
+
+def page(url: str, **more: Any) -> dict[str, Any]:
+    return {"url": url, "http_status": 200, "data": {"title": "T", "markdown": "# T"}, **more}
+
+
+def test_a_job_from_claim_to_finish(client: Client) -> None:
+    first, second = f"https://a.test/{uuid.uuid4()}", "https://b.test/2"
+    id = posted(client, first, second, "https://b.test/never")
+    lease = claim(client, id)
+    assert client.get(f"/v1/jobs/{id}").json["status"] == "running"
+    assert client.post(f"/v1/jobs/{id}/heartbeat", Silkline_Lease=lease).json == {"desired": "run"}
+    body = {"pages": [page(first), page(second, success=False, error="timeout", http_status=None, data={})]}
+    delivered = client.post(f"/v1/jobs/{id}/results", body, Silkline_Lease=lease)
+    assert delivered.status == 200, delivered
+    progress = delivered.json["progress"]
+    assert (progress["discovered"], progress["done"], progress["failed"], progress["queued"]) == (3, 1, 1, 1)
+    again = client.post(f"/v1/jobs/{id}/results", body, Silkline_Lease=lease).json
+    assert (again["recorded"], again["known"]) == (0, 2), "a delivery may be repeated"
+    ended = client.post(f"/v1/jobs/{id}/finish", {"end": "completed"}, Silkline_Lease=lease).json
+    assert (ended["status"], ended["progress"]["skipped"]) == ("completed", 1)
+    stored = client.get(f"/v1/jobs/{id}/results").json["items"]
+    assert [(each["original_url"], each["success"]) for each in stored] == [(first, True), (second, False)]
+    assert stored[0]["data"]["markdown"] == "# T"
+    assert client.get(f"/v1/jobs/{id}/errors").json["reasons"][0] == {"state": "failed", "reason": "timeout", "urls": 1}
+
+
+def test_a_page_that_nobody_asked_for_is_stored_too(client: Client) -> None:
+    id = posted(client)
+    lease = claim(client, id)
+    body = {"pages": [page("https://other.test/"), page("https://other.test/#same")]}
+    assert client.post(f"/v1/jobs/{id}/results", body, Silkline_Lease=lease).json["recorded"] == 1
+    found = client.get(f"/v1/jobs/{id}/urls").json["items"]
+    assert [(url["url"], url["state"]) for url in found][1:] == [("https://other.test/", "done")]
+
+
+def rescued(database: Database, id: str) -> None:
+    """The watchdog gave the job to somebody else."""
+    job = jobs.get(database, id)
+    decision = Decision(Status.QUEUED, Wish.RUN, database.now(), 0, 1, "supervisor lost", None)
+    assert jobs.rescue(database, job, decision)
+
+
+def test_a_stale_lease_can_do_nothing(client: Client, database: Database) -> None:
+    id = posted(client)
+    lease = claim(client, id)
+    rescued(database, id)
+    asked = [("heartbeat", None), ("results", {"pages": [page("https://a.test/")]}), ("finish", {"end": "completed"})]
+    for verb, body in asked:
+        client.post(f"/v1/jobs/{id}/{verb}", body, Silkline_Lease=lease).problem(409, "lease-lost")
+    assert results.count(database, id) == 0
+    newer = claim(client, id)
+    assert client.post(f"/v1/jobs/{id}/heartbeat", Silkline_Lease=newer).status == 200
+    client.post(f"/v1/jobs/{id}/finish", {"end": "completed"}, Silkline_Lease=lease).problem(409, "lease-lost")
+
+
+@pytest.mark.parametrize("forged", ["1", "1.external-x", "999.external-test-0000000000000000", "x", "1.vm-1-abc"])
+def test_a_forged_lease_is_refused(client: Client, forged: str) -> None:
+    id = posted(client)
+    claim(client, id)
+    answer = client.post(f"/v1/jobs/{id}/heartbeat", Silkline_Lease=forged.encode().decode("latin-1"))
+    answer.problem(409, "lease-lost")
+
+
+def test_a_lease_has_to_be_sent(client: Client) -> None:
+    id = posted(client)
+    client.post(f"/v1/jobs/{id}/heartbeat").problem(428, "lease-missing")
+    client.post(f"/v1/jobs/{id}/results", {"pages": [page("https://a.test/")]}).problem(428, "lease-missing")
+    client.post(f"/v1/jobs/{id}/finish", {"end": "completed"}).problem(428, "lease-missing")
+
+
+def test_the_lease_of_one_job_is_not_for_another(client: Client) -> None:
+    mine, other = posted(client), posted(client)
+    lease = claim(client, mine)
+    client.post(f"/v1/jobs/{other}/heartbeat", Silkline_Lease=lease).problem(409, "lease-lost")
+
+
+def test_a_wish_reaches_a_worker_outside(client: Client) -> None:
+    id = posted(client)
+    lease = claim(client, id)
+    assert client.post(f"/v1/jobs/{id}/pause").json["status"] == "pausing"
+    assert client.post(f"/v1/jobs/{id}/heartbeat", Silkline_Lease=lease).json == {"desired": "pause"}
+    ended = client.post(f"/v1/jobs/{id}/finish", {"end": "paused"}, Silkline_Lease=lease).json
+    assert ended["status"] == "paused"
+
+
+@pytest.mark.parametrize(("end", "status"), [("temporary", "failed"), ("permanent", "failed"), ("released", "queued")])
+def test_how_an_attempt_may_end(client: Client, end: str, status: str) -> None:
+    id = posted(client)
+    body = {"end": end, "reason": "because", "message": "it was closed", "wait": 0}
+    ended = client.post(f"/v1/jobs/{id}/finish", body, Silkline_Lease=claim(client, id)).json
+    assert (ended["status"], ended["reason"], ended["message"]) == (status, "because", "it was closed")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"kinds": ["site"]},
+        {"kinds": ["nonsense"]},
+        {"kinds": []},
+        {"wanted": 0},
+        {"name": "a b"},
+        {"kind": "extension"},
+    ],
+)
+def test_only_jobs_for_workers_outside_are_given_out(client: Client, body: dict[str, Any]) -> None:
+    client.post("/v1/claims", body).problem(422, "invalid")
+
+
+@pytest.mark.parametrize(
+    "pages",
+    [
+        [],
+        [{"url": "javascript:x"}],
+        [{"url": "https://a.test/", "http_status": 7}],
+        [{"url": "https://a.test/", "x": 1}],
+        [{}],
+    ],
+    ids=str,
+)
+def test_a_broken_delivery_stores_nothing(client: Client, pages: list[dict[str, Any]]) -> None:
+    id = posted(client)
+    lease = claim(client, id)
+    client.post(f"/v1/jobs/{id}/results", {"pages": pages}, Silkline_Lease=lease).problem(422, "invalid")
+    assert client.get(f"/v1/jobs/{id}/results").json["items"] == []
+
+
+def test_deliveries_side_by_side_do_not_collide(client: Client) -> None:
+    id = posted(client)
+    lease, seen = claim(client, id), []
+
+    def deliver(number: int) -> None:
+        body = {"pages": [page(f"https://side.test/{number}/{each}") for each in range(5)]}
+        seen.append(client.post(f"/v1/jobs/{id}/results", body, Silkline_Lease=lease).json["recorded"])
+
+    threads = [threading.Thread(target=deliver, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [5] * 6
+    assert client.get(f"/v1/jobs/{id}").json["progress"]["done"] == 30

@@ -1,0 +1,180 @@
+"""What a job brought, page by page and as a stream, why URLs failed, and another chance for them."""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from silkline.model.job import Decision, Job, NewJob, Status, Wish
+from silkline.model.url import url_key
+from silkline.store import jobs, logs, urls
+from silkline.store.database import Database
+from silkline.store.urls import Checkpoint, NewResult, NewUrl, Settled
+from tests.support.served import Client
+
+ROOT = "https://ledger.test/"
+
+
+def crawl(database: Database, pages: int, *, status: Status = Status.PAUSED, size: int = 10, failed: int = 0) -> Job:
+    """A job whose ledger holds a root, its pages, and some that failed in turn with a timeout or a 404."""
+    new = NewJob("site", {"url": ROOT}, request_url=ROOT, paused=True)
+    job, _ = jobs.enqueue(database, new)
+    with database.transaction() as transaction:
+        addresses = [ROOT, *(f"{ROOT}{number}" for number in range(1, pages + failed))]
+        found = [
+            NewUrl(id, url_key(url), url, "ledger.test", int(id > 1), found_on=1 if id > 1 else None)
+            for id, url in enumerate(addresses, 1)
+        ]
+        settled = [Settled(each.id, "done", http_status=200) for each in found[:pages]]
+        settled += [
+            Settled(
+                each.id, "failed", "timeout" if each.id % 2 else "http_404", "it was", 2, None if each.id % 2 else 404
+            )
+            for each in found[pages:]
+        ]
+        results = [
+            NewResult(each.id, each.url, each.url_key, each.url, each.url_key, _data(each.id, size), True, "{}")
+            for each in found[:pages]
+        ]
+        urls.write(transaction, job.id, Checkpoint(found=found, settled=settled, results=results), database.now())
+    return ended(database, job, status)
+
+
+def ended(database: Database, job: Job, status: Status) -> Job:
+    if status is Status.PAUSED:
+        return job
+    with database.transaction() as transaction:
+        transaction.rows(
+            "jobs.change",
+            id=job.id,
+            seen_status="paused",
+            seen_desired="pause",
+            run_lease=job.run_lease,
+            status="queued",
+            desired="run",
+            run_at=database.now(),
+            fresh_retries=0,
+            finished_at=None,
+            now=database.now(),
+        )
+    job = jobs.claim_one(database, "test", "test", job.id)
+    if status is Status.RUNNING:
+        return job
+    decision = Decision(status, Wish.RUN, database.now(), 0, 0, "test", None)
+    assert jobs.finish_many(database, [(job, decision)]) == 1
+    return jobs.get(database, job.id)
+
+
+def _data(id: int, size: int) -> str:
+    return json.dumps({"title": f"Page {id}", "markdown": "x" * size})
+
+
+def every(client: Client, path: str) -> list[dict]:
+    items: list[dict] = []
+    cursor = "0"
+    while cursor is not None:
+        answer = client.get(f"{path}{'&' if '?' in path else '?'}cursor={cursor}").json
+        items += answer["items"]
+        cursor = answer["next_cursor"]
+    return items
+
+
+def test_results_page_by_page_and_as_a_stream_are_the_same(client: Client, database: Database) -> None:
+    job = crawl(database, 95)
+    paged = every(client, f"/v1/jobs/{job.id}/results?limit=30")
+    assert [result["url_id"] for result in paged] == list(range(1, 96))
+    stream = client.get(f"/v1/jobs/{job.id}/results", Accept="application/x-ndjson")
+    assert stream.headers["content-type"].startswith("application/x-ndjson")
+    assert [json.loads(line) for line in stream.text.splitlines()] == paged
+    named = {"id", "job_id", "url_id", "original_url", "final_url", "data", "success", "metadata", "created_at"}
+    assert set(paged[0]) == named
+    short = client.get(f"/v1/jobs/{job.id}/results?content=false&limit=1").json["items"]
+    assert short[0]["data"] == {"title": "Page 1"}
+
+
+def test_a_page_of_large_results_ends_early_and_goes_on(client: Client, database: Database) -> None:
+    job = crawl(database, 30, size=1_000_000)
+    first = client.get(f"/v1/jobs/{job.id}/results?limit=30")
+    assert len(first.body) < 12_000_000
+    assert first.json["next_cursor"] is not None
+    assert [result["url_id"] for result in every(client, f"/v1/jobs/{job.id}/results?limit=30")] == list(range(1, 31))
+
+
+def test_every_url_with_its_state_its_reason_and_who_named_it(client: Client, database: Database) -> None:
+    job = crawl(database, 3, failed=4)
+    found = every(client, f"/v1/jobs/{job.id}/urls?limit=2")
+    assert [url["id"] for url in found] == list(range(1, 8))
+    assert (found[0]["found_on"], found[1]["found_on"], found[1]["found_on_id"]) == (None, ROOT, 1)
+    failed = every(client, f"/v1/jobs/{job.id}/urls?state=failed")
+    assert [url["reason"] for url in failed] == ["http_404", "timeout"] * 2
+    errors = client.get(f"/v1/jobs/{job.id}/errors?reason=timeout").json
+    assert {(each["reason"], each["urls"]) for each in errors["reasons"]} == {("timeout", 2), ("http_404", 2)}
+    assert [url["id"] for url in errors["items"]] == [5, 7]
+    client.get(f"/v1/jobs/{job.id}/urls?state=lost").problem(422, "invalid")
+
+
+def test_one_url_is_explained(client: Client, database: Database) -> None:
+    job = crawl(database, 2, failed=1)
+    told = client.get(f"/v1/jobs/{job.id}/explain?url=HTTPS://LEDGER.test/2%23part").json
+    assert told["says"] == "It failed after 2 tries: timeout, it was."
+    assert [url["url"] for url in told["path"]] == [ROOT, f"{ROOT}2"]
+    assert told["result"] is None
+    assert client.get(f"/v1/jobs/{job.id}/explain?url={ROOT}").json["result"]["url_id"] == 1
+    client.get(f"/v1/jobs/{job.id}/explain?url={ROOT}nowhere").problem(404, "not-found", "never came across")
+    client.get(f"/v1/jobs/{job.id}/explain?url=mailto:x").problem(422, "invalid")
+
+
+def test_log_lines_by_level_and_text(client: Client, database: Database) -> None:
+    job = crawl(database, 1)
+    said: Sequence[tuple[str, str]] = [
+        ("info", "100%_done"),
+        ("debug", "100 x done"),
+        ("warning", "slow"),
+        ("error", "Broken"),
+    ]
+    logs.append(database, [logs.NewLine(job.id, 1, level, message, database.now()) for level, message in said])
+
+    def lines(query: str) -> list[str]:
+        return [line["message"] for line in every(client, f"/v1/jobs/{job.id}/logs?{query}limit=1")]
+
+    assert lines("") == [message for _, message in said]
+    assert lines("level=warning&") == ["slow", "Broken"]
+    assert lines("q=%25_&") == ["100%_done"]
+    assert lines("q=BROKEN&level=info&") == ["Broken"]
+
+
+@pytest.mark.parametrize(
+    ("status", "then"), [(Status.PAUSED, "paused"), (Status.FAILED, "queued"), (Status.STOPPED, "queued")]
+)
+def test_urls_that_failed_get_another_chance(client: Client, database: Database, status: Status, then: str) -> None:
+    job = crawl(database, 2, failed=6, status=status)
+    with_worker = client.post(f"/v1/jobs/{job.id}/retry", {"reason": "timeout"})
+    assert with_worker.status == 200, with_worker
+    assert with_worker.json["status"] in (then, "running")
+    client.post(f"/v1/jobs/{job.id}/cancel")
+    assert urls.reasons(database, job.id) == [("failed", "http_404", 3)] or status is not Status.PAUSED
+
+
+def test_failures_of_a_completed_job_become_a_job_of_their_own(client: Client, database: Database) -> None:
+    job = crawl(database, 2, failed=4, status=Status.COMPLETED)
+    again = client.post(f"/v1/jobs/{job.id}/retry", {"reason": "timeout"}).json
+    assert (again["parent_id"], again["spec"]["depth"]) == (job.id, 0)
+    assert again["spec"]["urls"] == [f"{ROOT}2", f"{ROOT}4"]
+    assert jobs.get(database, job.id).status is Status.COMPLETED
+    client.post(f"/v1/jobs/{job.id}/retry", {"reason": "no such reason"}).problem(409, "refused")
+    client.post(f"/v1/jobs/{again['id']}/cancel")
+
+
+def test_a_running_job_is_paused_before_its_ledger_is_touched(client: Client, database: Database) -> None:
+    job = crawl(database, 2, failed=2, status=Status.RUNNING)
+    client.post(f"/v1/jobs/{job.id}/retry", {"reason": "timeout"}).problem(409, "refused", "pause it first")
+    for body in ({"why": "x"}, {"reason": ""}, {"reason": 1}, {"reason": "a", "b": 1}):
+        client.post(f"/v1/jobs/{job.id}/retry", body).problem(422, "invalid")
+
+
+def test_deleting_removes_everything(client: Client, database: Database) -> None:
+    job = crawl(database, 5, failed=5, status=Status.COMPLETED)
+    assert client.ask("DELETE", f"/v1/jobs/{job.id}").status == 204
+    assert urls.page(database, job.id) == []
+    assert database.rows("samples.all", job_id=job.id, wanted=9) == []
+    client.ask("DELETE", f"/v1/jobs/{job.id}").problem(404, "not-found")
