@@ -193,8 +193,9 @@ class Attempts:
             child.output.say("warning", f"attempt {child.job.attempt}: {error}")
             return
         line = _summary(child.job, ended, decision)
-        child.output.say("info" if decision.status is not Status.FAILED else "error", line)
-        log.info("job %s: %s", child.job.id, line.splitlines()[0])
+        failed = decision.status is Status.FAILED
+        child.output.say("error" if failed else "info", line)
+        log.log(logging.ERROR if failed else logging.INFO, "job %s: %s", child.job.id, line.splitlines()[0])
 
     def _release(self, job: Job, ended: Ended) -> None:
         try:
