@@ -55,13 +55,13 @@ def test_no_line_is_lost_or_told_twice_whoever_is_asked(
         writer = threading.Thread(target=write)
         writer.start()
         told: list[str] = []
-        last, headers = "", {}
+        headers: dict[str, str] = {}
         while len(told) < total:
-            for last, name, data in itertools.islice(next(clients).events(f"/v1/jobs/{id}/events", **headers), 3):
+            for cursor, name, data in itertools.islice(next(clients).events(f"/v1/jobs/{id}/events", **headers), 3):
+                headers = {"Last_Event_ID": cursor}
                 if name == "logs":
                     told += [line["message"] for line in data["lines"]]
                     break
-            headers = {"Last_Event_ID": last}
         writer.join()
     assert told == [f"line {number}" for number in range(total)]
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
-from schemathesis.openapi.checks import (
+from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_schema_conformance,
     status_code_conformance,
@@ -43,20 +45,32 @@ def schema_of_the_api(described: Client) -> Any:
     return schemathesis.openapi.from_url(address).exclude(path_regex=ENDLESS)
 
 
-schema = schemathesis.pytest.from_fixture("schema_of_the_api")
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
+def test_every_answer_is_described_and_none_is_a_failure(schema_of_the_api: Any, mode: GenerationMode) -> None:
+    """Requests as the description wants them, and as it does not."""
+    operations = [found.ok() for found in schema_of_the_api.get_all_operations()]
+    assert len(operations) >= 25
+    answered: set[int] = set()
+    for operation in operations:
+        search(operation, mode, answered)
+    assert answered >= ({200, 201, 404} if mode is GenerationMode.POSITIVE else {404, 422}), "the search was no search"
 
 
-@schema.parametrize()
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-def test_every_answer_is_described_and_none_is_a_failure(case: schemathesis.Case) -> None:
-    query = dict(case.query or {})
-    for name in ("wait", "timeout"):
-        if name in query:
-            query[name] = 0  # nobody runs the jobs: waiting for them would only take time
-    if case.path.endswith("/fetch"):
-        query["timeout"] = 0
-    case.query = query
-    case.call_and_validate(checks=CHECKS)
+def search(operation: Any, mode: GenerationMode, answered: set[int]) -> None:
+    @settings(max_examples=30, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def ask(case: schemathesis.Case) -> None:
+        query = dict(case.query or {})
+        for name in ("wait", "timeout"):
+            if name in query or (name == "timeout" and case.path.endswith("/fetch")):
+                query[name] = 0  # nobody runs the jobs: waiting for them would only take time
+        case.query = query
+        answered.add(case.call_and_validate(checks=CHECKS).status_code)
+
+    try:
+        ask()
+    except Unsatisfiable:
+        assert mode is GenerationMode.NEGATIVE, f"nothing can be asked of {operation.label}"
 
 
 def test_everything_is_described(described: Client) -> None:

@@ -14,9 +14,9 @@ import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from http.cookies import CookieError, SimpleCookie
 
+from silkline.api.credentials import digest
 from silkline.api.problems import Problem
 from silkline.store import tokens
 from silkline.store.database import Database
@@ -26,7 +26,7 @@ OPERATOR = "operator"
 COOKIE = "silkline_session"
 SESSION_SECONDS = 7 * 86_400
 _TOKEN = re.compile(r"silk_([0-9a-f]{16})_([\w-]{43})", re.ASCII)
-_NOBODY = hashlib.sha256(secrets.token_bytes(32)).hexdigest()
+_NOBODY = digest(secrets.token_urlsafe(32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +43,12 @@ class Caller:
 ANYBODY = Caller("anybody", "admin")
 
 
-def new_token(database: Database, name: str, scope: str, expires_at: datetime | None = None) -> tuple[str, str]:
-    """Store a token; its id, and the token itself, which is never to be seen again."""
-    id, secret = secrets.token_hex(8), secrets.token_urlsafe(32)
-    tokens.add(database, id=id, name=name, scope=scope, hash=_hash(secret), expires_at=expires_at)
-    return id, f"silk_{id}_{secret}"
-
-
 class Doorkeeper:
     """Knows who is who. `open`: nobody needs a token, as on a laptop's loopback."""
 
     def __init__(self, database: Database, operator_token: str, *, open: bool) -> None:
         self._database = database
-        self._operator = _hash(operator_token) if operator_token else ""
+        self._operator = digest(operator_token) if operator_token else ""
         self.open = open
 
     def caller(self, headers: Mapping[str, str]) -> Caller | None:
@@ -70,11 +63,11 @@ class Doorkeeper:
         return self._by_cookie(headers.get("cookie", "")) or (ANYBODY if self.open else None)
 
     def by_token(self, token: str) -> Caller | None:
-        if self._operator and hmac.compare_digest(_hash(token), self._operator):
+        if self._operator and hmac.compare_digest(digest(token), self._operator):
             return Caller(OPERATOR, "admin")
         match = _TOKEN.fullmatch(token)
         found = tokens.secret(self._database, match[1]) if match else None
-        right = hmac.compare_digest(_hash(match[2] if match else ""), found.hash if found else _NOBODY)
+        right = hmac.compare_digest(digest(match[2] if match else ""), found.hash if found else _NOBODY)
         return Caller(found.id, found.scope) if found and right else None
 
     def session(self, caller: Caller) -> str:
@@ -102,7 +95,3 @@ class Doorkeeper:
         found = None if id == OPERATOR else tokens.secret(self._database, id)
         key = self._operator if id == OPERATOR else found.hash if found else ""
         return hmac.new((key or _NOBODY).encode(), f"session {id} {until}".encode(), hashlib.sha256).hexdigest()
-
-
-def _hash(secret: str) -> str:
-    return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()

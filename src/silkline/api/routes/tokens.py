@@ -9,9 +9,9 @@ from fastapi import APIRouter, Response
 from pydantic import Field
 
 from silkline.api import shapes
+from silkline.api.credentials import new_token
 from silkline.api.routes.jobs import Object
 from silkline.api.shapes import problems
-from silkline.api.tokens import new_token
 from silkline.api.views import answer
 from silkline.errors import NotFound
 from silkline.model.spec import Spec, validate

@@ -5,14 +5,14 @@
 
   const rows = () => [...document.querySelectorAll("[data-row]")];
   const address = (row) => row.querySelector("[data-open]")?.getAttribute("href") ?? null;
-  const current = () => rows().find((row) => row.classList.contains("chosen"));
+  const current = () => (chosen ? rows().find((row) => address(row) === chosen) : undefined);
 
   const choose = (row) => {
     for (const each of rows()) each.classList.remove("chosen");
     if (!row) return;
     row.classList.add("chosen");
+    if (chosen !== address(row)) row.scrollIntoView({ block: "nearest" });
     chosen = address(row);
-    row.scrollIntoView({ block: "nearest" });
   };
 
   const move = (step) => {
@@ -52,7 +52,7 @@
   document.addEventListener("DOMContentLoaded", () => {
     document.getElementById("help-button").addEventListener("click", acts["?"]);
     document.body.addEventListener("htmx:afterSettle", () => {
-      if (chosen && !current()) choose(rows().find((row) => address(row) === chosen));
+      if (current()) choose(current());
     });
   });
 })();

@@ -1,0 +1,21 @@
+"""Making tokens and hashing them. A token is `silk_ID_SECRET`; only its id and a hash of its secret are stored."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from datetime import datetime
+
+from silkline.store import tokens
+from silkline.store.database import Database
+
+
+def new_token(database: Database, name: str, scope: str, expires_at: datetime | None = None) -> tuple[str, str]:
+    """Store a token; its id, and the token itself, which is never to be seen again."""
+    id, secret = secrets.token_hex(8), secrets.token_urlsafe(32)
+    tokens.add(database, id=id, name=name, scope=scope, hash=digest(secret), expires_at=expires_at)
+    return id, f"silk_{id}_{secret}"
+
+
+def digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()

@@ -1,0 +1,63 @@
+"""`silkline tokens`: who may use the API."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import timedelta
+
+import click
+
+from silkline.api.credentials import new_token
+from silkline.cli import terminal
+from silkline.cli.resources import opened, settings_of
+from silkline.cli.session import Session, everywhere, text
+from silkline.store import tokens as store
+
+
+@click.group()
+def tokens() -> None:
+    """Make, list and take back tokens for the API."""
+
+
+@tokens.command()
+@click.argument("name", type=text)
+@click.option("--scope", type=click.Choice(["read", "write", "admin"]), default="read", show_default=True)
+@click.option("--days", type=click.FloatRange(0, 36_500, min_open=True), help="Valid so long. Default: for ever.")
+@everywhere()
+@click.pass_obj
+def add(session: Session, name: str, scope: str, days: float | None) -> None:
+    """Make a token; it is printed this once."""
+    with opened(settings_of(session)) as database:
+        until = database.now() + timedelta(days=days) if days else None
+        id, token = new_token(database, name, scope, until)
+    if session.json:
+        terminal.print_json({"id": id, "name": name, "scope": scope, "token": token})
+    else:
+        terminal.line(token)
+
+
+@tokens.command("ls")
+@everywhere()
+@click.pass_obj
+def list_them(session: Session) -> None:
+    """Show every token, without its secret."""
+    with opened(settings_of(session)) as database:
+        found = store.everyone(database)
+    if session.json:
+        terminal.print_json([dataclasses.asdict(token) for token in found])
+    elif found:
+        rows = ((token.id, token.scope, terminal.moment(token.expires_at) or "never", token.name) for token in found)
+        terminal.table(("ID", "SCOPE", "ENDS", "NAME"), rows)
+    else:
+        session.say("There are no tokens; make one with `silkline tokens add NAME`.")
+
+
+@tokens.command("rm")
+@click.argument("id", type=text)
+@everywhere()
+@click.pass_obj
+def remove(session: Session, id: str) -> None:
+    """Take a token back; whoever uses it is refused from now on."""
+    with opened(settings_of(session)) as database:
+        store.forget(database, id)
+    session.say(f"Token {id} is no longer valid.")

@@ -1,0 +1,52 @@
+"""The browser extension in a real Chromium: it claims a job, opens the page, and posts what a person would see."""
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+from playwright.sync_api import Playwright
+
+from tests.support.served import Served
+from tests.web.conftest import FLAGS, PATIENCE
+
+EXTENSION = Path(__file__).resolve().parents[2] / "extension"
+TOKEN = "a-token-for-the-extension"
+
+
+def test_a_page_is_fetched_in_the_persons_own_browser(playwright: Playwright, chromium: Path, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'silkline.db'}"
+    with closing(Served(url, tmp_path / "data", slots=0, api_token=TOKEN)) as server:
+        client = server.ready().with_token(TOKEN)
+        server_url = f"http://127.0.0.1:{client.port}"
+        worker_token = client.post("/v1/tokens", {"name": "browser", "scope": "write"}).json["token"]
+        pages = [f"{server_url}/sample/harbour/", f"{server_url}/sample/mill/1"]
+        id = client.post("/v1/jobs", {"worker": "extension", "urls": pages}).json["id"]
+        context = playwright.chromium.launch_persistent_context(
+            tmp_path / "profile",
+            executable_path=chromium,
+            args=[
+                *FLAGS,
+                f"--disable-extensions-except={EXTENSION}",
+                f"--load-extension={EXTENSION}",
+                "--headless=new",
+            ],
+            headless=False,
+        )
+        try:
+            worker = (
+                context.service_workers[0]
+                if context.service_workers
+                else context.wait_for_event("serviceworker", timeout=PATIENCE)
+            )
+            wanted = {"server": server_url, "token": worker_token, "enabled": True}
+            worker.evaluate(f"chrome.storage.local.set({json.dumps(wanted)})")
+            job = client.wait_for(id, "completed", "failed")
+        finally:
+            context.close()
+        assert job["status"] == "completed", job
+        assert job["progress"]["done"] == 2
+        first = client.get(f"/v1/jobs/{id}/results").json["items"][0]
+        assert first["data"]["title"] == "Harbour"
+        assert "# Harbour" in first["data"]["markdown"]
+        assert f"{server_url}/sample/harbour/3" in first["data"]["links"]
+        assert first["metadata"]["fetched_by"] == "extension"
