@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 import scrapy
 from scrapy.crawler import CrawlerProcess
@@ -14,7 +15,7 @@ class Spider(scrapy.Spider):
         super().__init__()
         self.start_urls = [start]
         self.left = wanted
-        self.out = open(out, "w")
+        self.out = Path(out).open("w")  # noqa: SIM115
 
     def parse(self, response):
         if self.left <= 0:

@@ -56,6 +56,8 @@ class Settings(BaseModel):
     api_body_limit: int = Field(16 << 20, ge=1024, description="The largest body the API takes.")
     max_concurrent_http: int = Field(300, ge=1, description="Requests in flight in one fetcher process.")
     max_concurrent_chrome: int = Field(2, ge=0, description="Browser pages open at once.")
+    bluesky_url: str = Field("https://public.api.bsky.app", description="Where the worker `bluesky` asks.")
+    youtube_url: str = Field("https://www.youtube.com", description="Where the worker `youtube` asks.")
     contact: str = Field("", description="An address or URL that site owners can write to; sent in the User-Agent.")
 
     slots: int = Field(2, ge=0, description="Jobs one supervisor runs at once.")

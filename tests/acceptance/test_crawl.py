@@ -1,7 +1,5 @@
 """A person crawls a site at the command line, presses Ctrl-C, goes on, asks why, and takes the results away."""
 
-import csv
-import io
 import json
 import signal
 import threading
@@ -155,34 +153,3 @@ def brought(store: Database, enqueue: Callable[..., Job]) -> Job:
     ]
     urls.record(store, job, Checkpoint(found, settled, results))
     return job
-
-
-def test_csv_is_safe_in_a_spreadsheet(silkline: Silkline, brought: Job, tmp_path: Path) -> None:
-    written = silkline("results", "last", "-o", "pages.csv")
-    assert written.err == "3 results written to pages.csv.\n"
-    text = (tmp_path / "pages.csv").read_text()
-    assert text == silkline("results", brought.id, "--format", "csv").out
-    rows = list(csv.DictReader(io.StringIO(text)))
-    assert [row["title"] for row in rows] == ["One", '\'=HYPERLINK("http://evil")', ""]
-    assert rows[1]["markdown"] == '# Two\n\n\\x1b[2Jlines, "quoted"'
-    assert (rows[2]["success"], rows[2]["http_status"], rows[2]["error"]) == ("false", "503", "busy")
-
-
-def test_markdown_in_a_folder(silkline: Silkline, brought: Job, tmp_path: Path) -> None:
-    assert silkline("results", "last", "--format", "md", "-o", "pages").err == "2 results written to pages.\n"
-    names = sorted(path.name for path in (tmp_path / "pages").iterdir())
-    assert names == ["000001-a-example-x.md", "000002-a-example-two.md"]
-    page = (tmp_path / "pages" / names[0]).read_text()
-    assert page.startswith('---\nurl: "https://a.example/x"\ntitle: "One"\n')
-    assert page.endswith("---\n\n# One\n")
-
-
-def test_results_are_chosen(silkline: Silkline, brought: Job) -> None:
-    def urls_of(*options: str) -> list[str]:
-        return [json.loads(line)["final_url"] for line in silkline("results", "last", *options).out.splitlines()]
-
-    assert urls_of("--match", "two$") == ["https://a.example/two"]
-    assert urls_of("--status", "503") == ["https://b.example/"]
-    silkline("results", "last", "--match", "(").refused(2, "--match")
-    silkline("results", "last", "-o", "missing/folder/file.csv").refused(1, "cannot be written")
-    silkline("results", "0000").refused(5, "no job")

@@ -12,6 +12,7 @@ import pyarrow.parquet
 import pytest
 
 from tests.acceptance.conftest import Finished, Silkline
+from tests.acceptance.test_output import on_terminal
 
 DONE, LISTED = 29, 43
 NAMESPACE = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
@@ -113,6 +114,14 @@ def test_results_as_a_sitemap(after_demo: Silkline) -> None:
     listed = [loc.text or "" for loc in root.iter(f"{NAMESPACE}loc")]
     assert len(listed) == DONE
     assert listed[0].endswith("/")
+
+
+def test_a_bar_is_shown_to_a_person(after_demo: Silkline, tmp_path: Path) -> None:
+    shown = on_terminal(after_demo, "results", "last", "-o", str(tmp_path / "pages.jsonl"))
+    assert "Writing results" in shown
+    assert f"{DONE} results were written" in shown
+    quiet = on_terminal(after_demo, "-q", "results", "last", "-o", str(tmp_path / "pages.jsonl"))
+    assert quiet.strip() == ""
 
 
 def test_where_nothing_can_be_written(after_demo: Silkline, tmp_path: Path) -> None:

@@ -41,7 +41,9 @@ def test_both_databases_are_looked_at(on_both: Silkline) -> None:
 def test_a_silent_worker_is_named(silkline: Silkline, store: Database, enqueue: Callable[..., Job]) -> None:
     job = enqueue()
     jobs.claim(store, "gone", "a-host", ["page"], 1)
-    doctor = silkline("doctor", SILKLINE_STALE_AFTER="0.001")
+    doctor = silkline(
+        "doctor", SILKLINE_STALE_AFTER="0.003", SILKLINE_FENCE_AFTER="0.002", SILKLINE_HEARTBEAT_INTERVAL="0.001"
+    )
     assert doctor.code == 0, doctor
     line = next(line for line in doctor.out.splitlines() if "running jobs" in line)
     assert line.startswith("warn  running jobs: 1 silent for up to ")

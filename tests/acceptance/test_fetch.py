@@ -1,6 +1,8 @@
 """`silkline URL`: a page as Markdown, with its reasons, its options and its cache, on the sample site."""
 
 import json
+import signal
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -167,3 +169,32 @@ def test_a_page_of_control_characters_is_harmless_on_a_terminal(silkline: Silkli
 )
 def test_what_cannot_be_meant_is_refused(silkline: Silkline, arguments: tuple[str, ...], words: str) -> None:
     silkline(*arguments).refused(2, words)
+
+
+def test_ctrl_c_cancels_the_job(silkline: Silkline, store: Database) -> None:
+    asked, gate = threading.Event(), threading.Event()
+
+    def respond(target: str, origin: str) -> Answer:
+        asked.set()
+        gate.wait(60)
+        return Answer(404, HTML, b"")
+
+    with SampleServer(respond=respond) as site:
+        process = silkline.start(site.url)
+        assert asked.wait(60)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        gate.set()
+    assert (out, err, process.returncode) == (b"", b"", 130)
+    assert jobs.find(store, "last").status == "cancelled"
+
+
+def test_a_crawl_fills_the_cache_unless_it_was_somebodys_own(silkline: Silkline, site: SampleServer) -> None:
+    quick = ("--speed", "max", "--limit", "5")
+    enough = {"SILKLINE_DISK_FREE_MIN": "0"}
+    assert silkline("crawl", site.url, *quick, "--header", "Cookie: me=1", **enough).code == 0
+    silkline(site.url, "--max-age", "1h")
+    assert asked_for(site).count("/") == 2
+    assert silkline("crawl", site.url, *quick, **enough).code == 0
+    silkline(site.url, "--max-age", "1h")
+    assert asked_for(site).count("/") == 3

@@ -20,7 +20,7 @@ def test_a_job_from_add_to_completed(on_both: Silkline, program: str) -> None:
         supervisor.send_signal(signal.SIGTERM)
         out, err = supervisor.communicate(timeout=60)
     assert (supervisor.returncode, out) == (0, b""), err.decode()
-    assert (b"supervisor only" in err) is (program == "serve")
+    assert (b"Silkline is at http://127.0.0.1:" in err) is (program == "serve")
     assert on_both("jobs", "show", "last", "--json").json["status"] == "completed"
     assert "No worker is alive" in on_both("workers").err
 

@@ -30,11 +30,12 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), s
 class Crawl:
     """One job in a database of its own, and the process that works on it."""
 
-    def __init__(self, directory: Path, tuning: dict[str, Any] | None = None) -> None:
-        self.url = f"sqlite:///{directory / 'crawl.db'}"
+    def __init__(self, directory: Path, tuning: dict[str, Any] | None = None, url: str = "") -> None:
+        self.url = url or f"sqlite:///{directory / 'crawl.db'}"
         self.database: Database = open_database(self.url)
         self.tuning = tuning or {}
         self.job: Job
+        self.grown = 0
         self.process: subprocess.Popen[str]
 
     def enqueue(self, **payload: Any) -> None:
@@ -67,7 +68,9 @@ class Crawl:
             self.kill()
             raise
         assert self.process.returncode == 0, f"the attempt ended with {self.process.returncode}"
-        return said.strip()
+        word, grown = said.split()
+        self.grown = int(grown)
+        return word
 
     def run(self, timeout: float = 120, **payload: Any) -> str:
         self.enqueue(**payload)

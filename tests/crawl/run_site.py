@@ -2,13 +2,15 @@
 
     python run_site.py DATABASE JOB TUNING
 
-`TUNING` is JSON for the engine's bounds. A line on standard input (`paused`, `stopped`, …) is an order.
+`TUNING` is JSON for the engine's bounds. A line on standard input (`paused`, `stopped`, …) is an order. Prints how it
+ended, and by how many MB the memory of this process grew.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import resource
 import sys
 import threading
 
@@ -70,8 +72,10 @@ def main(url: str, job_id: str, tuning: str) -> None:
     job = jobs.claim_one(database, "test-worker", "test-host", job_id)
     spec = registry.check_payload(registry.kind_named(job.worker), job.payload)
     context = Context(spec, Control(), Progress(database, job), logging.getLogger("site"))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     order = crawl(context, msgspec.json.decode(tuning, type=Tuning))
-    print(order or "completed", flush=True)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
+    print(order or "completed", grown, flush=True)
 
 
 if __name__ == "__main__":

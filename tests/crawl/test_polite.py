@@ -189,3 +189,14 @@ def test_headers_and_cookies_of_the_job_stay_with_its_own_origin(server: Hostile
     assert (ours[0].headers.get("x-secret"), ours[0].headers.get("cookie")) == ("1", "session=2")
     assert theirs
     assert {"x-secret", "cookie"}.isdisjoint(theirs[0].headers)
+
+
+def test_robots_txt_of_many_hosts_is_asked_for_within_the_concurrency(make_crawl: MakeCrawl) -> None:
+    meter = Meter()
+    addresses = [f"127.0.1.{number}" for number in range(1, 31)]
+    with HostileServer(addresses=addresses) as server:
+        server.route("/robots.txt", meter)
+        crawl = make_crawl()
+        crawl.run(urls=[server.url("/ok/1", address) for address in addresses], fetchers=1, concurrency=3)
+    assert crawl.counts.done == 30
+    assert meter.most <= 3

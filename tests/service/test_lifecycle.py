@@ -137,8 +137,7 @@ def test_leftovers_of_a_job_die_with_it(yard: Yard) -> None:
 
 def test_the_fork_server_is_started_again(yard: Yard) -> None:
     supervisor = yard.ready(yard.start())
-    first = yard.processes_of(supervisor)
-    assert len(first) == 1
+    first = eventually("it has its fork server", lambda: yard.processes_of(supervisor))
     for pid in first:
         os.kill(pid, signal.SIGKILL)
     (id,) = yard.add("nothing")

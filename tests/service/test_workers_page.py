@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 
@@ -108,9 +109,9 @@ def test_a_job_takes_from_the_cache_and_its_copies_do_not_make_old_pages_new(yar
     copies = list(results.every(yard.database, second))
     assert [each.metadata["cached_from"] for each in copies] == [first] * 3
     assert copies[0].data == next(results.every(yard.database, first)).data
-    later = newest.replace(microsecond=newest.microsecond)
-    found = results.cached(yard.database, url_key(asked[0]), later)
-    assert found is None or found.job_id == first
+    since = newest + timedelta(microseconds=1)
+    assert results.cached(yard.database, url_key(asked[0]), newest - timedelta(hours=1)) is not None
+    assert results.cached(yard.database, url_key(asked[0]), since) is None, "a copy is not a fresh page"
 
 
 def test_failures_have_their_results_too(yard: Yard, web: GatedWeb) -> None:

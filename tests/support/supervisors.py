@@ -16,6 +16,7 @@ from typing import Any
 from silkline.errors import Unavailable
 from silkline.model.job import LIVE, Job, NewJob, Status
 from silkline.runner.leftovers import marked
+from silkline.service import cgroup
 from silkline.store import jobs, logs, results, urls, workers
 from silkline.store.database import Database, open_database
 
@@ -206,6 +207,8 @@ class Yard:
                     os.kill(pid, signal.SIGCONT)  # a test that failed may have left it stopped
             if supervisor.process.poll() is None:
                 supervisor.kill()
+        for worker in workers.everyone(self.database):  # those that could not sign off
+            cgroup.remove_of(worker.id)
         self.database.close()
 
     def _logs(self) -> str:

@@ -119,6 +119,20 @@ def test_a_page_of_previews_keeps_their_headings():
     assert "### [Boat 3](https://a.example/3)" in found
 
 
+def test_a_table_that_lays_out_the_page():
+    middle = HEADLINE + "<br><br>".join(PROSE * 2)
+    cells = f"<td>Left column<ul><li>Weather</ul></td><td>{middle}</td><td>Right column</td>"
+    found = main(f"<table><tr><td colspan=3>Harbour News</td></tr><tr>{cells}</tr></table>")
+    assert_whole(found)
+    assert "column" not in found
+    assert "|" not in found
+
+
+def test_a_table_with_one_long_cell_stays_whole():
+    rows = f"<tr><th>Name<th>Meaning<tr><td>harbour<td>{PROSE[0]}<tr><td>quay<td>A wall</table>"
+    assert "| quay | A wall |" in main(f"<main><h1>Words</h1><table>{rows}</table></main>")
+
+
 def test_short_lines_are_content_too():
     lines = "".join(f"<div>Short line {number}</div>" for number in range(10))
     assert "Short line 9" in main(f"<div class=menu>Menu</div><div class=poem>{lines}</div>")

@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from silkline.crawl.frontier import Entry, Frontier
 from silkline.crawl.plan import Pace
 
-PACE = Pace(delay=1.0, per_host=1, per_address=8, patience=0.0)
+PACE = Pace(delay=1.0, per_host=1, per_address=8, patience=0.0, most=60.0)
 HOSTS = ("a.example", "b.example", "c.example")
 
 

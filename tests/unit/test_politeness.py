@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from silkline.crawl.plan import PACES, Pace
-from silkline.crawl.politeness import MOST_DELAY, Address, Clock, retry_delay
+from silkline.crawl.politeness import Address, Clock, retry_delay
 
-NORMAL = Pace(delay=1.0, per_host=2, per_address=4, patience=2.0)
+NORMAL = Pace(delay=1.0, per_host=2, per_address=4, patience=2.0, most=60.0)
 
 
 def test_the_largest_of_all_delays_holds() -> None:
@@ -28,22 +28,31 @@ def test_a_crawl_delay_means_one_request_at_a_time() -> None:
 def test_a_failing_host_is_asked_half_as_often_each_time_and_recovers() -> None:
     clock = Clock(NORMAL)
     delays = []
-    for _ in range(10):
-        clock.failed(0.0)
+    for now in range(10):
+        clock.failed(now, now)
         delays.append(clock.delay)
     assert delays[:4] == [1.0, 2.0, 4.0, 8.0]
-    assert max(delays) == MOST_DELAY
+    assert max(delays) == 60.0
     for _ in range(20):
         clock.answered(0.0, 0.1)
     assert clock.delay == 1.0
     assert clock.at_once == 2
 
 
+def test_requests_that_fail_together_count_once() -> None:
+    clock = Clock(NORMAL)
+    for moment in (10.0, 10.1, 10.2):
+        clock.failed(moment, 5.0)
+    assert (clock.failures, clock.delay) == (1, 1.0)
+    clock.failed(12.0, 11.0)
+    assert (clock.failures, clock.delay) == (2, 2.0)
+
+
 def test_retry_after_is_obeyed_to_the_second_and_up_to_a_limit() -> None:
     clock = Clock(NORMAL)
-    clock.refused(100.0, 42.0, 3600.0)
+    clock.refused(100.0, 99.0, 42.0, 3600.0)
     assert clock.next_at == 142.0
-    clock.refused(200.0, 999_999.0, 3600.0)
+    clock.refused(200.0, 199.0, 999_999.0, 3600.0)
     assert clock.next_at == 3800.0
     assert clock.waited == 42.0 + 3600.0
 
@@ -53,7 +62,7 @@ def test_refusals_without_a_time_wait_longer_each_time() -> None:
     waits = []
     for _ in range(5):
         now = clock.next_at
-        clock.refused(now, None, 3600.0)
+        clock.refused(now, now, None, 3600.0)
         waits.append(clock.next_at - now)
     assert waits == sorted(waits)
     assert waits[0] >= 1.0
@@ -71,9 +80,9 @@ def test_the_next_request_never_comes_sooner_than_the_delay(events: list[tuple[s
         elif event == "answered":
             clock.answered(now, passed)
         elif event == "failed":
-            clock.failed(now)
+            clock.failed(now, now)
         else:
-            clock.refused(now, passed, 3600.0)
+            clock.refused(now, now, passed, 3600.0)
             assert clock.next_at >= now + passed
         assert clock.next_at >= before, "the clock never goes back"
 

@@ -12,7 +12,7 @@ from silkline.model.url import host_of
 
 def scope(seed: str = "https://www.example.co.uk/docs/start", **spec: Any) -> Scope:
     made = Scope(plan_of(SiteSpec(url=seed, **spec), fetchers=1, concurrency=1))
-    made.add_root(seed)
+    made.add_roots([seed])
     return made
 
 
@@ -73,7 +73,7 @@ def test_what_a_seed_redirects_to_belongs_to_the_crawl() -> None:
     made = scope()
     assert judge(made, "https://new.example/") == OUT_OF_SCOPE
     assert judge(made, "https://new.example/", 0) is None
-    made.add_root("https://new.example/")
+    made.add_roots(["https://new.example/"])
     assert judge(made, "https://new.example/more") is None
 
 

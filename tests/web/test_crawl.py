@@ -58,7 +58,7 @@ def test_the_first_crawl_is_one_click_away(visit: Open, keep: Keep) -> None:
     page.get_by_role("button", name="Retry these").click()
     page.wait_for_url(re.compile("/jobs/"))
     chip(page, "completed")
-    assert count(page, "discovered") == 8
+    assert count(page, "discovered") == count(page, "failed") == 8, "those eight, and nothing else"
 
 
 def test_a_page_with_its_markdown_and_its_links(visit: Open, site: Client, keep: Keep) -> None:

@@ -59,6 +59,7 @@ def _choice(field: str) -> click.Choice[str]:
 )
 @click.option("--proxy", metavar="URL", type=text, help="Fetch through this proxy.")
 @click.option("--allow-private", metavar="CIDR[:PORT]", multiple=True, type=text, help="Allow these private addresses.")
+@click.option("--warc", is_flag=True, default=None, help="Keep the answers as they came: `results --format warc`.")
 @click.option("--detach", is_flag=True, help="Leave it to a worker; print the id of the job.")
 @everywhere()
 @click.pass_obj

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,14 +15,14 @@ from typing import Any
 import click
 
 from silkline.cli import codes, terminal
-from silkline.cli.own_address import exemptions
+from silkline.cli.asking import asking, payload_of, seconds
 from silkline.cli.reasons import in_words
 from silkline.cli.redact import without_password
 from silkline.cli.resources import opened, settings_of
 from silkline.cli.seeds import read_lines, with_scheme
 from silkline.cli.session import Session, everywhere, text
 from silkline.config import Settings
-from silkline.errors import Refused, UsageError
+from silkline.errors import Refused
 from silkline.model.job import NewJob, Status
 from silkline.model.spec import PageSpec
 from silkline.model.url import canonical
@@ -32,24 +31,6 @@ from silkline.store import results
 from silkline.store.database import Database
 from silkline.store.results import Result
 from silkline.workers import cache, registry
-
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
-
-
-def seconds(value: str) -> float:
-    """The type of a length of time: 90, 30s, 10m, 2h, 1d."""
-    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)([smhd]?)", value)
-    if not found:
-        raise click.BadParameter(f"{value!r} is not a length of time; write 90, 30s, 10m, 2h or 1d.")
-    return float(found[1]) * _UNITS[found[2]]
-
-
-def header(value: str) -> tuple[str, str]:
-    """The type of a header: `Name: value`."""
-    name, colon, rest = value.partition(":")
-    if not colon or not name.strip():
-        raise click.BadParameter(f"{value!r} is not a header; write 'Name: value'.")
-    return name.strip(), rest.strip()
 
 
 @click.command()
@@ -62,14 +43,8 @@ def header(value: str) -> tuple[str, str]:
     show_default=True,
     help="The main content, the full page, plain text, or nothing but the facts.",
 )
-@click.option("--header", "headers", type=header, multiple=True, metavar="K:V", help="Send this header as well.")
-@click.option("--user-agent", type=text, metavar="UA", help="Go by this name.")
-@click.option("--contact", type=text, metavar="EMAIL", help="Whom site owners can write to; sent in the User-Agent.")
-@click.option("--proxy", type=text, metavar="URL", help="Ask through this proxy.")
-@click.option("--allow-private", type=text, multiple=True, metavar="CIDR[:PORT]", help="Let it reach these addresses.")
-@click.option("--ignore-robots", is_flag=True, help="Ask for pages that robots.txt does not allow.")
-@click.option("--delay", type=seconds, metavar="TIME", help="Seconds between two requests to one host.")
-@click.option("--speed", type=click.Choice(["polite", "normal", "fast", "max"]), help="How hard to work each host.")
+@click.option("--warc", is_flag=True, help="Keep the answers as they came, for `silkline results --format warc`.")
+@asking
 @everywhere()
 @click.pass_obj
 def fetch(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:
@@ -80,7 +55,7 @@ def fetch(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:
     """
     settings = settings_of(session)
     asked = list(_all_urls(urls))
-    payload = _payload(asked, options)
+    payload = payload_of(asked, options)
     spec = registry.check_payload(registry.kind_named("page"), payload)
     assert isinstance(spec, PageSpec)  # noqa: S101 - the registry says so
     with opened(settings) as database:
@@ -94,21 +69,6 @@ def _all_urls(given: Sequence[str]) -> Iterator[str]:
             yield from (with_scheme(line) for line in read_lines("-"))
         else:
             yield with_scheme(url)
-
-
-def _payload(asked: list[str], options: dict[str, Any]) -> dict[str, Any]:
-    """The options that were given, as a spec; each typed URL allows its own address."""
-    if not asked:
-        raise UsageError("no URL was given")
-    given = {name: value for name, value in options.items() if value}
-    if options["max_age"] is not None:
-        given["max_age"] = options["max_age"]
-    given["headers"] = dict(options["headers"])
-    given["allow_private"] = [
-        *options["allow_private"],
-        *(each for url in asked for each in exemptions(url, look_up_names=True)),
-    ]
-    return {"urls": list(dict.fromkeys(asked)), **{name: value for name, value in given.items() if value != []}}
 
 
 def _find(database: Database, settings: Settings, spec: PageSpec, asked: list[str]) -> dict[str, Result]:

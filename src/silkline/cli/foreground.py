@@ -1,13 +1,12 @@
 """Runs one job here, under a supervisor of its own, with a line of progress on stderr, and tells how it ended.
 
 Ctrl-C pauses the job. If another supervisor was quicker to claim it, the job is followed instead; Ctrl-C then wishes
-for a pause all the same.
+for a pause all the same, and a second one leaves the job alone.
 """
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 
 from silkline import log
@@ -16,12 +15,10 @@ from silkline.cli.progress import Ticker
 from silkline.cli.resources import opened
 from silkline.cli.session import Session
 from silkline.config import Settings
-from silkline.model.job import Job, Status, Verb
+from silkline.model.job import Job
 from silkline.service.supervisor import Supervisor
 from silkline.store import jobs, results, urls
 from silkline.store.database import Database
-
-LOOK_AGAIN = 0.5
 
 
 def run_here(
@@ -32,21 +29,11 @@ def run_here(
     with opened(settings) as database:
         with Ticker(database, job, quiet=session.quiet):
             Supervisor(settings, only=job.id).run()
-            _follow(database, job.id)
         job = jobs.get(database, job.id)
         _tell(session, database, job)
         if done is not None:
             done(database, job)
     return codes.of_status(job.status)
-
-
-def _follow(database: Database, id: str) -> None:
-    """Wait for a job that runs under somebody else."""
-    while jobs.get(database, id).status is Status.RUNNING:
-        try:
-            time.sleep(LOOK_AGAIN)
-        except KeyboardInterrupt:
-            jobs.wish(database, id, Verb.PAUSE)
 
 
 def _tell(session: Session, database: Database, job: Job) -> None:

@@ -71,6 +71,7 @@ def is_address(text: str) -> bool:
     cls=LazyGroup,
     lazy={
         "fetch": Lazy("silkline.cli.fetch:fetch", "Fetch pages and print them as Markdown."),
+        "map": Lazy("silkline.cli.map:map_site", "List the URLs of a site, from its sitemaps."),
         "demo": Lazy("silkline.cli.demo:demo", "Crawl a small sample site on this machine, and show what came of it."),
         "results": Lazy("silkline.cli.results:results", "Write what a job brought."),
         "urls": Lazy("silkline.cli.urls:urls", "List the URLs of a job, each with its state and reason."),

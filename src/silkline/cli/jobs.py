@@ -122,10 +122,13 @@ for each in (pause, resume, stop, cancel, retry):
 @click.pass_obj
 def rm(session: Session, id: str) -> None:
     """Remove a job that has ended, with its results, ledger and log."""
+    from silkline.store import archive
+
     settings = settings_of(session)
     with opened(settings) as database:
         job = store.find(database, id)
         store.delete(database, job.id)
+    archive.remove(settings.data, job.id)
     for log in settings.logs.glob(f"{job.id}.log*"):
         log.unlink(missing_ok=True)
     if session.json:

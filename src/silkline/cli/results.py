@@ -14,7 +14,7 @@ from silkline.cli import terminal
 from silkline.cli.resources import opened, settings_of
 from silkline.cli.session import Session, everywhere, text
 from silkline.errors import UsageError
-from silkline.export.open import FORMATS, format_of, to_path, to_stream
+from silkline.export.open import FORMATS, format_of, to_path, to_stream, whole_file
 from silkline.export.rows import Filter, stream
 from silkline.store import jobs as store
 from silkline.store import results as stored
@@ -36,16 +36,22 @@ from silkline.store.results import Result
 def results(session: Session, /, id: str, form: str | None, output: Path | None, **only: Any) -> None:
     """Write what a job brought.
 
-    As JSON lines (jsonl), a table for spreadsheets (csv), a folder of Markdown files (md), Parquet or a sitemap.
+    As JSON lines (jsonl), a table for spreadsheets (csv), a folder of Markdown files (md), Parquet, a sitemap, or for
+    a job that ran with --warc the answers as they came (warc).
     """
     wanted = Filter(**only)
     form = form or format_of(output)
-    with opened(settings_of(session)) as database:
+    settings = settings_of(session)
+    with opened(settings) as database:
         job = store.find(database, id)
-        if output is None:
+        if form == "warc":
+            number = _archive(database, settings.data, job.id, wanted, output)
+        elif output is None:
             _print(database, job.id, wanted, form)
-            return
-        number = _save(session, database, job.id, wanted, form, output)
+        else:
+            number = _save(session, database, job.id, wanted, form, output)
+    if output is None:
+        return
     session.say(f"{number:,} results were written to {terminal.safe(str(output))}.")
 
 
@@ -69,6 +75,19 @@ def _print_safely(database: Database, job_id: str, wanted: Filter, form: str) ->
 
 def as_value(result: Result) -> dict[str, Any]:
     return {name: getattr(result, name) for name in result.__slots__}
+
+
+def _archive(database: Database, data: Path, job_id: str, wanted: Filter, output: Path | None) -> int:
+    from silkline.export.warc import write_warc
+
+    if output is not None:
+        with whole_file(output) as file:
+            return write_warc(database, data, job_id, wanted, file)
+    if sys.stdout.isatty():
+        raise UsageError("warc is not for a terminal: name a file with -o, or send the output on")
+    terminal.flush()
+    with terminal.noticed():
+        return write_warc(database, data, job_id, wanted, sys.stdout.buffer)
 
 
 def _save(session: Session, database: Database, job_id: str, wanted: Filter, form: str, output: Path) -> int:

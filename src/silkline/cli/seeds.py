@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -9,12 +10,13 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from silkline.errors import UsageError
-from silkline.model.url import canonical, host_of, url_key
+from silkline.model.url import KEEP_ALL, canonical_links, host_of, url_key
 from silkline.store import urls
 from silkline.store.database import Database
 from silkline.store.urls import NewUrl
 
 CHUNK = 20_000
+_NO_BASE = "http://localhost/"  # every line has a scheme of its own by then
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _LOCAL = re.compile(r"localhost\b|[\d.]+(:\d+)?(/|$)|\[", re.IGNORECASE)
 
@@ -59,19 +61,14 @@ class Seeds:
 
     def plant(self, database: Database, job_id: str) -> None:
         """Put them into the ledger of a job that has not started, in transactions of bounded size."""
-        rows: list[NewUrl] = []
-        for row in self._rows():
-            rows.append(row)
-            if len(rows) == CHUNK:
+        lines, seen = iter(self._lines), set[int]()
+        while chunk := list(itertools.islice(lines, CHUNK)):
+            rows = list(self._rows(chunk, seen))
+            if rows:
                 urls.seed(database, job_id, rows)
-                rows = []
-        if rows:
-            urls.seed(database, job_id, rows)
 
-    def _rows(self) -> Iterator[NewUrl]:
-        seen: set[int] = set()
-        for line in self._lines:
-            url = canonical(with_scheme(line))
+    def _rows(self, lines: list[str], seen: set[int]) -> Iterator[NewUrl]:
+        for line, url in zip(lines, canonical_links(_NO_BASE, map(with_scheme, lines), KEEP_ALL), strict=True):
             if url is None:
                 self.wrong += 1
                 self.first_wrong = self.first_wrong or line

@@ -28,7 +28,7 @@ from silkline.store.urls import STATES, Url
 @everywhere()
 @click.pass_obj
 def urls(session: Session, /, id: str, state: str | None, reason: str | None, match: str | None) -> None:
-    """List every URL that a job knows, with its state and the reason for it."""
+    """List the URLs of a job, each with its state and reason."""
     with opened(settings_of(session)) as database:
         job = store.find(database, id)
         for url in _wanted(database, job.id, state, reason, match):
@@ -61,7 +61,7 @@ def _as_value(url: Url) -> dict[str, Any]:
 @everywhere()
 @click.pass_obj
 def errors(session: Session, /, id: str, examples: int) -> None:
-    """Show what failed, grouped by cause, with the pages that link there."""
+    """Show what failed, by cause, with the pages that link there."""
     with opened(settings_of(session)) as database:
         job = store.find(database, id)
         found = grouped(database, job.id, examples=examples)

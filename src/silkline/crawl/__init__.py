@@ -1,0 +1,38 @@
+"""The engine of one crawl. How a URL travels:
+
+1.  **Seeds** enter the ledger in the first checkpoint (leader.py). From then on every process is told only what the
+    ledger says, so a first start and a start after a crash are the same thing.
+2.  The **leader** is fetcher 0 and the recorder; it starts the other fetchers and the parsers (tree.py, child.py).
+    Hosts are spread over fetchers by a hash (shards.py): a fetcher owns the queues, clocks, rules and seen-set of its
+    hosts.
+3.  A fetcher asks for what is queued in the ledger (`Refill`) and puts it into its **frontier** (frontier.py): a window
+    of per-host queues, breadth first. What does not fit stays in the ledger until there is room.
+4.  A URL is **taken** when its host's clock (politeness.py), its address and its robots.txt (introductions.py) allow
+    it, and fetched (fetcher.py). A passing failure puts it back, to be tried later; any other end gets its reason.
+5.  A page is **read** (reading.py), here or in a parser (parser.py), into facts, links and the JSON that is stored.
+6.  Links go to the fetchers that **own** their hosts (discovery.py). An owner drops what it has seen before (seen.py),
+    judges the rest by scope (scope.py) and budgets (traps.py), and reports what is new.
+7.  Everything goes to the leader in **batches** (outbox.py, messages.py, wire.py): ends of URLs, results, new URLs,
+    links for others. The leader issues a ticket (tickets.py) for links to another fetcher; the pages they stood on
+    count when all tickets of their batch are answered.
+8.  The **recorder** (recorder.py) gives new URLs their ids, keeps the books, and every second or 500 pages writes one
+    checkpoint: results, states, new URLs and counters in one transaction, fenced by the lease.
+9.  Fetchers hear which batches are durable, forget those URLs, and go on. They slow down when too much is not.
+10. The crawl is over when the books have nothing pending and no ticket is open.
+
+Why nothing is lost and nothing stored twice, whoever is killed:
+
+- A URL's end is written in the transaction that stores its result, and never before its new links are written: own
+  links are in the books when the page is, foreign ones when the ticket is answered. So a page whose links are not all
+  durable is still `queued`, and will be fetched and read again.
+- What is durable is only ever the books' own order of events: a URL may be fetched before its row is durable, but its
+  end cannot become durable before its row, since both pass through the one recorder in that order.
+- **The leader dies**: everyone dies with it (`PR_SET_PDEATHSIG`). The ledger stands as at the last checkpoint; what was
+  fetched since is `queued` and fetched again: at most what the bounds on unsaved pages allow, about one checkpoint.
+- **A fetcher dies**: what reached the books stays; its pages that wait for tickets count for nothing and are fetched
+  again. The books are saved, and another fetcher starts from the ledger: seen-set, queues, and the tickets that were
+  not answered. A batch arrives whole or not at all, so no half of one can be in the books.
+- **A parser dies**: its fetchers still have the bodies, and give them to another.
+- One URL, one row: only the owner of a host can report a URL as new, once, and its seen-set holds all that the ledger
+  has for its hosts. `UNIQUE (job_id, url_id)` and the settle that demands `queued` would turn a mistake into an error.
+"""

@@ -31,6 +31,7 @@ class Discovery:
     def __init__(self, index: int, plan: Plan, outbox: Outbox) -> None:
         self._index = index
         self._alone = plan.fetchers == 1
+        self._has_closed_hosts = bool(plan.exclude_hosts)
         self._outbox = outbox
         self._shards = Shards(plan.fetchers)
         self._seen = Seen()
@@ -44,8 +45,7 @@ class Discovery:
         self._seen.load(keys)
 
     def add_roots(self, urls: Iterable[str]) -> None:
-        for url in urls:
-            self._scope.add_root(url)
+        self._scope.add_roots(urls)
 
     def links(self, urls: Sequence[str], links: Links) -> None:
         """Links of one page; where and how they were found is said by `links`."""
@@ -67,13 +67,12 @@ class Discovery:
 
     def ours(self, urls: Iterable[str], links: Links) -> None:
         """Links to our own hosts."""
-        fresh = self._seen.add_all(urls)
-        found, judge = self._outbox.found, self._judge
+        found, judge, make = self._outbox.found, self._judge, Found._make
         depth, via, chain, found_on = links.depth, links.via, links.chain or None, links.found_on or None
-        for url, digest in fresh:
+        for url, digest in self._seen.add_all(urls):
             host = host_of(url)
             state, reason, detail = judge(url, host, depth, via)
-            found.append(Found(key_of(digest), url, host, depth, state, reason, detail or chain, found_on, via))
+            found.append(make((key_of(digest), url, host, depth, state, reason, detail or chain, found_on, via)))
 
     def arrived(self, urls: list[str]) -> None:
         """The fetchers these links were sent to have them, durably: they need not be told again."""
@@ -88,11 +87,16 @@ class Discovery:
         """A page came: does the host still bring anything new?"""
         self._traps.fetched(self._host(host), url, simhash)
 
-    def forget_host(self, name: str) -> None:
-        """A host that has nothing to do; one that was large keeps its budgets."""
-        host = self._hosts.get(name)
-        if host is not None and host.found <= traps.CLOSE_LOOK:
-            del self._hosts[name]
+    def refuses_seed(self, url: str, host: str) -> str | None:
+        """Why a seed that stands in the ledger already is not to be fetched."""
+        return self._scope.judge(url, host, 0) if self._has_closed_hosts else None
+
+    def forget_hosts(self, names: Iterable[str]) -> None:
+        """Hosts that have nothing to do; those that were large keep their budgets."""
+        for name in names:
+            host = self._hosts.get(name)
+            if host is not None and host.found <= traps.CLOSE_LOOK:
+                del self._hosts[name]
 
     def _judge(self, url: str, host: str, depth: int, via: str) -> tuple[str, str | None, str | None]:
         if via in SITEMAP_VIAS:

@@ -18,7 +18,7 @@ from silkline.crawl.frontier import Entry, Frontier, Host
 from silkline.crawl.introductions import Introductions
 from silkline.crawl.messages import Assigned, Batch, Committed, Incoming, Links, Live, Refilled, links_decoder
 from silkline.crawl.outbox import Outbox
-from silkline.crawl.outcomes import body_of, page_of, redirect_of, wrong_redirect
+from silkline.crawl.outcomes import body_of, page_of, redirect_of, storable, wrong_redirect
 from silkline.crawl.plan import Plan
 from silkline.crawl.politeness import retry_delay
 from silkline.crawl.reading import SITEMAP, Reader, Reading
@@ -28,6 +28,7 @@ from silkline.fetch.robots import Robots
 from silkline.model import fetched as reasons
 from silkline.model.fetched import Fetched, Request, is_temporary, retry_after
 from silkline.model.url import canonical
+from silkline.store.archive import open_archive
 from silkline.store.urls import FAILED, QUEUED, SKIPPED, Settled
 
 ROBOTS: Final = "robots"
@@ -61,7 +62,8 @@ class Fetcher:
         self.frontier = Frontier(plan.pace, window=tuning.window, per_host=tuning.per_host_window)
         self._introductions = Introductions(plan, client, self.frontier, self._introduced)
         self._links_decoder = links_decoder()
-        self._flying: dict[int, tuple[Entry, Exchange | None]] = {}
+        self._archive = open_archive(plan.archive, index)
+        self._flying: dict[int, tuple[Entry, float, Exchange | None]] = {}
         self._reading: dict[int, tuple[Host, Entry, Fetched]] = {}
         self._gave_up: dict[str, str] = {}
         self._allowance = plan.limit
@@ -102,9 +104,10 @@ class Fetcher:
                 self.discovery.arrived(abroad)
         if message.allowance is not None:
             self._allowance = -(-message.allowance // self._plan.fetchers)
-        for name in self.frontier.drop_idle(self._tuning.idle_hosts, self._loop.time()):
-            self._introductions.forget(name)
-            self.discovery.forget_host(name)
+        idle = self.frontier.drop_idle(self._tuning.idle_hosts, self._loop.time())
+        if idle:
+            self._introductions.forget(idle)
+            self.discovery.forget_hosts(idle)
         self._pump_now()
 
     def incoming(self, message: Incoming) -> None:
@@ -121,9 +124,18 @@ class Fetcher:
         for row in message.rows:
             chain = (row.detail or "") if row.found_via == "redirect" else ""
             entry = Entry(row.depth, row.id, row.url, row.depth, row.attempts, chain, row.found_via)
-            self.frontier.offer(row.host, entry, now)
+            if row.found_via == "seed" and (reason := self.discovery.refuses_seed(row.url, row.host)):
+                self._refuse(entry, reason)
+            else:
+                self.frontier.offer(row.host, entry, now)
         self.frontier.read_to(message.cursor, end=message.end)
         self._pump_now()
+
+    def _refuse(self, entry: Entry, reason: str) -> None:
+        """A seed from a file that the rules of the crawl leave out."""
+        if entry.id not in self.frontier.held:
+            self.frontier.held.add(entry.id)
+            self._end(entry, SKIPPED, reason, None)
 
     def set_level(self, depth: int) -> None:
         self.frontier.set_level(depth, self._loop.time())
@@ -141,6 +153,8 @@ class Fetcher:
         for timer in (self._alarm, self._flush_later, self._pump_soon):
             if timer is not None:
                 timer.cancel()
+        if self._archive is not None:
+            self._archive.close()
         self._client.close()
 
     # Taking URLs.
@@ -164,7 +178,7 @@ class Fetcher:
             most = int(most * (1 - pressure))
         if self._allowance is not None:
             most = min(most, self._allowance - outbox.unsaved_pages)
-        return most - self.in_flight
+        return most - self.in_flight - self._introductions.under_way
 
     def _pump_now(self) -> None:
         if self._pump_soon is None and self._running and not self._draining:
@@ -201,7 +215,7 @@ class Fetcher:
             self._desk.ask_for_more(self.frontier.cursor)
 
     def _begin(self, host: Host, entry: Entry, now: float) -> int:
-        """Send a request, if the host is known and its rules allow it; how many are in flight by that."""
+        """Send a request for the URL, or for what must be known before; how many requests that makes."""
         if host.name in self._gave_up:
             self._end(entry, FAILED, HOST_UNAVAILABLE, self._gave_up[host.name])
             self.frontier.wake(host, now)
@@ -210,7 +224,7 @@ class Fetcher:
         if rules is None:
             self.frontier.put_back(host.name, entry, now)
             self._introductions.introduce(host, entry.url)
-            return 0
+            return 1
         if rules.group and entry.via not in SITEMAP_VIAS and not rules.allows(entry.url):
             self._end(entry, SKIPPED, ROBOTS, rules.explain(entry.url))
             self.frontier.wake(host, now)
@@ -220,10 +234,10 @@ class Fetcher:
             return 0
         self.frontier.started(host, now)
         self._introductions.started(host)
-        self._flying[entry.id] = (entry, None)
+        self._flying[entry.id] = (entry, now, None)
         exchange = self._client.start(Request(entry.url), partial(self._fetched, host, entry))
         if exchange is not None:
-            self._flying[entry.id] = (entry, exchange)
+            self._flying[entry.id] = (entry, now, exchange)
         return 1
 
     def _introduced(self, host: Host, url: str, rules: Robots, failures: int) -> None:
@@ -256,11 +270,11 @@ class Fetcher:
 
     def _fetched(self, host: Host, entry: Entry, fetched: Fetched) -> None:
         now = self._loop.time()
-        self._flying.pop(entry.id, None)
+        _, started, _ = self._flying.pop(entry.id, (entry, now, None))
         self._introductions.ended(host, now)
         self._outbox.wire_bytes += fetched.wire_bytes
         if fetched.reason != reasons.CLOSED:
-            self._note_pace(host, fetched, now)
+            self._note_pace(host, fetched, started, now)
             if fetched.redirect:
                 self._redirected(entry, fetched)
             elif fetched.ok:
@@ -276,16 +290,16 @@ class Fetcher:
         if self._draining:
             self._maybe_drained()
 
-    def _note_pace(self, host: Host, fetched: Fetched, now: float) -> None:
+    def _note_pace(self, host: Host, fetched: Fetched, started: float, now: float) -> None:
         reason, clock, tuning = fetched.reason, host.clock, self._tuning
         if reason is None or not is_temporary(reason) or reason == reasons.MEMORY_FULL:
             clock.answered(now, fetched.timings.total)
         elif reason in _REFUSALS:
-            clock.refused(now, retry_after(fetched, time.time()), tuning.longest_wait)
+            clock.refused(now, started, retry_after(fetched, time.time()), tuning.longest_wait)
             if clock.waited > tuning.longest_wait or clock.refusals >= tuning.give_up_after:
                 self._give_up(host, reason)
         else:
-            clock.failed(now)
+            clock.failed(now, started)
             if not reason.startswith("http_") and clock.failures >= tuning.give_up_after:
                 self._give_up(host, reason)
 
@@ -328,7 +342,8 @@ class Fetcher:
     ) -> None:
         """A URL that brought nothing has its end."""
         tries = attempts if attempts is not None else entry.attempts + (state == FAILED)
-        self._outbox.settle(Settled(entry.id, state, reason, (detail or "")[:1000] or None, tries, status), entry.depth)
+        settled = Settled(entry.id, state, reason, storable(detail), tries, status)
+        self._outbox.settle(settled, entry.depth)
         self._flush_soon()
 
     def _read(self, host: Host, entry: Entry, fetched: Fetched) -> None:
@@ -348,6 +363,8 @@ class Fetcher:
         if reading.sitemaps:
             self.discovery.links(reading.sitemaps, Links(entry.id, entry.depth, "sitemap_index", "", []))
         if reading.reason is None:
+            if self._archive is not None:
+                self._archive.add(entry.id, fetched)
             self.discovery.fetched(host.name, entry.url, reading.simhash)
         self._outbox.page(page_of(entry, fetched, reading))
         self._after()
@@ -369,14 +386,14 @@ class Fetcher:
             self._slow_at = now
             hosts = nlargest(5, islice(self.frontier.hosts.values(), 2_000), key=lambda host: host.clock.average)
             self._slow = [(host.name, round(host.clock.average, 3)) for host in hosts]
-        urls = [entry.url for entry, _ in islice(self._flying.values(), 10)]
+        urls = [entry.url for entry, _, _ in islice(self._flying.values(), 10)]
         return Live(self.in_flight, self.frontier.size, urls, self._slow)
 
     # The end.
 
     def _cut_off(self) -> None:
         """What has not come by now stays queued in the ledger."""
-        for _, exchange in self._flying.values():
+        for _, _, exchange in self._flying.values():
             if exchange is not None:
                 self._client.cancel(exchange)
         self._flying.clear()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 from silkline.crawl.frontier import Frontier, Host
 from silkline.crawl.plan import Plan
@@ -15,6 +16,7 @@ from silkline.fetch.origin import locate
 from silkline.fetch.robots import Robots
 from silkline.model.url import origin_of
 
+_MOST_ADDRESSES: Final = 50_000
 OnIntroduced = Callable[[Host, str, Robots, int], None]
 
 
@@ -37,6 +39,11 @@ class Introductions:
         """What holds for a URL; None: the host must be introduced first."""
         return self._robots.of(origin_of(url)) if host.address is not None else None
 
+    @property
+    def under_way(self) -> int:
+        """Hosts that are being asked for their robots.txt."""
+        return len(self._tasks)
+
     def introduce(self, host: Host, url: str) -> None:
         """Park the host until it is known."""
         host.parked = True
@@ -44,8 +51,13 @@ class Introductions:
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
-    def forget(self, name: str) -> None:
-        self._robots.forget(name)
+    def forget(self, names: list[str]) -> None:
+        """Hosts that have nothing to do."""
+        for name in names:
+            self._robots.forget(name)
+        if len(self._addresses) > _MOST_ADDRESSES:
+            self._addresses = {key: address for key, address in self._addresses.items() if address.in_flight}
+            self._waiting = {address: hosts for address, hosts in self._waiting.items() if hosts}
 
     def close(self) -> None:
         for task in self._tasks:
@@ -97,7 +109,8 @@ class Introductions:
             rules, failures = await self._robots.load(origin)
             self.ended(host, self._loop.time())
         host.parked = False
-        self._on_introduced(host, url, rules, failures)
+        # The task counts as under way until it has ended, and what it makes possible must be started after that.
+        self._loop.call_soon(self._on_introduced, host, url, rules, failures)
 
     async def _address_of(self, url: str, name: str) -> Address:
         """Behind a proxy, or where the name has no address, each host stands for itself."""

@@ -49,6 +49,8 @@ from silkline.store.urls import QUEUED
 
 OVER_LIMIT = "over_limit"
 OVER_DURATION = "over_duration"
+INDEX_FROM = 500_000
+"""Among so many, finding one by a scan costs 0.05 s of CPU; an index costs 1.8 µs for each URL."""
 _BEAT = 0.05
 _REPORT = 5.0
 _MOST_DEATHS = 20
@@ -88,11 +90,15 @@ class Leader:
             self._stored_at_start = recorder.stored
             await self._plant_seeds()
             await self._start()
+            self._log.info(
+                "crawling with %d fetchers and %d parsers; %d URLs are known, %d to do",
+                *(self._plan.fetchers, self._plan.parsers, recorder.next_id - 1, recorder.pending),
+            )
             self._context.control.subscribe(self._ordered)
             reason = await self._watch()
             await self._settle_down()
-            if self._order is None and reason is not None:
-                await recorder.ask(urls.skip_queued, self._database, self._context.progress.job, reason)
+            if self._order is None:
+                await self._complete(reason)
             return self._order
         finally:
             await self._close()
@@ -135,7 +141,7 @@ class Leader:
         ) is not None:
             for seat, its_keys in zip(seats, keys, strict=True):
                 seat.send(Known(its_keys))
-        roots = urls.roots(self._database, job_id)
+        roots = urls.roots(self._database, job_id) if self._plan.scoped else iter(())
         while (some := await self._recorder.ask(next, roots, None)) is not None:
             for seat in seats:
                 seat.send(Roots(some))
@@ -162,9 +168,9 @@ class Leader:
         if deaths > _MOST_DEATHS:
             raise RuntimeError(f"fetcher {seat.index} died {deaths} times without bringing anything home")
         await asyncio.sleep(min(0.05 * 2**deaths, 5.0))
-        await self._recorder.save()
         another = await self._tree.start_fetcher(seat.index)
         self._seats[seat.index] = another
+        await self._recorder.save()  # after it has its seat: what it is told from the ledger and what it hears join up
         await self._brief([another])
 
     # What fetchers say.
@@ -295,6 +301,14 @@ class Leader:
                 await asyncio.wait_for(self._wake.wait(), _BEAT)
         self._live = [Live()] * self._plan.fetchers
         await self._recorder.save()
+
+    async def _complete(self, reason: str | None) -> None:
+        """Nothing more will come: account for what is left over, and make every URL of a large crawl findable."""
+        job = self._context.progress.job
+        if reason is not None:
+            await self._recorder.ask(urls.skip_queued, self._database, job, reason)
+        if self._recorder.next_id > INDEX_FROM:
+            await self._recorder.ask(urls.index, self._database, job.id)
 
     def _quiet(self) -> bool:
         return not self._tickets and all(not seat.ready or seat.index in self._drained for seat in self._seats)

@@ -49,6 +49,11 @@ def wrong_redirect(target: str | None, chain: list[str], most: int) -> str | Non
     return reasons.TOO_MANY_REDIRECTS if len(chain) > most else None
 
 
+def storable(detail: str | None) -> str | None:
+    """What servers and libraries said, short, and in characters that both databases take."""
+    return (detail or "")[:1000].replace("\x00", "\ufffd").encode(errors="replace").decode() or None
+
+
 def _result(entry: Entry, fetched: Fetched, reading: Reading) -> NewResult:
     """A page that came by way of redirects is stored under the URL first asked for and the one it landed on."""
     asked = entry.chain.split(" ", 1)[0] if entry.chain else entry.url

@@ -14,19 +14,23 @@ HOME: Final = "https://github.com/silkline/silkline"
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """How hard a host, and an address, may be worked. A host's least delay is `patience` times its answering time."""
+    """How hard a host, and an address, may be worked.
+
+    A host's least delay is `patience` times its answering time; `most` is the longest that its failures bring about.
+    """
 
     delay: float
     per_host: int
     per_address: int
     patience: float
+    most: float
 
 
 PACES: Final = {
-    "polite": Pace(delay=2.0, per_host=1, per_address=2, patience=2.0),
-    "normal": Pace(delay=0.5, per_host=2, per_address=8, patience=1.0),
-    "fast": Pace(delay=0.1, per_host=4, per_address=32, patience=0.25),
-    "max": Pace(delay=0.0, per_host=64, per_address=1_000_000, patience=0.0),
+    "polite": Pace(delay=2.0, per_host=1, per_address=2, patience=2.0, most=60.0),
+    "normal": Pace(delay=0.5, per_host=2, per_address=8, patience=1.0, most=30.0),
+    "fast": Pace(delay=0.1, per_host=4, per_address=32, patience=0.25, most=10.0),
+    "max": Pace(delay=0.0, per_host=64, per_address=1_000_000, patience=0.0, most=1.0),
 }
 
 
@@ -84,6 +88,13 @@ class Plan(msgspec.Struct, frozen=True):
     allow_private: tuple[str, ...] = ()
     origin_headers: dict[str, tuple[tuple[str, str], ...]] = {}
     tuning: Tuning = Tuning()
+    archive: tuple[str, str, int] | None = None
+    """Where answers are kept as they came, if they are: the data directory, the job and its lease."""
+
+    @property
+    def scoped(self) -> bool:
+        """Whether the scope depends on where the crawl began."""
+        return self.scope != "any" or self.seeded_hosts_only
 
 
 def plan_of(

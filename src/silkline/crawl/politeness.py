@@ -11,7 +11,6 @@ from typing import Final
 
 from silkline.crawl.plan import Pace
 
-MOST_DELAY: Final = 60.0
 # How much the last answer counts in the average: a host that slows down is believed sooner than one that speeds up.
 _SLOWER: Final = 0.7
 _FASTER: Final = 0.2
@@ -20,7 +19,17 @@ _FASTER: Final = 0.2
 class Clock:
     """The pace of one host."""
 
-    __slots__ = ("_average", "_penalty", "crawl_delay", "failures", "next_at", "pace", "refusals", "waited")
+    __slots__ = (
+        "_average",
+        "_penalized_at",
+        "_penalty",
+        "crawl_delay",
+        "failures",
+        "next_at",
+        "pace",
+        "refusals",
+        "waited",
+    )
 
     def __init__(self, pace: Pace) -> None:
         self.pace = pace
@@ -31,6 +40,7 @@ class Clock:
         self.waited = 0.0
         self._average = 0.0
         self._penalty = 0.0
+        self._penalized_at = 0.0
 
     @property
     def at_once(self) -> int:
@@ -40,7 +50,7 @@ class Clock:
     @property
     def delay(self) -> float:
         """Seconds from one request to the next."""
-        adaptive = min(self.pace.patience * self._average, MOST_DELAY)
+        adaptive = min(self.pace.patience * self._average, self.pace.most)
         return max(self.pace.delay, self.crawl_delay, adaptive, self._penalty)
 
     @property
@@ -63,21 +73,29 @@ class Clock:
         if self._penalty:
             self._penalty = self._penalty / 2 if self._penalty > 0.1 else 0.0
 
-    def failed(self, now: float) -> None:
-        """The host did not answer, or with an error of its own."""
-        self.failures += 1
-        self._penalty = min(max(2 * self._penalty, self.pace.delay, 0.1), MOST_DELAY)
+    def failed(self, now: float, started: float) -> None:
+        """The host did not answer, or with an error of its own, to a request that started then."""
+        if self._penalize(now, started):
+            self.failures += 1
         self.next_at = max(self.next_at, now + self._penalty)
 
-    def refused(self, now: float, wait: float | None, longest: float) -> None:
+    def refused(self, now: float, started: float, wait: float | None, longest: float) -> None:
         """The host asked to be left alone: for `wait` seconds where it said so, else for longer each time."""
-        self.failures += 1
-        self.refusals += 1
-        self._penalty = min(max(2 * self._penalty, self.pace.delay, 0.1), MOST_DELAY)
+        if self._penalize(now, started):
+            self.failures += 1
+            self.refusals += 1
         pause = wait if wait is not None else self._penalty * 2 ** min(self.refusals, 10)
         until = now + min(pause, longest)
         self.waited += max(0.0, until - max(self.next_at, now))
         self.sleep_until(until)
+
+    def _penalize(self, now: float, started: float) -> bool:
+        """Ask half as often. Requests that were in flight together and fail together count once."""
+        if started < self._penalized_at:
+            return False
+        self._penalized_at = now
+        self._penalty = min(max(2 * self._penalty, self.pace.delay, 0.1), max(self.pace.most, self.pace.delay))
+        return True
 
     def sleep_until(self, moment: float) -> None:
         self.next_at = max(self.next_at, moment)

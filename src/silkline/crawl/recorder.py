@@ -39,7 +39,7 @@ class Recorder:
         self._results: list[NewResult] = []
         self._deliveries: list[Delivery] = []
         self._bytes = 0
-        self._saving: asyncio.Task[None] | None = None
+        self._saving = asyncio.Lock()
         self._saved_at = self._loop.time()
         self.next_id = 1
         self.pending = 0
@@ -72,7 +72,8 @@ class Recorder:
     def append(self, found: list[Found]) -> int:
         """New URLs, in the order of discovery; the id of the first."""
         first = self.next_id
-        self._found += [NewUrl(id, *each) for id, each in enumerate(found, first)]
+        new_url = NewUrl._make
+        self._found += [new_url((id, *each)) for id, each in enumerate(found, first)]
         self.next_id = first + len(found)
         for each in found:
             if each.state == QUEUED:
@@ -121,7 +122,7 @@ class Recorder:
     def due(self) -> bool:
         """Whether it is time for a checkpoint."""
         tuning = self._plan.tuning
-        if self._saving is not None or not (self._settled or self._found or self._deliveries):
+        if self._saving.locked() or not (self._settled or self._found or self._deliveries):
             return False
         return len(self._settled) >= tuning.checkpoint_pages or self.since_saved >= tuning.checkpoint_seconds
 
@@ -137,15 +138,9 @@ class Recorder:
 
     async def save(self) -> None:
         """Make everything in the books durable, in one transaction."""
-        while self._saving is not None:
-            await asyncio.shield(self._saving)
-        if not self.unsaved:
-            return
-        self._saving = self._loop.create_task(self._save())
-        try:
-            await asyncio.shield(self._saving)
-        finally:
-            self._saving = None
+        async with self._saving:
+            if self.unsaved:
+                await self._save()
 
     async def _save(self) -> None:
         now = self._loop.time()

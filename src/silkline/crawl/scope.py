@@ -7,6 +7,7 @@ crawl has a million of them.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -34,19 +35,24 @@ class Scope:
         self._roots = Seen()
         self._hosts = Seen()
         self._verdicts: dict[str, bool] = {}
+        bounds = (plan.scoped, plan.depth is not None, plan.include, plan.exclude, plan.exclude_hosts)
+        self._everything = not any(bounds)
 
-    def add_root(self, url: str) -> None:
-        """What this seed stands for belongs to the crawl."""
-        host = host_of(url)
-        self._hosts.add(_bare_host(host))
+    def add_roots(self, urls: Iterable[str]) -> None:
+        """What these seeds stand for belongs to the crawl."""
+        urls = list(urls)
+        hosts = [host_of(url) for url in urls]
+        self._hosts.add_all(map(_bare_host, hosts))
         if self._plan.scope == "domain":
-            self._roots.add(domain_of(host))
+            self._roots.add_all(map(domain_of, hosts))
         elif self._plan.scope == "prefix":
-            self._roots.add(_bare_host(host) + _folder_of(url))
+            self._roots.add_all(_bare_host(host) + _folder_of(url) for url, host in zip(urls, hosts, strict=True))
         self._verdicts.clear()
 
     def judge(self, url: str, host: str, depth: int) -> str | None:
         """Why this URL is not to be fetched; None: it is. A root (depth 0) is never out of scope."""
+        if self._everything:
+            return None
         plan = self._plan
         if plan.depth is not None and depth > plan.depth:
             return TOO_DEEP

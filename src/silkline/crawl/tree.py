@@ -11,8 +11,9 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from silkline.crawl.equip import obey
 from silkline.crawl.fetcher import Fetcher
@@ -20,6 +21,9 @@ from silkline.crawl.messages import FromFetcher, Start, from_fetcher
 from silkline.crawl.parser import ParserPool
 from silkline.crawl.plan import Plan
 from silkline.crawl.wire import Wire
+
+_YOUNG: Final = 10.0
+_LONGEST_WAIT: Final = 5.0
 
 
 class Seat(Protocol):
@@ -55,6 +59,7 @@ class Child:
         self.index = index
         self.ready = False
         self.closed = False
+        self.started_at = time.monotonic()
         self.wire: Wire | None = None
         ours, theirs = socket.socketpair()
         self._socket = ours
@@ -109,6 +114,7 @@ class Tree:
         self._parsers: dict[int, Child] = {}
         self._dead: list[Child] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._young_deaths: dict[int, int] = {}
         self._closing = False
         self.pool = ParserPool() if plan.parsers else None
 
@@ -157,9 +163,17 @@ class Tree:
         if not self._closing and self._parsers.get(child.index) is child:
             del self._parsers[child.index]
             self._warn("parser %d died; starting another", child.index)
-            task = asyncio.get_running_loop().create_task(self._start_parser(child.index))
+            task = asyncio.get_running_loop().create_task(self._replace_parser(child))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    async def _replace_parser(self, dead: Child) -> None:
+        """Another in its place, at once or, where they keep dying young, after a while."""
+        lived = time.monotonic() - dead.started_at
+        deaths = self._young_deaths[dead.index] = self._young_deaths.get(dead.index, 0) + 1 if lived < _YOUNG else 0
+        await asyncio.sleep(min(0.05 * 2**deaths, _LONGEST_WAIT) if deaths > 1 else 0)
+        if not self._closing:
+            await self._start_parser(dead.index)
 
     def _bury(self, child: Child) -> None:
         child.close()

@@ -1,4 +1,7 @@
-"""Opens the writer for a form of export, and puts a file in its place only when it is whole."""
+"""Opens the writer for a form of export, and puts a file in its place only when it is whole.
+
+A form is imported when it is asked for: `silkline results` must not pay for all of them.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,16 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from silkline.errors import UsageError
-from silkline.export.folder import Folder
-from silkline.export.jsonl import JsonLines
-from silkline.export.parquet import Parquet
 from silkline.export.rows import Writer
-from silkline.export.sitemap import Sitemap
-from silkline.export.table import Table
 
-FORMATS: Final = ("jsonl", "csv", "md", "parquet", "sitemap")
+FORMATS: Final = ("jsonl", "csv", "md", "parquet", "sitemap", "warc")
 _SUFFIXES: Final = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet", ".xml": "sitemap"}
 
 
 def format_of(path: Path | None) -> str:
     """The form that a file's name asks for."""
+    if path is not None and path.name.lower().endswith((".warc.gz", ".warc")):
+        return "warc"
     return "jsonl" if path is None else _SUFFIXES.get(path.suffix.lower(), "jsonl")
 
 
@@ -40,14 +40,23 @@ def to_stream(form: str, stream: BinaryIO) -> Iterator[Writer]:
 def to_path(form: str, path: Path) -> Iterator[Writer]:
     """A writer to a file, or for Markdown a folder. The file appears under its name when it is whole."""
     if form == "md":
+        from silkline.export.folder import Folder
+
         yield Folder(path)
         return
+    with whole_file(path) as stream:
+        writer = _writer(form, stream, path)
+        yield writer
+        writer.close()
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to, which gets its name when everything is in it, and is gone if something goes wrong."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with unfinished.open("w+b") as stream:
-            writer = _writer(form, stream, path)
-            yield writer
-            writer.close()
+            yield stream
         unfinished.replace(path)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
@@ -59,11 +68,19 @@ def to_path(form: str, path: Path) -> Iterator[Writer]:
 def _writer(form: str, stream: BinaryIO, path: Path | None) -> Writer:
     match form:
         case "jsonl":
+            from silkline.export.jsonl import JsonLines
+
             return JsonLines(stream)
         case "csv":
+            from silkline.export.table import Table
+
             return Table(stream)
         case "parquet":
+            from silkline.export.parquet import Parquet
+
             return Parquet(stream)
         case "sitemap":
+            from silkline.export.sitemap import Sitemap
+
             return Sitemap(stream, path)
     raise UsageError(f"there is no format {form!r}; there are {', '.join(FORMATS)}")

@@ -62,7 +62,7 @@ class Filter:
 def stream(database: Database, job_id: str, wanted: Filter, *, after: int = 0) -> Iterator[Result]:
     """The wanted results in the order of discovery. Reads few rows at once where pages are large."""
     chunk = FEWEST
-    while found := results.page(database, job_id, after=after, wanted=chunk):
+    while found := results.page_by_discovery(database, job_id, after=after, wanted=chunk):
         yield from (result for result in found if wanted.wants(result))
         after = found[-1].url_id
         size = sum(content_size(result) for result in found)

@@ -107,6 +107,8 @@ class Fetching(Spec):
     proxy: str | None = None
     allow_private: tuple[str, ...] = ()
     ignore_robots: bool = False
+    delay: float | None = Field(None, ge=0, le=3600)
+    speed: Speed = "normal"
     warc: bool = False
 
 
@@ -114,8 +116,6 @@ class PageSpec(UrlSpec, Fetching):
     """One page, or a batch of pages, without following links."""
 
     max_age: float | None = Field(None, ge=0)
-    delay: float | None = Field(None, ge=0, le=3600)
-    speed: Speed = "normal"
 
 
 class SiteSpec(UrlSpec, Fetching):
@@ -129,8 +129,6 @@ class SiteSpec(UrlSpec, Fetching):
     exclude_hosts: tuple[str, ...] = ()
     seeded_hosts_only: bool = False
     seeded: bool = False  # the seeds stand in the ledger already, put there from a seeds file
-    delay: float | None = Field(None, ge=0, le=3600)
-    speed: Speed = "normal"
     fetchers: int | None = Field(None, ge=1, le=256)
     parsers: int | None = Field(None, ge=0, le=256)
     concurrency: int | None = Field(None, ge=1, le=10_000)

@@ -29,8 +29,9 @@ INLINE: Final = frozenset({
 HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 # Where the way down to the core ends: what is inside belongs together.
 _WHOLE: Final = HEADINGS | {
-    "blockquote", "dd", "dl", "dt", "figure", "li", "ol", "p", "pre", "table", "tbody", "td", "th", "tr", "ul",
+    "blockquote", "dd", "dl", "dt", "figure", "li", "ol", "p", "pre", "ul",
 }
+_TABLE_PARTS: Final = frozenset({"table", "tbody", "tfoot", "thead", "tr"})
 # fmt: on
 _PROSE: Final = 40
 _DOMINATES: Final = 0.7
@@ -39,6 +40,7 @@ _SMALL: Final = 400
 _SMALL_ONLY: Final = (Suspect.SMALL, Suspect.LEAD)
 _TRUSTED: Final = ("body", "main", "article")
 _LITTLE: Final = 400
+_ARTICLE: Final = 500
 _WORD: Final = re.compile(r"\w{3,}")
 
 
@@ -177,13 +179,15 @@ def _headline(document: Document, measures: Measures) -> Element | None:
 
 def _core(body: Element, headline: Element | None, measures: Measures) -> Element:
     """Goes down from the body as long as one child holds most of the prose."""
-    here = body
+    here = core = body
     around_headline: set[Node] = set(headline.ancestors) if headline is not None else set()
     inside_article = False
     while True:
+        # A table is the core only as one of its cells; if none stands out, the core is what the table stands in.
+        core = here if here.tag not in _TABLE_PARTS else core
         children = [child for child in here.children if isinstance(child, Element) and child in measures]
         if not children:
-            return here
+            return core
         if not inside_article:
             chosen = _headlined_article(children, around_headline, measures)
             if chosen is not None:
@@ -192,7 +196,9 @@ def _core(body: Element, headline: Element | None, measures: Measures) -> Elemen
         best = max(children, key=lambda child: _weight(measures[child]))
         total = sum(_weight(measures[child]) for child in children) + measures[here].own - measures[here].own_link
         if _weight(measures[best]) <= _DOMINATES * max(total, 1) or best.tag in _WHOLE:
-            return here
+            return core
+        if best.tag == "table" and measures[best].prose < _ARTICLE:
+            return core
         here, inside_article = best, inside_article or best.tag == "article"
 
 

@@ -52,6 +52,7 @@ _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _LONGEST: Final = 400
 
 
+@lru_cache(maxsize=4096)
 def suspicion(names: str) -> Suspect:
     """The verdict on the classes of an element, or on its id: that on the worst of them."""
     worst = Suspect.NO

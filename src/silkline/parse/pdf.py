@@ -8,7 +8,7 @@ import logging
 import re
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -47,7 +47,8 @@ def parse_pdf(
         reader = PdfReader(io.BytesIO(body))
         if reader.is_encrypted and not reader.decrypt(""):
             return PdfText(problem="encrypted")
-        title, pages = _title(reader), len(reader.pages)
+        title = _title(reader.metadata.title if reader.metadata is not None else None)
+        pages = len(reader.pages)
     except Exception as error:  # pypdf raises whatever the broken part of a file leads to
         return PdfText(problem=_reason(error))
     parts: list[str] = []
@@ -74,8 +75,7 @@ def parse_pdf(
     )
 
 
-def _title(reader: Any) -> str:
-    title = reader.metadata.title if reader.metadata is not None else None
+def _title(title: str | None) -> str:
     return " ".join(_INVISIBLE.sub("", str(title or "")).split())[:1000]
 
 

@@ -17,7 +17,7 @@ from silkline.store import jobs
 from silkline.store.database import open_database
 from silkline.workers import registry
 
-DISK_WAIT = 5.0  # seconds before a job that found the disk full tries again
+DATABASE_WAIT = 5.0  # seconds before a job that found the disk full, or the database away, tries again
 
 
 def run_attempt(channel_socket: socket.socket) -> int:
@@ -35,18 +35,20 @@ def run_attempt(channel_socket: socket.socket) -> int:
         return wire.EXIT_LEASE_LOST
     except DiskFull as error:
         log.error("%s; waiting for space", error)
-        channel.end(End.RELEASED, reason="disk_full", message=str(error), wait=DISK_WAIT)
-        return wire.EXIT_DONE
+        return _end(channel, End.RELEASED, reason="disk_full", message=str(error), wait=DATABASE_WAIT)
+    except Unavailable as error:
+        # Not the job's failure: nothing is counted against it.
+        log.error("%s; waiting for the database", error)
+        return _end(channel, End.RELEASED, reason="database_away", message=str(error), wait=DATABASE_WAIT)
     except (Permanent, SpecError) as error:
         return _fail(channel, log, End.PERMANENT, error, wire.EXIT_PERMANENT)
-    except (Temporary, Unavailable) as error:
+    except Temporary as error:
         return _fail(channel, log, End.TEMPORARY, error, wire.EXIT_TEMPORARY)
     except Exception as error:
         traceback.print_exc(file=sys.stderr)
         channel.end(End.CRASHED, reason=f"crashed ({type(error).__name__})", message=_describe(error))
         return 1
-    channel.end(end or End.COMPLETED)
-    return wire.EXIT_DONE
+    return _end(channel, end or End.COMPLETED)
 
 
 def _work(start: wire.Start, channel: Channel, log: logging.Logger) -> End | None:
@@ -60,6 +62,12 @@ def _work(start: wire.Start, channel: Channel, log: logging.Logger) -> End | Non
         return end
     finally:
         database.close()
+
+
+def _end(channel: Channel, end: End, *, reason: str = "", message: str = "", wait: float = 0.0) -> int:
+    """An end that is no failure. One that could not be told must not look like a job that is done."""
+    told = channel.end(end, reason=reason, message=message, wait=wait)
+    return wire.EXIT_DONE if told or end is End.COMPLETED else wire.EXIT_UNTOLD
 
 
 def _fail(channel: Channel, log: logging.Logger, end: End, error: SilklineError, code: int) -> int:

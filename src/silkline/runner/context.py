@@ -65,12 +65,15 @@ class Channel:
         with contextlib.suppress(OSError):
             self._socket.send(msgspec.json.encode(event), socket.MSG_DONTWAIT)
 
-    def end(self, end: End, *, reason: str = "", message: str = "", wait: float = 0.0) -> None:
-        """Say how the attempt ended; this one is waited for."""
-        event = wire.Event(end=end, reason=reason, message=message[-wire.MAX_TEXT :], wait=wait)
+    def end(self, end: End, *, reason: str = "", message: str = "", wait: float = 0.0) -> bool:
+        """Say how the attempt ended; this one is waited for. Whether it could be said."""
+        text = _sayable(message[-wire.MAX_TEXT :])
+        event = wire.Event(end=end, reason=_sayable(reason), message=text, wait=wait)
         with self._lock, contextlib.suppress(OSError):
             self._socket.settimeout(END_TIMEOUT)
             self._socket.send(msgspec.json.encode(event))
+            return True
+        return False
 
     def _listen(self) -> None:
         while True:
@@ -142,4 +145,9 @@ class ChannelLog(logging.Handler):
         except Exception:
             self.handleError(record)
             return
-        self._channel.send(wire.Event(level=record.levelname.lower(), message=text))
+        self._channel.send(wire.Event(level=record.levelname.lower(), message=_sayable(text)))
+
+
+def _sayable(text: str) -> str:
+    """JSON takes no half of a surrogate pair; Python makes them of bytes that are no text, as in the name of a file."""
+    return text if text.isascii() else text.encode(errors="replace").decode()

@@ -104,8 +104,13 @@ class DirectProgress:
 def run_here(database: Database, settings: Settings, new: NewJob, log: logging.Logger) -> Job:
     """Store a job, run it in this process, and store how it ended; the job as it then is. Ctrl-C cancels it."""
     queued, _ = jobs.enqueue(database, replace(new, run_at=database.now() + _OURS_FIRST))
+    return run_queued(database, settings, queued.id, log)
+
+
+def run_queued(database: Database, settings: Settings, id: str, log: logging.Logger) -> Job:
+    """The same for a job that is queued already."""
     worker_id = f"{socket.gethostname()[:40]}-{os.getpid()}-{secrets.token_hex(4)}"
-    job = jobs.claim_one(database, worker_id, socket.gethostname(), queued.id)
+    job = jobs.claim_one(database, worker_id, socket.gethostname(), id)
     control = WatchedControl(database, job, min(settings.heartbeat_interval, 1.0))
     try:
         ended = _attempt(Context(None, control, DirectProgress(database, job), log), settings)

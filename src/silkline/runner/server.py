@@ -8,9 +8,9 @@ is gone, even by `kill -9`, the server ends whatever programs its runners had st
 from __future__ import annotations
 
 import array
+import contextlib
 import gc
 import importlib
-import importlib.util
 import os
 import signal
 import socket
@@ -36,7 +36,8 @@ def serve(channel: socket.socket, *, postgres: bool) -> None:
     for name in (*PRELOAD, *(("silkline.store.postgres",) if postgres else ())):
         importlib.import_module(name)
     for name in PRELOAD_IF_THERE:
-        if importlib.util.find_spec(name):
+        # One that is broken fails its own jobs, with the reason, and nobody else's.
+        with contextlib.suppress(Exception):
             importlib.import_module(name)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ^C at a terminal is the supervisor's to handle
     gc.collect()
@@ -101,8 +102,9 @@ def live(launch: wire.Launch, descriptors: list[int]) -> None:
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):  # a worker may have closed it, or put anything in its place
+                stream.flush()
         os._exit(code)
 
 

@@ -16,6 +16,7 @@ MAX_TEXT = 16 * 1024
 
 EXIT_DONE, EXIT_TEMPORARY, EXIT_PERMANENT = 0, 75, 65
 EXIT_LEASE_LOST = 76
+EXIT_UNTOLD = 77  # it ended as it was ordered to, and could not say so
 MARK_WORKER = "SILKLINE_WORKER_MARK"  # in the environment of every process below a supervisor: its worker id
 MARK_JOB = "SILKLINE_JOB_MARK"  # in the environment of every program a runner starts: job id and lease
 

@@ -11,45 +11,14 @@ from silkline.sample.site import Answer, answer
 
 
 class SampleServer:
-    """`requests` lists what was asked for, in order, `headers` what was said with it. Tests give another `respond`."""
+    """`requests`, `headers` and `bodies` are what was asked so far, in order. Tests give another `respond`."""
 
     def __init__(self, port: int = 0, respond: Callable[[str, str], Answer] = answer) -> None:
+        self.respond = respond
         self.requests: list[str] = []
         self.headers: list[dict[str, str]] = []
-        seen, said = self.requests, self.headers
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            server_version = "TernRock"
-            sys_version = ""
-
-            def do_GET(self) -> None:
-                seen.append(self.path)
-                said.append(dict(self.headers.items()))
-                host = self.headers.get("Host") or "127.0.0.1"
-                reply = respond(self.path, f"http://{host}")
-                self.send_response(reply.status)
-                self.send_header("Content-Type", reply.content_type)
-                self.send_header("Content-Length", str(len(reply.body)))
-                if reply.location:
-                    self.send_header("Location", reply.location)
-                self.end_headers()
-                if self.command != "HEAD":
-                    self.wfile.write(reply.body)
-
-            do_HEAD = do_GET
-
-            def log_message(self, format: str, *args: Any) -> None:
-                """Silent: `requests` is the log."""
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 128
-
-            def handle_error(self, request: Any, client_address: Any) -> None:
-                """Visitors hang up; that is no news."""
-
-        self._server = Server(("127.0.0.1", port), Handler)
+        self.bodies: list[bytes] = []
+        self._server = _Server(("127.0.0.1", port), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, name="sample-site", daemon=True)
 
     @property
@@ -68,3 +37,42 @@ class SampleServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join(5)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Visitors hang up; that is no news."""
+
+
+def _handler(site: SampleServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        server_version = "TernRock"
+        sys_version = ""
+
+        def do_GET(self) -> None:
+            site.requests.append(self.path)
+            site.headers.append(dict(self.headers.items()))
+            reply = site.respond(self.path, f"http://{self.headers.get('Host') or '127.0.0.1'}")
+            self.send_response(reply.status)
+            self.send_header("Content-Type", reply.content_type)
+            self.send_header("Content-Length", str(len(reply.body)))
+            if reply.location:
+                self.send_header("Location", reply.location)
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(reply.body)
+
+        do_HEAD = do_GET
+
+        def do_POST(self) -> None:
+            site.bodies.append(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
+            self.do_GET()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Silent: `requests` is the log."""
+
+    return Handler

@@ -140,27 +140,21 @@ class Attempts:
                 self._ended.remove(child)
 
     def release_unknown(self, keys: set[tuple[str, int]], worker_id: str) -> None:
-        """Jobs that were claimed for us by a statement whose answer got lost."""
-        for id, lease in keys:
+        """Jobs that were claimed for us by a statement whose answer got lost, unless they have been started since."""
+        for id, lease in keys - {child.key for child in self.children()}:
             with contextlib.suppress(LeaseLost):
                 job = jobs.owned(self._database, id, lease, worker_id)
                 self._release(job, Ended(End.RELEASED, "claim lost", "the answer to the claim got lost"))
 
     def _launch(self, job: Job) -> Child:
-        stdout, stdout_theirs = os.pipe2(os.O_CLOEXEC)
-        stderr, stderr_theirs = os.pipe2(os.O_CLOEXEC)
-        ours, theirs = wire.pair()
-        try:
-            pid = self._launcher.launch(job, stdout_theirs, stderr_theirs, theirs.fileno())
-        except BaseException:
-            os.close(stdout)
-            os.close(stderr)
-            ours.close()
-            raise
-        finally:
-            os.close(stdout_theirs)
-            os.close(stderr_theirs)
-            theirs.close()
+        with contextlib.ExitStack() as if_it_fails, contextlib.ExitStack() as theirs:
+            stdout, stdout_theirs = _pipe(if_it_fails, theirs)
+            stderr, stderr_theirs = _pipe(if_it_fails, theirs)
+            ours, channel = wire.pair()
+            if_it_fails.callback(ours.close)
+            theirs.callback(channel.close)
+            pid = self._launcher.launch(job, stdout_theirs, stderr_theirs, channel.fileno())
+            if_it_fails.pop_all()
         cgroup = self._cgroups.make(f"{job.id}-{job.run_lease}")
         file = LogFile(self._settings.logs / f"{job.id}.log", self._settings.log_bytes)
         output = Output(job.id, job.attempt, file, self._lines, self._settings.log_lines)
@@ -199,8 +193,9 @@ class Attempts:
             child.output.say("warning", f"attempt {child.job.attempt}: {error}")
             return
         line = _summary(child.job, ended, decision)
-        child.output.say("info" if decision.status is not Status.FAILED else "error", line)
-        log.info("job %s: %s", child.job.id, line.splitlines()[0])
+        failed = decision.status is Status.FAILED
+        child.output.say("error" if failed else "info", line)
+        log.log(logging.ERROR if failed else logging.INFO, "job %s: %s", child.job.id, line.splitlines()[0])
 
     def _release(self, job: Job, ended: Ended) -> None:
         try:
@@ -218,6 +213,14 @@ class Attempts:
         for pid in tree.own_children() - known:
             if not any(tree.belongs_to(pid, *child.key) for child in self._children.values()):
                 tree.kill(tree.below(pid, tree.children_by_parent()))
+
+
+def _pipe(if_it_fails: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, int]:
+    """Our end, to be closed if no runner comes of it, and the runner's."""
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    if_it_fails.callback(os.close, reading)
+    theirs.callback(os.close, writing)
+    return reading, writing
 
 
 def _summary(job: Job, ended: Ended, decision: Decision) -> str:

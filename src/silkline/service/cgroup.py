@@ -89,11 +89,28 @@ class Cgroups:
             Cgroup(self._base).remove()
 
 
-def _make_base(worker_id: str) -> Path | None:
+def remove_of(worker_id: str) -> None:
+    """The cgroups that a dead supervisor left behind, with whatever still runs in them."""
+    base = _base_of(worker_id)
+    if base is None or not base.is_dir():
+        return
+    for path in (*(entry for entry in base.iterdir() if entry.is_dir()), base):
+        cgroup = Cgroup(path)
+        cgroup.kill()
+        cgroup.remove()
+
+
+def _base_of(worker_id: str) -> Path | None:
     mount, own = _mount(), _own_path()
     if mount is None or own is None:
         return None
-    base = mount / own.lstrip("/") / f"silkline-{worker_id}"
+    return mount / own.lstrip("/") / f"silkline-{worker_id}"
+
+
+def _make_base(worker_id: str) -> Path | None:
+    base = _base_of(worker_id)
+    if base is None:
+        return None
     try:
         base.mkdir()
     except OSError:

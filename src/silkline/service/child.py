@@ -124,9 +124,10 @@ class Child:
             self.cgroup.remove()
 
     def _how_it_ended(self, wait_status: int) -> Ended:
-        if self.verdict is not None:
-            return self.verdict
         said, tail = self._said, "\n".join(self.output.tail)
+        ended_by_itself = os.WIFEXITED(wait_status) and os.WEXITSTATUS(wait_status) == wire.EXIT_DONE and said
+        if self.verdict is not None and not ended_by_itself:  # or else our kill came after its end
+            return self.verdict
         if os.WIFSIGNALED(wait_status):
             number = os.WTERMSIG(wait_status)
             if number == signal.SIGKILL and self.cgroup and self.cgroup.oom_kills():
@@ -139,6 +140,8 @@ class Child:
             if said and said.end:
                 return Ended(said.end, reason or said.end.value, message if reason else "", said.wait)
             return Ended(End.COMPLETED, End.COMPLETED.value)
+        if code == wire.EXIT_UNTOLD:
+            return Ended(self.order or End.RELEASED, "released", "it ended in good order, but could not say so")
         if code == wire.EXIT_TEMPORARY:
             return Ended(End.TEMPORARY, reason or f"exit {code}", message)
         if code == wire.EXIT_PERMANENT:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import shutil
 from datetime import timedelta
 
 from silkline.config import Settings
 from silkline.errors import NotFound, Refused
-from silkline.store import jobs, logs, workers
+from silkline.store import archive, jobs, logs, workers
 from silkline.store.database import Database
 
 BURY_AFTER = timedelta(days=1)
@@ -40,9 +39,13 @@ class Cleaner:
 
     def _delete(self, ids: list[str]) -> int:
         for id in ids:
-            # Somebody may have retried or deleted it since.
-            with contextlib.suppress(NotFound, Refused):
+            try:
                 jobs.delete(self._database, id)
+            except Refused:
+                continue  # somebody has retried it since
+            except NotFound:
+                pass  # somebody has deleted it since; its log may still be here
+            archive.remove(self._settings.data, id)
             for suffix in (".log", ".log.1"):
                 (self._settings.logs / f"{id}{suffix}").unlink(missing_ok=True)
         if ids:

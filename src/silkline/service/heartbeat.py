@@ -11,6 +11,8 @@ from silkline.service.child import Child, boot_clock
 from silkline.store import jobs
 from silkline.store.database import Database
 
+RETRY = 1.0  # seconds after a heartbeat that could not be stored
+
 log = logging.getLogger("silkline.heartbeat")
 
 
@@ -40,6 +42,7 @@ class Heartbeat:
         self.unknown: set[tuple[str, int]] = set()
 
     def start(self) -> None:
+        self.renewed_at = boot_clock()  # we have just signed on; starting up may have taken a while
         self._thread.start()
 
     def stop(self) -> None:
@@ -47,11 +50,20 @@ class Heartbeat:
         self._thread.join(timeout=30)
 
     def _run(self) -> None:
-        while not self._stopping.wait(self._interval):
+        wait = say_after = self._interval
+        while not self._stopping.wait(wait):
             try:
                 self.beat()
-            except StoreError as error:
-                log.warning("no heartbeat for %.0f s: %s", boot_clock() - self.renewed_at, error)
+            except Exception as error:  # whatever it is: without a heartbeat every job here will be killed
+                wait, late = min(self._interval, RETRY), boot_clock() - self.renewed_at
+                if late >= say_after:
+                    unexpected = not isinstance(error, StoreError)
+                    log.warning("no heartbeat for %.0f s: %s", late, error, exc_info=unexpected)
+                    say_after = 2 * late
+            else:
+                if say_after != self._interval:
+                    log.warning("heartbeats are stored again")
+                wait = say_after = self._interval
 
     def beat(self) -> None:
         """One renewal. A job that it does not return was taken from us: its tree is killed at once."""

@@ -10,6 +10,7 @@ from silkline.config import Settings
 from silkline.errors import StoreError
 from silkline.model.job import Backoff
 from silkline.runner.leftovers import kill_marked
+from silkline.service import cgroup
 from silkline.service.cleaner import Cleaner
 from silkline.service.machine import Identity
 from silkline.service.watchdog import Watchdog
@@ -51,6 +52,7 @@ class Housekeeping:
             self._watchdog.take_back_orphans(dead)
         for worker_id in dead:
             workers.retire(self._database, worker_id)
+            cgroup.remove_of(worker_id)
             self._identity.forget(worker_id)
 
     def _run(self) -> None:
@@ -63,3 +65,5 @@ class Housekeeping:
                     self._cleaner.clean()
             except StoreError as error:
                 log.warning("no round of the watchdog: %s", error)
+            except Exception:
+                log.exception("no round of the watchdog")

@@ -67,13 +67,14 @@ class Launcher:
             self.stop()
 
     def stop(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        # Killed before its socket is closed: it would take us for dead and end every runner.
         if self.server_pid is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.server_pid, signal.SIGKILL)
             self.server_pid = None
+        if self._server is not None:
+            self._server.close()
+            self._server = None
 
     def exited(self, pid: int) -> bool:
         """Told of a child that ended; whether it was the fork server."""

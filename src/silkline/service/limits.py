@@ -18,6 +18,7 @@ from silkline.service.child import Child, boot_clock
 TICK = 0.25
 NEAR_TICK = 0.05  # while some job is above half of its memory
 NEAR = 0.5
+AFTER_FAILURE = 1.0  # the guards go on whatever happens: nobody else would notice that they are gone
 
 log = logging.getLogger("silkline.limits")
 
@@ -43,19 +44,26 @@ class Limits:
 
     def _run(self) -> None:
         while not self._stopping.wait(NEAR_TICK if self._near else TICK):
-            children = [child for child in self._held() if child.wait_status is None]
-            if not children:
-                self._near = False
-                continue
-            now = boot_clock()
-            self._fence(children, now)
-            for child in children:
-                if child.verdict is None and (verdict := self._judge(child, now)):
-                    log.warning("job %s: %s", child.job.id, verdict.message)
-                    child.kill(verdict)
-            if self._near or now - self._memory_at >= self._settings.memory_interval:
-                self._memory_at = now
-                self._check_memory(children)
+            try:
+                self._look()
+            except Exception:
+                log.exception("the limits could not be looked at; trying again")
+                self._stopping.wait(AFTER_FAILURE)
+
+    def _look(self) -> None:
+        children = [child for child in self._held() if child.wait_status is None]
+        if not children:
+            self._near = False
+            return
+        now = boot_clock()
+        self._fence(children, now)
+        for child in children:
+            if child.verdict is None and (verdict := self._judge(child, now)):
+                log.warning("job %s: %s", child.job.id, verdict.message)
+                child.kill(verdict)
+        if self._near or now - self._memory_at >= self._settings.memory_interval:
+            self._memory_at = now
+            self._check_memory(children)
 
     def _fence(self, children: list[Child], now: float) -> None:
         silent = now - self._renewed_at()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import resource
 import secrets
 import socket
 from pathlib import Path
@@ -20,6 +21,14 @@ def boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return "unknown"
+
+
+def allow_open_files(wanted: int) -> None:
+    """Every running job costs its supervisor four; what a session begins with is often only 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 class Identity:
@@ -33,8 +42,11 @@ class Identity:
         self._folder = data / "workers"
         self._folder.mkdir(parents=True, exist_ok=True)
         self._path = self._folder / f"{self.id}.lock"
-        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        # Hidden until it is locked, or a neighbour that looks in between would take us for dead.
+        hidden = self._folder / f".{self.id}"
+        self._descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        hidden.rename(self._path)
 
     def dead_neighbours(self) -> list[str]:
         """Worker ids of this data directory whose process has ended."""
@@ -44,8 +56,10 @@ class Identity:
         """A dead neighbour's affairs are in order: its lock file may go."""
         (self._folder / f"{worker_id}.lock").unlink(missing_ok=True)
 
-    def close(self) -> None:
-        self._path.unlink(missing_ok=True)
+    def close(self, *, in_order: bool) -> None:
+        """If its affairs are not in order the file stays: the next supervisor of this machine sees to them at once."""
+        if in_order:
+            self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
 
 

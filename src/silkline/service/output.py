@@ -24,6 +24,8 @@ LINE = 4_096
 TAIL_LINES = 20
 QUEUE = 20_000
 BATCH = 1_000
+# A crawled page must not command the terminal of whoever reads the log.
+_ESCAPED = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160)) if chr(code) not in "\t\n"}
 
 
 class LogFile:
@@ -83,6 +85,8 @@ class Output:
                 self.say(level, line[start : start + LINE].decode(errors="replace").rstrip("\r"))
 
     def say(self, level: str, text: str) -> None:
+        if not text.isprintable():
+            text = text.translate(_ESCAPED)
         now = datetime.now(UTC)
         stamp = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         self._file.write(f"{stamp} {level.upper():7} [{self._attempt}] {text}\n")

@@ -7,6 +7,7 @@ its own: heartbeat, limits, output, log lines, housekeeping.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import selectors
@@ -19,11 +20,12 @@ from typing import Any
 
 import silkline
 from silkline.config import Settings
-from silkline.errors import SilklineError, StoreError
+from silkline.errors import Refused, SilklineError, StoreError, UsageError
 from silkline.model.job import Backoff, Job, Status, Verb
-from silkline.service import tree
+from silkline.service import machine, tree
 from silkline.service.attempts import Attempts
 from silkline.service.cgroup import Cgroups
+from silkline.service.child import boot_clock
 from silkline.service.cleaner import DiskGate
 from silkline.service.companion import Companion
 from silkline.service.heartbeat import Heartbeat
@@ -70,7 +72,9 @@ class Supervisor:
         self._paused_only = False
         self._next_claim = 0.0
         self._next_wishes = 0.0
+        self._complained_at = 0.0
         self._bell: Bell | None = None
+        self._deaf = False  # the bell cannot be had here: polling must do
         self._selector = selectors.DefaultSelector()
         self._waker, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._selector.register(self._waker, selectors.EVENT_READ)
@@ -87,6 +91,9 @@ class Supervisor:
                 self._close()
         finally:
             restore()
+            self._selector.close()
+            os.close(self._waker)
+            os.close(self._wake)
         return 0
 
     def drain(self) -> None:
@@ -96,9 +103,13 @@ class Supervisor:
     def _open(self) -> None:
         settings = self._settings
         tree.become_subreaper()
-        settings.data.mkdir(parents=True, exist_ok=True)
+        machine.allow_open_files(settings.open_files)
         self._database: Database = open_database(settings.database)
-        self._identity = Identity(settings.data)
+        try:
+            self._identity = Identity(settings.data)
+        except OSError as error:
+            self._database.close()
+            raise UsageError(f"the data directory {settings.data} cannot be used: {error}") from error
         self._register()
         self._disk = DiskGate(settings)
         self._lines = LogQueue()
@@ -120,7 +131,7 @@ class Supervisor:
             interval=settings.heartbeat_interval,
             held=self._attempts.children,
             describe=self._describe,
-            forgotten=self._register,
+            forgotten=self._register_again,
         )
         self._limits = Limits(settings, self._attempts.children, lambda: self._heartbeat.renewed_at)
         self._housekeeping = Housekeeping(
@@ -146,15 +157,8 @@ class Supervisor:
         self._pump.stop()
         self._cgroups.close()
         self._drop_bell()
-        try:
-            workers.retire(self._database, self._identity.id)
-        except StoreError as error:
-            log.warning("could not sign off: %s", error)
-        self._identity.close()
+        self._identity.close(in_order=self._sign_off())
         self._database.close()
-        self._selector.close()
-        os.close(self._waker)
-        os.close(self._wake)
 
     def _register(self) -> None:
         workers.register(
@@ -166,6 +170,22 @@ class Supervisor:
             slots=self._slots,
             version=silkline.__version__,
         )
+
+    def _register_again(self) -> None:
+        """Somebody took us for gone for good, such as after a sleep of days."""
+        self._register()
+        self._idle = False
+
+    def _sign_off(self) -> bool:
+        """Whether nothing is left for anybody to see to."""
+        if len(self._attempts):
+            return False
+        try:
+            workers.retire(self._database, self._identity.id)
+        except StoreError as error:
+            log.warning("could not sign off: %s", error)
+            return False
+        return True
 
     def _describe(self) -> tuple[int, str]:
         if self._draining_since is not None:
@@ -191,11 +211,17 @@ class Supervisor:
             self._pass_on_wishes()
             self._fill_slots()
         except StoreError as error:
-            log.warning("the database did not answer, trying again: %s", error)
+            self._complain(error)
             self._drop_bell()
             self._next_claim = self._next_wishes = time.monotonic() + OUTAGE_WAIT
         if self._draining_since is not None:
             self._drain()
+
+    def _complain(self, error: StoreError) -> None:
+        """Once for each outage: from then on the heartbeat says how long it lasts."""
+        if self._complained_at < self._heartbeat.renewed_at:
+            self._complained_at = boot_clock()
+            log.warning("the database did not answer, trying again: %s", error)
 
     def _wait(self) -> None:
         now = time.monotonic()
@@ -220,7 +246,7 @@ class Supervisor:
             self._drop_bell()
 
     def _free_slots(self) -> int:
-        return 0 if self._draining_since is not None else self._slots - len(self._attempts)
+        return 0 if self._draining_since is not None else max(0, self._slots - len(self._attempts))
 
     def _fill_slots(self) -> None:
         """Claim as many due jobs as there are free slots."""
@@ -228,7 +254,7 @@ class Supervisor:
         if free < 1 or time.monotonic() < self._next_claim:
             return
         self._next_claim = time.monotonic() + self._settings.poll_interval
-        if not self._disk.check():
+        if self._heartbeat_is_late() or not self._disk.check():
             return
         self._attempts.release_unknown(self._heartbeat.unknown, self._identity.id)
         self._listen()
@@ -239,6 +265,10 @@ class Supervisor:
             self._become_idle()
         elif claimed:
             self._next_claim = 0.0
+
+    def _heartbeat_is_late(self) -> bool:
+        """After an outage the fence would kill what we start, until the heartbeat has been stored again."""
+        return boot_clock() - self._heartbeat.renewed_at > self._settings.fence_after / 2
 
     def _claim(self, free: int) -> list[Job]:
         identity = self._identity
@@ -251,17 +281,24 @@ class Supervisor:
         return claimed
 
     def _claim_only(self, id: str) -> list[Job]:
-        """The one job we are here for; when it neither waits nor runs any more, we are done."""
+        """The one job we are here for; when it neither waits nor runs any more, we are done.
+
+        While somebody else runs it we stay: should they die, our watchdog takes it back and we go on with it.
+        """
         job = jobs.get(self._database, id)
         if job.status is not Status.QUEUED:
-            self._start_drain()
+            if job.status is not Status.RUNNING:
+                self._start_drain()
             return []
         wait = (job.run_at - self._database.now()).total_seconds() if self._claimed_only else 0.0
         if wait > 0:
-            self._next_claim = time.monotonic() + wait
+            self._next_claim = time.monotonic() + min(wait, self._settings.poll_interval)
             return []
         self._claimed_only = True
-        return [jobs.claim_one(self._database, self._identity.id, self._identity.host, id)]
+        try:
+            return [jobs.claim_one(self._database, self._identity.id, self._identity.host, id)]
+        except Refused:
+            return []  # somebody was quicker: it is looked at again
 
     def _become_idle(self) -> None:
         """Nothing to do: ask to be woken, look once more, and sleep until the next job is due at the latest."""
@@ -280,9 +317,17 @@ class Supervisor:
         self._idle = idle
 
     def _listen(self) -> None:
-        if self._bell is None:
+        if self._bell is not None:
+            return
+        try:
             self._bell = self._database.listen(self._identity.id)
-            self._selector.register(self._bell, selectors.EVENT_READ)
+        except OSError as error:
+            if not self._deaf:
+                log.warning("there is no bell, so new jobs wait up to %g s: %s", self._settings.poll_interval, error)
+            self._deaf = True
+            return
+        self._deaf = False
+        self._selector.register(self._bell, selectors.EVENT_READ)
 
     def _drop_bell(self) -> None:
         if self._bell is not None:
@@ -298,16 +343,27 @@ class Supervisor:
 
     def _handle(self, number: int) -> None:
         if number == signal.SIGHUP and self._reload is not None:
-            self._slots = self._reload().slots
-            log.info("settings read again: %d slots", self._slots)
-            self._next_claim = 0.0
-        elif number == signal.SIGINT and self._only and self._draining_since is None:
-            self._pause_only(self._only)
+            self._read_settings_again(self._reload)
+        elif number in (signal.SIGINT, signal.SIGHUP) and self._only and self._draining_since is None:
+            if number == signal.SIGINT or not self._paused_only:  # a closing terminal may hang up twice
+                self._pause_only(self._only)
         elif number in (signal.SIGTERM, signal.SIGINT):
             self._start_drain()
 
+    def _read_settings_again(self, reload: Callable[[], Settings]) -> None:
+        try:
+            self._slots = reload().slots
+        except SilklineError as error:
+            log.error("the settings stay as they are, %d slots: %s", self._slots, error)
+            return
+        log.info("settings read again: %d slots", self._slots)
+        self._next_claim = 0.0
+
     def _pause_only(self, id: str) -> None:
-        """^C on `silkline crawl` pauses it, a wish like any other. A second one does not wait for the checkpoint."""
+        """^C on `silkline crawl`, or its terminal closed: pause it, a wish like any other.
+
+        A second ^C does not wait for the checkpoint.
+        """
         try:
             job = jobs.wish(self._database, id, Verb.PAUSE)
             self._next_wishes = 0.0
@@ -344,7 +400,9 @@ class Supervisor:
         """Handlers that only enqueue; none of ours when somebody else's thread runs us."""
         if threading.current_thread() is not threading.main_thread():
             return lambda: None
-        before = {number: signal.signal(number, lambda number, _: self._receive(number)) for number in SIGNALS}
+        nohup = self._only and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        taken = [number for number in SIGNALS if not (nohup and number == signal.SIGHUP)]
+        before = {number: signal.signal(number, lambda number, _: self._receive(number)) for number in taken}
 
         def restore() -> None:
             for number, handler in before.items():
@@ -354,4 +412,5 @@ class Supervisor:
 
     def _receive(self, number: int, _: Any = None) -> None:
         self._signals.append(number)
-        os.write(self._wake, b"!")
+        with contextlib.suppress(OSError):  # full: it will wake anyway; closed: it has ended
+            os.write(self._wake, b"!")

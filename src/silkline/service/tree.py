@@ -40,12 +40,15 @@ def children_by_parent() -> dict[int, list[int]]:
     return found
 
 
-def own_children() -> set[int]:
-    """The children of this process, without looking at any other."""
+def own_children(tasks: Path = Path("/proc/self/task")) -> set[int]:
+    """The children of this process, without looking at any other where the kernel lists them."""
     found: set[int] = set()
-    for task in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(OSError):
+    for task in tasks.iterdir():
+        try:
             found.update(int(pid) for pid in (task / "children").read_text().split())
+        except FileNotFoundError:
+            if task.exists():  # it was not a thread that just ended: this kernel has no such list
+                return set(children_by_parent()[os.getpid()])
     return found
 
 

@@ -57,12 +57,18 @@ def newest(database: Database, job_id: str, *, wanted: int = 300) -> list[Timing
     return [Timing(row["url_id"], json.loads(row["metadata"]), row["created_at"]) for row in found]
 
 
+def page_by_discovery(database: Database, job_id: str, *, after: int = 0, wanted: int = 100) -> list[Result]:
+    """Results after the cursor `url_id`, in the order their URLs were found: the home page comes first."""
+    rows = database.rows("results.page_by_discovery", job_id=job_id, after=after, wanted=wanted)
+    return [_from_row(row) for row in rows]
+
+
 def every(database: Database, job_id: str, *, chunk: int = 500) -> Iterator[Result]:
-    """All results of a job, in constant memory."""
+    """All results there are of a job, in the order their URLs were found, in constant memory."""
     after = 0
-    while found := page(database, job_id, after=after, wanted=chunk):
+    while found := page_by_discovery(database, job_id, after=after, wanted=chunk):
         yield from found
-        after = found[-1].id
+        after = found[-1].url_id
 
 
 def by_url_id(database: Database, job_id: str, url_id: int) -> Result | None:

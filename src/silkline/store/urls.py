@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from silkline.errors import StoreError
@@ -148,8 +149,8 @@ def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: da
     if results:
         stored = [each._replace(data=clean_json(each.data), metadata=clean_json(each.metadata)) for each in results]
         transaction.many("results.append", NewResult._fields, stored, job_id=job_id, now=now)
-    ended = Counter(each.state for each in settled)
-    fresh = Counter(each.state for each in found)
+    ended = Counter(map(_settled_state, settled))
+    fresh = Counter(map(_new_state, found))
     still = ended.pop(QUEUED, 0)
     row = transaction.rows(
         "urls.count",
@@ -178,6 +179,10 @@ def _last_word(job_id: str, settled: Sequence[Settled]) -> Sequence[Settled]:
             raise StoreError(f"the ledger of job {job_id} disagrees: URL {each.id} was settled twice")
         latest[each.id] = each if each.detail is None else each._replace(detail=clean(each.detail))
     return list(latest.values())
+
+
+_settled_state = itemgetter(Settled._fields.index("state"))
+_new_state = itemgetter(NewUrl._fields.index("state"))
 
 
 def counts(database: Database, job_id: str) -> Counts:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
+from silkline.errors import NotFound
+from silkline.model.cached import PERSONAL, is_personal, serves
 from silkline.model.spec import PageSpec
 from silkline.model.url import canonical, url_key
-from silkline.store import results
+from silkline.store import jobs, results
 from silkline.store.database import Database
 from silkline.store.results import Result
 
@@ -19,28 +21,18 @@ from silkline.store.results import Result
 HIDDEN_KEYS: Final[tuple[None, int]] = (None, 0)
 
 
-def is_personal(spec: PageSpec) -> bool:
-    """Whether what this job fetches is for its owner alone."""
-    return bool(spec.headers or spec.cookies)
-
-
 def fresh(database: Database, url: str, spec: PageSpec) -> Result | None:
     """A stored page for this URL that is new enough, and of the kind that the spec asks for."""
-    if spec.max_age is None or is_personal(spec) or spec.render == "always":
-        return None
     address = canonical(url)
-    if address is None:
+    if spec.max_age is None or address is None or is_personal(spec.model_dump(include={*PERSONAL})):
         return None
     since = database.now() - timedelta(seconds=min(spec.max_age, 1e9))
     found = results.cached(database, url_key(address), since)
-    return found if found is not None and _serves(found, spec.content) else None
-
-
-def _serves(result: Result, content: str) -> bool:
-    """A crawl that stored no text, or another sort of it, cannot answer."""
-    stored = result.metadata.get("content")
-    if stored is not None:
-        return bool(stored == content)
-    if content == "none":
-        return True
-    return {"markdown": "markdown", "text": "text"}.get(content, "") in result.data
+    if found is None:
+        return None
+    try:
+        payload = jobs.get(database, found.job_id).payload
+    except NotFound:  # it is being deleted
+        return None
+    will_do = serves(found.data, found.metadata, payload, content=spec.content, render=spec.render)
+    return found if will_do else None

@@ -7,7 +7,6 @@ an attempt that died is taken up where it was. A page that could not be had has 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -17,62 +16,72 @@ import uvloop
 from silkline import config
 from silkline.crawl.equip import open_client
 from silkline.crawl.frontier import Entry
-from silkline.crawl.messages import Ended, Found
+from silkline.crawl.messages import Found
 from silkline.crawl.plan import Plan, Tuning, plan_of
 from silkline.crawl.recorder import Recorder
 from silkline.errors import Permanent
 from silkline.fetch.client import Client
 from silkline.model import fetched as reasons
+from silkline.model.cached import PERSONAL, is_personal
 from silkline.model.fetched import Fetched
 from silkline.model.job import End
 from silkline.model.spec import Fetching, PageSpec, SiteSpec
 from silkline.model.url import canonical, host_of, url_key
 from silkline.model.worker import Context
+from silkline.store.archive import Archive, open_archive, place_of
 from silkline.store.results import Result
-from silkline.store.urls import DONE, FAILED, QUEUED, Checkpoint, NewResult, QueuedUrl, Settled
+from silkline.store.urls import DONE, FAILED, QUEUED, NewResult, QueuedUrl, Settled
 from silkline.workers import cache
+from silkline.workers.books import Books
 from silkline.workers.document import Document, DocumentReader
 from silkline.workers.visits import Visit, Visits
 
 # Somebody may be waiting for the page: fewer and shorter waits than a crawl has.
 TUNING: Final = Tuning(retry_base=0.5, longest_wait=60.0)
-MOST_UNSAVED: Final = 2_000
-_BEAT: Final = 0.1
-_REPORT: Final = 5.0
 _CHUNK: Final = 1_000
 _encode = msgspec.json.Encoder().encode
 
 
 def run(context: Context) -> End | None:
     spec: PageSpec = context.spec
-    return uvloop.run(_work(context, plan_for(spec, spec.all_urls(), speed=spec.speed, delay=spec.delay)))
+    return uvloop.run(_work(context, plan_for(spec, spec.all_urls())))
 
 
-def plan_for(spec: Fetching, urls: Sequence[str], **more: Any) -> Plan:
+def plan_for(spec: Fetching, urls: Sequence[str]) -> Plan:
     """How the pages of a spec are asked for, in the engine's own terms."""
     if spec.render == "always":
         raise Permanent("this version of Silkline renders no pages: leave `render` out, or set it to never")
     settings = config.load().settings
     shared = {name: getattr(spec, name) for name in Fetching.model_fields}
-    like = SiteSpec.model_construct(**shared, urls=tuple(urls), scope="any", **more)
+    like = SiteSpec.model_construct(**shared, urls=tuple(urls), scope="any")
     return plan_of(like, fetchers=1, concurrency=settings.max_concurrent_http, contact=settings.contact, tuning=TUNING)
 
 
 async def _work(context: Context, plan: Plan) -> End | None:
+    archive = _archive(context)
     client = open_client(plan)
     recorder = Recorder(context.progress, plan, context.log)
     try:
-        return await PageJob(context, plan, client, recorder).run()
+        return await PageJob(context, plan, client, recorder, archive).run()
     finally:
+        if archive is not None:
+            archive.close()
         client.close()
         client.resolver.close()
         recorder.close()
 
 
+def _archive(context: Context) -> Archive | None:
+    return open_archive(place_of(config.load().settings.data, context.progress.job)) if context.spec.warc else None
+
+
 class PageJob:
     """One attempt at a batch of pages."""
 
-    def __init__(self, context: Context, plan: Plan, client: Client, recorder: Recorder) -> None:
+    def __init__(
+        self, context: Context, plan: Plan, client: Client, recorder: Recorder, archive: Archive | None = None
+    ) -> None:
+        self._archive = archive
         self._context = context
         self._spec: PageSpec = context.spec
         self._plan = plan
@@ -80,59 +89,20 @@ class PageJob:
         self._reader = DocumentReader(plan)
         self._visits = Visits(plan, client, self._visited)
         self._asked = {canonical(url) or url: url for url in reversed(self._spec.all_urls())}
-        self._personal = cache.is_personal(self._spec)
-        self._unsaved = 0
-        self._room = asyncio.Event()
+        self._personal = is_personal(self._spec.model_dump(include={*PERSONAL}))
+        self._books = Books(context, recorder)
         recorder.in_flight = lambda: self._visits.in_flight
         recorder.live = lambda: {"urls": self._visits.under_way()}
-        recorder.on_saved = self._saved
 
     async def run(self) -> End | None:
-        context, recorder = self._context, self._recorder
+        recorder = self._recorder
         await recorder.open()
         if recorder.next_id == 1:
             recorder.append([_seed(address) for address in reversed(self._asked)])
             await recorder.save()
-        loop = asyncio.get_running_loop()
-
-        def order(_: End) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended: there is nothing left to stop
-                loop.call_soon_threadsafe(self._visits.stop)
-
-        context.control.subscribe(order)
-        keeper = asyncio.create_task(self._keep_books())
-        try:
-            await self._work_beside(keeper)
-        finally:
-            keeper.cancel()
-            await asyncio.gather(keeper, return_exceptions=True)
-        await recorder.save()
-        await recorder.ask(context.progress.record, Checkpoint())  # nothing is in flight any more
-        context.log.info("%d pages stored, %d still to do", recorder.stored, recorder.pending)
-        return context.control.order if recorder.pending else None
-
-    async def _work_beside(self, keeper: asyncio.Task[None]) -> None:
-        """Visit, and give up if the books can no longer be kept."""
-        visiting = asyncio.create_task(self._visit_all())
-        await asyncio.wait({visiting, keeper}, return_when=asyncio.FIRST_COMPLETED)
-        if not visiting.done():
-            visiting.cancel()
-        await asyncio.gather(visiting, return_exceptions=True)
-        for task in (keeper, visiting):
-            if task.done() and not task.cancelled() and (error := task.exception()) is not None:
-                raise error
-
-    async def _keep_books(self) -> None:
-        """A checkpoint when it is time for one; a sign of life now and then."""
-        reported = 0.0
-        while True:
-            await asyncio.sleep(_BEAT)
-            if self._recorder.due or self._unsaved >= MOST_UNSAVED:
-                await self._recorder.save()
-            reported += _BEAT
-            if reported >= _REPORT:
-                reported = 0.0
-                self._context.progress.report()
+        order = await self._books.keep(self._visit_all(), self._visits.stop)
+        self._context.log.info("%d pages stored, %d still to do", recorder.stored, recorder.pending)
+        return order
 
     async def _visit_all(self) -> None:
         """Everything that is still queued in the ledger, from the cache or from the web."""
@@ -143,7 +113,7 @@ class PageJob:
             found = await self._recorder.ask(self._look_up, rows)
             for row in rows:
                 if row.id in found:
-                    await self._end(*_copied(row, self._asked.get(row.url, row.url), found[row.id]))
+                    await self._books.end(*_copied(row, self._asked.get(row.url, row.url), found[row.id]))
                 elif canonical(row.url) is None:
                     await self._visited(Visit(Entry(0, row.id, row.url, 0), None, FAILED, reasons.BAD_URL))
                 else:
@@ -165,12 +135,14 @@ class PageJob:
         if visit.reason is None and visit.fetched is not None:
             document = await self._read(visit.fetched)
             state = DONE if document.reason is None else FAILED
+            if self._archive is not None:
+                self._archive.add(visit.entry.id, visit.fetched)
         status = visit.fetched.status if visit.fetched is not None else 0
         tries = visit.entry.attempts + (visit.fetched is not None)
         detail = document.detail[:1000] or None
         settled = Settled(visit.entry.id, state, document.reason, detail, tries, status or None)
         self._recorder.count_bytes(visit.fetched.wire_bytes if visit.fetched is not None else 0)
-        await self._end(settled, self._result(visit, document))
+        await self._books.end(settled, self._result(visit, document))
 
     async def _read(self, fetched: Fetched) -> Document:
         if self._reader.slow(fetched):
@@ -194,17 +166,6 @@ class PageJob:
             success=document.reason is None,
             metadata=_encode(metadata).decode(),
         )
-
-    async def _end(self, settled: Settled, result: NewResult) -> None:
-        while self._unsaved >= MOST_UNSAVED:
-            self._room.clear()
-            await self._room.wait()
-        self._unsaved += 1
-        self._recorder.deliver((None, 0), [Ended(settled, result, 0)])
-
-    def _saved(self, deliveries: list[Any]) -> None:
-        self._unsaved -= len(deliveries)
-        self._room.set()
 
 
 def metadata_of(visit: Visit, document: Document) -> dict[str, Any]:

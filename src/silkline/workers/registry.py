@@ -1,8 +1,10 @@
 """Which kinds of job there are: names and specs, without importing any worker.
 
 The one door through which the API, the command line and the supervisor know about workers. Plugins announce themselves
-by the entry point group `silkline.workers`: the name of the entry point is the kind, its value the code that runs it,
-with the spec as its attribute `spec`.
+by the entry point group `silkline.workers`: the name of the entry point is the kind, its value the code that runs it, a
+function `run(context)` or a class with that method, with the spec as its attribute `spec`. A supervisor only reads the
+names. Who takes jobs in must know the spec too; a plugin whose code is heavy names its spec apart, in the group
+`silkline.specs`, so that the API never imports the rest. docs/how-to/write-a-worker.md shows it all.
 """
 
 from __future__ import annotations
@@ -16,8 +18,10 @@ from typing import Any
 
 from silkline.errors import SpecError
 from silkline.model import spec as specs
+from silkline.model.worker import Run
 
 GROUP = "silkline.workers"
+SPECS_GROUP = "silkline.specs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +87,11 @@ def is_crawl(name: str) -> bool:
     return name in BUILT_IN and BUILT_IN[name].crawl
 
 
-def load(kind: Kind) -> Any:
+def load(kind: Kind) -> Run:
     """Import the code behind a kind. Only a runner does this."""
-    module, _, attribute = kind.target.partition(":")
-    return getattr(importlib.import_module(module), attribute or "run")
+    target = _import(kind.target, "run")
+    run: Run = target().run if isinstance(target, type) else target
+    return run
 
 
 def check_payload(kind: Kind, payload: dict[str, Any]) -> specs.Spec:
@@ -95,7 +100,26 @@ def check_payload(kind: Kind, payload: dict[str, Any]) -> specs.Spec:
 
 
 def spec_of(kind: Kind) -> type[specs.Spec]:
+    """What a job of this kind may be asked. A plugin without a proper one is of no use to anybody, and is told so."""
     if kind.spec is not None:
         return kind.spec
-    spec: type[specs.Spec] = load(kind).spec
+    apart = next((point.value for point in entry_points(group=SPECS_GROUP) if point.name == kind.name), None)
+    try:
+        spec = _import(apart, "spec") if apart else getattr(_import(kind.target, "run"), "spec", None)
+    except Exception as error:
+        raise SpecError(
+            f"the plugin for worker {kind.name!r} cannot be loaded: {type(error).__name__}: {error}"
+        ) from error
+    if not (isinstance(spec, type) and issubclass(spec, specs.Spec)):
+        raise SpecError(
+            f"the plugin for worker {kind.name!r} has no spec: it needs a subclass of silkline.model.spec.Spec"
+        )
     return spec
+
+
+def _import(target: str, default: str) -> Any:
+    module, _, attribute = target.partition(":")
+    found: Any = importlib.import_module(module.strip())
+    for name in (attribute.strip() or default).split("."):
+        found = getattr(found, name)
+    return found

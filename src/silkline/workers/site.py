@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import msgspec
 import uvloop
 
 from silkline import config
@@ -13,6 +14,7 @@ from silkline.model.job import End
 from silkline.model.spec import SiteSpec
 from silkline.model.url import canonical, host_of
 from silkline.model.worker import Context
+from silkline.store.archive import place_of
 
 
 def run(context: Context) -> End | None:
@@ -30,6 +32,8 @@ def crawl(context: Context, tuning: Tuning) -> End | None:
         contact=settings.contact,
         tuning=tuning,
     )
+    if spec.warc:
+        plan = msgspec.structs.replace(plan, archive=place_of(settings.data, context.progress.job))
 
     async def lead() -> End | None:
         return await Leader(context, plan, list(spec.all_urls())).run()

@@ -189,15 +189,15 @@ class Visits:
 
     def _note_pace(self, host: Host, fetched: Fetched, now: float) -> float:
         """Let the host's clock hear of the answer; the seconds that the host asked to be left alone."""
-        reason = fetched.reason
+        reason, started = fetched.reason, now - fetched.timings.total
         if reason is None or not is_temporary(reason) or reason == reasons.MEMORY_FULL:
             host.clock.answered(now, fetched.timings.total)
             return 0.0
         if reason in _REFUSALS:
             wait = retry_after(fetched, time.time())
-            host.clock.refused(now, wait, self._tuning.longest_wait)
+            host.clock.refused(now, started, wait, self._tuning.longest_wait)
             return wait or 0.0
-        host.clock.failed(now)
+        host.clock.failed(now, started)
         return 0.0
 
     async def _redirected(self, entry: Entry, fetched: Fetched) -> None:

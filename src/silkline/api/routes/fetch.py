@@ -17,6 +17,7 @@ from silkline.api.shapes import problems
 from silkline.api.views import answer, result_view
 from silkline.config import Settings
 from silkline.errors import NotFound
+from silkline.model.cached import serves
 from silkline.model.job import ENDED, Job, NewJob
 from silkline.model.spec import SECRET_FIELDS, PageSpec
 from silkline.model.url import canonical, url_key
@@ -81,6 +82,9 @@ class FetchRoutes:
         except NotFound:
             return None
         if found is None or job is None or _private(job.payload):
+            return None
+        content, render = new.payload.get("content", "markdown"), new.payload.get("render", "never")
+        if not serves(found.data, found.metadata, job.payload, content=content, render=render):
             return None
         return view(self._database, job), found
 

@@ -19,6 +19,11 @@ WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
 -- The latest results, without their content.
 SELECT url_id, metadata, created_at FROM crawl_results WHERE job_id = :job_id ORDER BY url_id DESC LIMIT :wanted;
 
+-- name: page_by_discovery
+-- Results of a job in the order their URLs were found; one that is stored late may come before the cursor.
+SELECT id, job_id, url_id, original_url, final_url, data, success, metadata, created_at FROM crawl_results
+WHERE job_id = :job_id AND url_id > :after ORDER BY url_id LIMIT :wanted;
+
 -- name: by_url_id
 SELECT id, job_id, url_id, original_url, final_url, data, success, metadata, created_at FROM crawl_results
 WHERE job_id = :job_id AND url_id = :url_id;

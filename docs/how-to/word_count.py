@@ -1,0 +1,32 @@
+"""A worker that counts the words of every page that another job brought."""
+
+import json
+
+from silkline.model.job import End
+from silkline.model.spec import Spec
+from silkline.model.worker import Context
+from silkline.store import results
+from silkline.store.urls import DONE, Checkpoint, NewResult, NewUrl, last_id
+
+
+class WordCount(Spec):
+    job: str  # whose pages are counted
+
+
+def run(context: Context) -> End | None:
+    progress = context.progress
+    stored = last_id(progress.database, progress.job.id)  # where an earlier attempt stopped
+    for page in results.every(progress.database, context.spec.job):
+        if page.url_id <= stored:
+            continue
+        if context.control.order:  # pause, stop or cancel: what is recorded so far is kept
+            return context.control.order
+        data = json.dumps({"words": len(str(page.data.get("markdown", "")).split())})
+        url = NewUrl(page.url_id, 0, page.final_url, "", 0, DONE)
+        result = NewResult(page.url_id, page.original_url, None, page.final_url, 0, data, True, "{}")
+        progress.record(Checkpoint(found=[url], results=[result]))
+    context.log.info("counted the pages of job %s", context.spec.job)
+    return None
+
+
+run.spec = WordCount

@@ -1,0 +1,30 @@
+"""Whether a stored page can answer for one that is asked for now. Pure; the look-up is `store.results.cached`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+# What makes a page somebody's own.
+PERSONAL: Final = ("headers", "cookies")
+
+
+def is_personal(payload: Mapping[str, Any]) -> bool:
+    """Whether what this job fetches is for its owner alone."""
+    return any(payload.get(name) for name in PERSONAL)
+
+
+def serves(
+    data: Mapping[str, Any], metadata: Mapping[str, Any], payload: Mapping[str, Any], *, content: str, render: str
+) -> bool:
+    """Whether a result (`data`, `metadata`) of a job (`payload`) will do: nobody's own, with the content wanted.
+
+    A crawl that stored no text, or another sort of it, cannot answer; nor can a page without its scripts, where they
+    must run.
+    """
+    if is_personal(payload) or (render == "always" and not metadata.get("rendered")):
+        return False
+    stored = metadata.get("content") or payload.get("content") or "markdown"
+    if stored != content and content != "none":
+        return False
+    return content == "none" or ("text" if content == "text" else "markdown") in data

@@ -1,0 +1,126 @@
+"""The answers of a crawl as they came, in WARC files, for jobs that were asked to keep them.
+
+One file for each process of an attempt, only ever appended to: a process that dies leaves at most one record cut short,
+and its successor begins a file of its own. Needs warcio. A file of this machine's data directory; no database.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import zlib
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from silkline.errors import Permanent
+from silkline.model.fetched import Fetched
+from silkline.model.job import Job
+
+ID_HEADER: Final = "WARC-Silkline-Id"
+# The body is stored decoded, so these would be lies; what they said is kept under another name.
+_ON_THE_WIRE: Final = ("content-encoding", "transfer-encoding", "content-length")
+
+
+class Record(NamedTuple):
+    """One answer out of an archive: the ledger's id, and warcio's record."""
+
+    url_id: int
+    record: Any
+
+
+def folder_of(data: Path, job_id: str) -> Path:
+    """Where the archive of a job is."""
+    return data / "warc" / job_id
+
+
+class Archive:
+    """Writes the answers of one fetcher of one attempt."""
+
+    def __init__(self, data: Path, job_id: str, run_lease: int, fetcher: int = 0) -> None:
+        try:
+            from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
+        except ImportError as error:
+            raise Permanent("WARC files need warcio: install silkline[warc], or leave `warc` out") from error
+        folder = folder_of(data, job_id)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._stream = (folder / f"{run_lease:06d}-{fetcher:03d}-{os.getpid()}.warc.gz").open("ab")
+        self._writer = WARCWriter(self._stream, gzip=True)
+
+    def add(self, url_id: int, fetched: Fetched) -> None:
+        """Append one answer. It is out of our hands when this returns, before the checkpoint that stores its result."""
+        from warcio.statusandheaders import StatusAndHeaders  # type: ignore[import-untyped]
+
+        headers = StatusAndHeaders(_status(fetched.status), _headers(fetched), protocol="HTTP/1.1")
+        about = {"WARC-Date": _now(), ID_HEADER: str(url_id)}
+        if fetched.address:
+            about["WARC-IP-Address"] = fetched.address
+        record = self._writer.create_warc_record(
+            fetched.url, "response", payload=io.BytesIO(fetched.body), http_headers=headers, warc_headers_dict=about
+        )
+        self._writer.write_record(record)
+        self._stream.flush()
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def open_archive(place: tuple[str, str, int] | None, fetcher: int = 0) -> Archive | None:
+    """The archive at a place: data directory, job and lease."""
+    if place is None:
+        return None
+    data, job_id, run_lease = place
+    return Archive(Path(data), job_id, run_lease, fetcher)
+
+
+def place_of(data: Path, job: Job) -> tuple[str, str, int]:
+    """Where the archive of an attempt is."""
+    return str(data.absolute()), job.id, job.run_lease
+
+
+def remove(data: Path, job_id: str) -> None:
+    """Forget what a job kept."""
+    shutil.rmtree(folder_of(data, job_id), ignore_errors=True)
+
+
+def records(data: Path, job_id: str) -> Iterator[Record]:
+    """Every whole record of a job's archive, in the order they were written."""
+    from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
+    from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
+
+    for path in sorted(folder_of(data, job_id).glob("*.warc.gz")):
+        with path.open("rb") as stream:
+            try:
+                for record in ArchiveIterator(stream):
+                    body = record.content_stream().read()
+                    if len(body) != int(record.http_headers.get_header("Content-Length") or -1):
+                        break  # cut short: whoever wrote it died
+                    record.payload = body
+                    yield Record(int(record.rec_headers.get_header(ID_HEADER)), record)
+            except (ArchiveLoadFailed, EOFError, zlib.error):
+                continue
+
+
+def _status(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return f"{status} Unknown"
+
+
+def _headers(fetched: Fetched) -> list[tuple[str, str]]:
+    kept = []
+    for name, value in fetched.headers.items():
+        kept.append((f"x-archive-orig-{name}" if name in _ON_THE_WIRE else name, _latin(value)))
+    return [*kept, ("Content-Length", str(len(fetched.body)))]
+
+
+def _latin(value: str) -> str:
+    return value.encode("latin-1", "replace").decode("latin-1").replace("\r", " ").replace("\n", " ")
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

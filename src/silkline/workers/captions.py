@@ -1,0 +1,155 @@
+"""Asks YouTube: for the transcript of a video through youtube-transcript-api, for the videos of a list through yt-dlp.
+
+Both are extras. Every request goes to the address in the setting `youtube_url`. What goes wrong comes out as `Refused`,
+with a reason for the ledger and words that say what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from silkline.errors import Permanent
+
+YOUTUBE: Final = "https://www.youtube.com"
+TIMEOUT: Final = 30.0
+BLOCKED: Final = "blocked"
+_WORDS: Final = {
+    "TranscriptsDisabled": ("no_transcript", "its owner has turned subtitles off"),
+    "NoTranscriptFound": ("no_transcript", "there is none in the languages asked for"),
+    "VideoUnavailable": ("removed", "the video was removed, or never was"),
+    "InvalidVideoId": ("bad_url", "this is not the id of a video"),
+    "AgeRestricted": ("age_restricted", "the video is for adults who are signed in; there is no way around it here"),
+    "RequestBlocked": (BLOCKED, "YouTube takes this machine for a robot; wait, or ask from another address"),
+    "IpBlocked": (BLOCKED, "YouTube limits how often this address may ask; wait, or ask from another one"),
+    "PoTokenRequired": (
+        BLOCKED,
+        "YouTube wants proof of a browser for this video; a newer youtube-transcript-api may help",
+    ),
+    "YouTubeDataUnparsable": ("bad_response", "YouTube answers in a new way; a newer youtube-transcript-api may help"),
+    "FailedToCreateConsentCookie": (BLOCKED, "YouTube asks for consent to cookies and does not take it"),
+}
+
+
+class Refused(Exception):
+    """There is no transcript. `passing`: later there may be one."""
+
+    def __init__(self, reason: str, words: str, *, passing: bool = False) -> None:
+        super().__init__(words)
+        self.reason = reason
+        self.passing = passing
+
+
+class Captions:
+    """One visitor of YouTube."""
+
+    def __init__(self, base: str) -> None:
+        try:
+            import requests
+            from youtube_transcript_api import YouTubeTranscriptApi
+        except ImportError as error:
+            raise Permanent("transcripts need youtube-transcript-api: install silkline[youtube]") from error
+        self._session = _session(requests.Session, base.rstrip("/"))
+        self._api = YouTubeTranscriptApi(http_client=self._session)
+
+    def transcript(
+        self, video: str, languages: Sequence[str], *, generated: bool
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What is known of a video, and its transcript in the first of the languages that it has."""
+        from requests import RequestException
+        from youtube_transcript_api import CouldNotRetrieveTranscript
+
+        self._session.details = {}
+        try:
+            listed = self._api.list(video)
+            find = listed.find_transcript if generated else listed.find_manually_created_transcript
+            found = find(list(languages)).fetch()
+        except CouldNotRetrieveTranscript as error:
+            raise _refusal(error) from error
+        except RequestException as error:
+            raise Refused("connect_failed", f"YouTube cannot be reached: {error}"[:300], passing=True) from error
+        details = self._session.details or self._embedded(video)
+        segments = [{"start": one.start, "duration": one.duration, "text": one.text} for one in found]
+        return details, {
+            "language": found.language_code,
+            "generated": found.is_generated,
+            "languages": [each.language_code for each in listed],
+            "segments": segments,
+        }
+
+    def _embedded(self, video: str) -> dict[str, Any]:
+        """Title and channel from oEmbed, where the player told nothing."""
+        asked = {"url": f"{YOUTUBE}/watch?v={video}", "format": "json"}
+        answer = self._session.get(f"{YOUTUBE}/oembed", params=asked)
+        if answer.status_code != 200:
+            return {}
+        told: dict[str, Any] = answer.json()
+        return {"title": told.get("title"), "author": told.get("author_name"), "author_url": told.get("author_url")}
+
+
+def _session(session: Any, base: str) -> Any:
+    """A session that asks where the setting says and nowhere else, and remembers what the player says of a video."""
+    ours = urlsplit(base).hostname
+
+    class Session(session):  # type: ignore[misc]
+        details: dict[str, Any]
+
+        def request(self, method: str, url: str, **more: Any) -> Any:
+            if url.startswith(YOUTUBE):
+                url = base + url.removeprefix(YOUTUBE)
+            host = urlsplit(url).hostname or ""
+            if host != ours and not host.endswith(".youtube.com"):
+                raise Refused("bad_response", f"YouTube sends us to {host}, where we do not go")
+            answer = super().request(method, url, **{"timeout": TIMEOUT, **more})
+            if method.upper() == "POST" and answer.headers.get("content-type", "").startswith("application/json"):
+                told = answer.json()
+                self.details = (told.get("videoDetails") or {}) if isinstance(told, dict) else {}
+            return answer
+
+    return Session()
+
+
+def _refusal(error: Exception) -> Refused:
+    kind = type(error).__name__
+    if kind == "YouTubeRequestFailed":
+        return Refused("bad_response", f"YouTube cannot answer now: {getattr(error, 'reason', '')}"[:300], passing=True)
+    if kind == "VideoUnplayable":
+        reason = str(getattr(error, "reason", "") or "it cannot be played")
+        private = "private" in reason.lower()
+        return Refused("private" if private else "removed", f"YouTube says: {reason}")
+    reason, words = _WORDS.get(kind, ("failed", f"YouTube refuses ({kind})"))
+    if kind == "NoTranscriptFound":
+        there = sorted({each.language_code for each in getattr(error, "_transcript_data", ())})
+        words += f"; there is {', '.join(there)}" if there else ""
+    return Refused(reason, words, passing=reason == BLOCKED)
+
+
+def videos_of(url: str, most: int | None) -> list[str]:
+    """The ids of the videos of a playlist or channel, in its order."""
+    try:
+        import yt_dlp  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise Permanent(
+            f"{url} is a playlist or channel; to list its videos install yt-dlp, or name the videos one by one"
+        ) from error
+    options = {"extract_flat": "in_playlist", "skip_download": True, "quiet": True, "no_warnings": True}
+    if most is not None:
+        options["playlistend"] = most
+    try:
+        with yt_dlp.YoutubeDL(options) as loader:
+            told = loader.extract_info(url, download=False)
+    except yt_dlp.utils.DownloadError as error:
+        raise Permanent(f"{url}: yt-dlp cannot list it: {error}"[:500]) from error
+    return list(dict.fromkeys(_ids(told)))[:most]
+
+
+def _ids(told: Any) -> Any:
+    """A channel is a list of lists: its videos, shorts and streams."""
+    waiting = [told]
+    while waiting:
+        one = waiting.pop(0)
+        if isinstance(one, dict) and "entries" in one:
+            waiting = [*one["entries"], *waiting]
+        elif isinstance(one, dict) and len(str(one.get("id", ""))) == 11:
+            yield str(one["id"])

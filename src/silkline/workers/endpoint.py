@@ -1,0 +1,124 @@
+"""A service that answers JSON, such as Bluesky's: one question at a time, with the patience that its errors call for.
+
+Where the service is, is a setting of the operator, so it may be a private address, unlike anything a job names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from silkline import config
+from silkline.crawl.plan import user_agent_of
+from silkline.errors import Permanent, Temporary
+from silkline.fetch.client import Client
+from silkline.fetch.dns import SystemResolver
+from silkline.fetch.guard import Exemption, Guard, parse_exemption
+from silkline.fetch.origin import locate
+from silkline.fetch.redirects import follow
+from silkline.fetch.settings import FetchSettings
+from silkline.model.fetched import Fetched, Request, retry_after
+from silkline.model.worker import Control
+
+TRIES: Final = 4
+LONGEST_WAIT: Final = 60.0
+_LOOK: Final = 0.2
+
+
+class Interrupted(Exception):
+    """An order came while we waited."""
+
+
+class Endpoint:
+    """Must be made inside an event loop, and closed."""
+
+    def __init__(self, name: str, base: str, control: Control, *, wait: float = 1.0) -> None:
+        settings = config.load().settings
+        self.name = name
+        self._base = base.rstrip("/")
+        self._control = control
+        self._wait = wait
+        fetching = FetchSettings(user_agent=user_agent_of(None, settings.contact))
+        self._client = Client(fetching, Guard(_own_address(base)), SystemResolver())
+
+    async def get(self, path: str, parameters: Mapping[str, Any] | None = None) -> Fetched:
+        """The answer, whatever it says; only what may pass is tried again, and in the end raised as `Temporary`."""
+        given = {name: value for name, value in (parameters or {}).items() if value is not None}
+        url = f"{self._base}/{path.lstrip('/')}"
+        if given:
+            url += ("&" if "?" in url else "?") + urlencode(given, doseq=True, quote_via=quote)
+        for attempt in range(1, TRIES + 1):
+            fetched = await self._ask(url)
+            if not fetched.temporary:
+                return fetched
+            wait = _patience(fetched, time.time())
+            wait = self._wait * 2 ** (attempt - 1) if wait is None else wait
+            if attempt == TRIES or wait > LONGEST_WAIT:
+                raise Temporary(self._complaint(fetched, wait))
+            await self._sleep(wait)
+        raise AssertionError("unreachable")
+
+    async def json(self, path: str, parameters: Mapping[str, Any] | None = None) -> tuple[Fetched, Any]:
+        """The answer and the JSON in it; None where it holds none."""
+        fetched = await self.get(path, parameters)
+        try:
+            return fetched, msgspec.json.decode(fetched.body) if fetched.body else None
+        except msgspec.DecodeError as error:
+            if fetched.ok:
+                raise Temporary(f"{self.name} answered something that is not JSON: {error}") from error
+            return fetched, None
+
+    def close(self) -> None:
+        self._client.close()
+        self._client.resolver.close()
+
+    async def _ask(self, url: str) -> Fetched:
+        asking = asyncio.ensure_future(follow(self._client, Request(url), max_hops=5))
+        try:
+            while not (await asyncio.wait({asking}, timeout=_LOOK))[0]:
+                if self._control.order:
+                    raise Interrupted
+            return asking.result()
+        finally:
+            asking.cancel()
+
+    async def _sleep(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            if self._control.order:
+                raise Interrupted
+            await asyncio.sleep(min(left, _LOOK))
+
+    def _complaint(self, fetched: Fetched, wait: float) -> str:
+        if fetched.status == 429:
+            return f"{self.name} limits how often it may be asked; it wants to be left alone for {wait:.0f} s"
+        if fetched.status:
+            return f"{self.name} cannot answer now (HTTP {fetched.status})"
+        return f"{self.name} cannot be reached ({fetched.reason}: {fetched.detail or self._base})"
+
+
+def _patience(fetched: Fetched, now: float) -> float | None:
+    """Seconds that the service asks for, in `Retry-After` or in the way of rate limits."""
+    asked = retry_after(fetched, now)
+    if asked is not None:
+        return asked
+    reset = fetched.headers.get("ratelimit-reset", "")
+    if fetched.status == 429 and reset.isdigit():
+        return max(0.0, float(reset[:12]) - now) if float(reset[:12]) > 1e9 else float(reset[:12])
+    return None
+
+
+def _own_address(base: str) -> list[Exemption]:
+    target = locate(base)
+    if isinstance(target, str):
+        raise Permanent(f"the setting holds no web address: {base!r}")
+    literal = target.origin.literal
+    if not literal:
+        return []
+    host = f"[{literal}]" if ":" in literal else literal
+    return [parse_exemption(f"{host}:{target.origin.port}")]

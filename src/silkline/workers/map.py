@@ -1,0 +1,220 @@
+"""The `map` worker: the URLs of a site, as its sitemaps list them; with `links`, as a crawl finds them.
+
+Sitemaps are found in robots.txt, else where sites keep them by habit. Each is in the ledger, and so is each URL that
+it lists, with a result that says where it stood and when the page was changed last. The pages are not fetched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from typing import Final
+
+import msgspec
+import uvloop
+
+from silkline.crawl.equip import open_client
+from silkline.crawl.frontier import Entry
+from silkline.crawl.messages import Found
+from silkline.crawl.plan import Plan
+from silkline.crawl.reading import SITEMAP
+from silkline.crawl.recorder import Recorder
+from silkline.crawl.scope import OUT_OF_SCOPE, domain_of
+from silkline.fetch import robots
+from silkline.fetch.client import Client
+from silkline.model.job import End
+from silkline.model.spec import Fetching, MapSpec, SiteSpec
+from silkline.model.url import canonical, host_of, origin_of, url_key
+from silkline.model.worker import Context
+from silkline.parse.sitemap import Entry as Listed
+from silkline.parse.sitemap import Sitemap, parse_sitemap
+from silkline.store import urls
+from silkline.store.urls import DONE, FAILED, QUEUED, SKIPPED, NewResult, Settled
+from silkline.workers import site
+from silkline.workers.books import Books
+from silkline.workers.cache import HIDDEN_KEYS
+from silkline.workers.page import plan_for
+from silkline.workers.visits import Visit, Visits
+
+GUESSES: Final = ("/sitemap.xml", "/sitemap_index.xml")
+MOST_URLS: Final = 1_000_000
+MOST_SITEMAPS: Final = 20_000
+MOST_NESTED: Final = 10
+MAX_BODY: Final = 52_428_800
+OVER_LIMIT: Final = "over_limit"
+NO_SITEMAP: Final = "no_sitemap"
+_LOOKS_LIKE_ONE: Final = (".xml", ".xml.gz", ".txt", ".rss", ".atom")
+_encode = msgspec.json.Encoder().encode
+
+
+def run(context: Context) -> End | None:
+    spec: MapSpec = context.spec
+    if spec.links:
+        return site.run(dataclasses.replace(context, spec=crawl_of(spec)))
+    return uvloop.run(_work(context, plan_for(spec, spec.all_urls())))
+
+
+def crawl_of(spec: MapSpec) -> SiteSpec:
+    """The crawl that finds what no sitemap lists: every page is fetched for its links, and nothing else is kept."""
+    shared = {name: getattr(spec, name) for name in Fetching.model_fields}
+    given = {**shared, "content": "none", "url": spec.url, "urls": spec.urls, "limit": spec.limit}
+    return SiteSpec.model_validate(given)
+
+
+async def _work(context: Context, plan: Plan) -> End | None:
+    client = open_client(plan)
+    recorder = Recorder(context.progress, plan, context.log)
+    try:
+        return await MapJob(context, plan, client, recorder).run()
+    finally:
+        client.close()
+        client.resolver.close()
+        recorder.close()
+
+
+class MapJob:
+    """One attempt at a map."""
+
+    def __init__(self, context: Context, plan: Plan, client: Client, recorder: Recorder) -> None:
+        self._context = context
+        self._spec: MapSpec = context.spec
+        self._plan = plan
+        self._client = client
+        self._recorder = recorder
+        self._books = Books(context, recorder)
+        # Sitemaps are offered to crawlers; robots.txt need not allow them one by one.
+        polite = msgspec.structs.replace(plan, ignore_robots=True)
+        self._visits = Visits(polite, client, self._visited, max_body=MAX_BODY)
+        self._seen: set[int] = set()
+        self._seeds = [url for url in map(canonical, self._spec.all_urls()) if url is not None]
+        self._domains = {domain_of(host_of(url)) for url in self._seeds}
+        self._most = self._spec.limit or MOST_URLS
+        self._listed = 0
+        self._sitemaps = 0
+
+    async def run(self) -> End | None:
+        recorder = self._recorder
+        await recorder.open()
+        self._listed = recorder.stored
+        await recorder.ask(self._remember)
+        order = await self._books.keep(self._read_all(), self._visits.stop)
+        if order is None and recorder.pending:
+            await recorder.ask(self._skip_the_rest)
+        self._context.log.info("%d URLs in %d sitemaps", self._listed, self._sitemaps)
+        return order
+
+    def _remember(self) -> None:
+        job = self._context.progress.job
+        for rows in urls.keys(self._context.progress.database, job.id):
+            self._seen.update(key for key, _ in rows)
+
+    def _skip_the_rest(self) -> None:
+        urls.skip_queued(self._context.progress.database, self._context.progress.job, OVER_LIMIT)
+
+    async def _read_all(self) -> None:
+        if self._recorder.next_id == 1:
+            for found in await asyncio.gather(*(self._sitemaps_of(origin) for origin in self._origins())):
+                self._append([(url, via, 0) for url, via in found])
+            self._append([(url, "seed", 0) for url in self._seeds if url.partition("?")[0].endswith(_LOOKS_LIKE_ONE)])
+        else:
+            rows, _ = await self._recorder.ask(self._recorder.read_queued, 0, MOST_SITEMAPS, None)
+            for row in rows:
+                self._visits.add(Entry(row.depth, row.id, row.url, row.depth, 0, "", row.found_via))
+        await self._visits.run()
+
+    def _origins(self) -> list[str]:
+        return list(dict.fromkeys(origin_of(url) for url in self._seeds))
+
+    async def _sitemaps_of(self, origin: str) -> list[tuple[str, str]]:
+        """Where the sitemaps of an origin are, and how we know."""
+        rules = await robots.load(self._client, origin, time.time)
+        named = [url for url in (canonical(each, base=origin) for each in rules.sitemaps) if url is not None]
+        if named:
+            return [(url, "robots") for url in named]
+        guesses = [origin + path for path in GUESSES]
+        if not self._plan.ignore_robots and rules.reason is None:
+            guesses = [url for url in guesses if rules.allows(url)]
+        return [(url, "guess") for url in guesses]
+
+    def _append(self, sitemaps: list[tuple[str, str, int]]) -> None:
+        """Sitemaps that are not known yet; those nested too deep, or too many, are left out with the reason."""
+        rows: list[Found] = []
+        for url, via, depth in sitemaps:
+            if self._is_new(url):
+                self._sitemaps += 1
+                fits = depth <= MOST_NESTED and self._sitemaps <= MOST_SITEMAPS
+                state, reason = (QUEUED, None) if fits else (SKIPPED, OVER_LIMIT)
+                rows.append(Found(url_key(url), url, host_of(url), depth, state, reason, None, None, via))
+        for id, row in enumerate(rows, self._recorder.append(rows)):
+            if row.state == QUEUED:
+                self._visits.add(Entry(row.depth, id, row.url, row.depth, 0, "", row.found_via))
+
+    def _is_new(self, url: str) -> bool:
+        key = url_key(url)
+        if key in self._seen:
+            return False
+        self._seen.add(key)
+        return True
+
+    # What came of a sitemap.
+
+    async def _visited(self, visit: Visit) -> None:
+        entry, fetched = visit.entry, visit.fetched
+        status = fetched.status if fetched is not None else None
+        tries = entry.attempts + (fetched is not None)
+        if visit.reason is not None or fetched is None:
+            # That a guess was wrong is no failure.
+            missing = entry.via == "guess" and visit.reason in ("http_404", "http_410")
+            state, reason = (SKIPPED, NO_SITEMAP) if missing else (visit.state or FAILED, visit.reason)
+            await self._books.end(Settled(entry.id, state, reason, visit.detail or None, tries, status), None)
+            return
+        sitemap = parse_sitemap(fetched.body, entry.url)
+        self._recorder.count_bytes(fetched.wire_bytes)
+        if sitemap.kind == "index":
+            self._append([(listed.url, "sitemap_index", entry.depth + 1) for listed in sitemap.entries])
+        elif sitemap.kind != "unknown":
+            self._take(entry, sitemap)
+        reason = NO_SITEMAP if sitemap.kind == "unknown" else SITEMAP
+        await self._books.end(Settled(entry.id, SKIPPED, reason, _summary(sitemap), tries, status), None)
+        if self._listed >= self._most:
+            self._visits.stop()
+
+    def _take(self, entry: Entry, sitemap: Sitemap) -> None:
+        """The URLs of one sitemap, each with its result; nothing is awaited, so they share its checkpoint."""
+        fresh = [listed for listed in sitemap.entries if self._is_new(listed.url)]
+        ours = [listed for listed in fresh if domain_of(host_of(listed.url)) in self._domains]
+        rest = {listed.url for listed in ours[self._most - self._listed :]}
+        ours = ours[: self._most - self._listed]
+        strangers = {listed.url for listed in fresh} - {listed.url for listed in ours} - rest
+        self._recorder.append([_row(listed, entry, SKIPPED, OVER_LIMIT) for listed in fresh if listed.url in rest])
+        self._recorder.append(
+            [_row(listed, entry, SKIPPED, OUT_OF_SCOPE) for listed in fresh if listed.url in strangers]
+        )
+        first = self._recorder.append([_row(listed, entry, QUEUED, None) for listed in ours])
+        self._listed += len(ours)
+        for id, listed in enumerate(ours, first):
+            self._books.end_now(Settled(id, DONE, None, None, 0, None), _result(id, listed, entry))
+
+
+def _row(listed: Listed, entry: Entry, state: str, reason: str | None) -> Found:
+    url = listed.url
+    return Found(url_key(url), url, host_of(url), entry.depth + 1, state, reason, None, entry.id, "sitemap")
+
+
+def _result(id: int, listed: Listed, entry: Entry) -> NewResult:
+    """Where a URL stood. The cache must not take it for a page, so its keys are hidden."""
+    data = {"sitemap": entry.url, "lastmod": listed.lastmod or None, "priority": listed.priority}
+    key, final_key = HIDDEN_KEYS
+    said = _encode({name: value for name, value in data.items() if value is not None}).decode()
+    return NewResult(id, listed.url, key, listed.url, final_key, said, True, "{}")
+
+
+def _summary(sitemap: Sitemap) -> str:
+    words = f"{sitemap.kind} with {len(sitemap.entries)} entries"
+    if sitemap.truncated:
+        words += ", more were left out"
+    return words + (f"; {sitemap.problem}" if sitemap.problem else "")
+
+
+run.spec = MapSpec  # type: ignore[attr-defined]

@@ -1,0 +1,126 @@
+"""The `youtube` worker: transcripts of videos, playlists or channels, with title, channel and chapters.
+
+Each video is a URL of the ledger and ends in a checkpoint of its own. If YouTube blocks us, the job is put off and goes
+on from there; if there is nothing to be had at all, it fails with the reason.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from silkline import config
+from silkline.errors import Permanent, Temporary
+from silkline.model.job import End
+from silkline.model.spec import YoutubeSpec
+from silkline.model.url import canonical, host_of, url_key
+from silkline.model.worker import Context
+from silkline.store import urls
+from silkline.store.urls import DONE, FAILED, Checkpoint, NewResult, NewUrl, QueuedUrl, Settled
+from silkline.workers import video
+from silkline.workers.cache import HIDDEN_KEYS
+from silkline.workers.captions import Captions, Refused, videos_of
+
+_LOOK: Final = 0.25
+_encode = msgspec.json.Encoder().encode
+
+
+def run(context: Context) -> End | None:
+    job = YoutubeJob(context)
+    try:
+        job.run()
+    except Ordered:
+        return context.control.order
+    return None
+
+
+class Ordered(Exception):
+    """Somebody wants the job to end."""
+
+
+class YoutubeJob:
+    """One attempt."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._spec: YoutubeSpec = context.spec
+        self._captions = Captions(config.load().settings.youtube_url)
+        self._refusals: list[str] = []
+
+    def run(self) -> None:
+        progress = self._context.progress
+        if not urls.last_id(progress.database, progress.job.id):
+            self._open_ledger()
+        while waiting := urls.queued(progress.database, progress.job.id, wanted=100):
+            for row in waiting:
+                self._transcribe(row)
+        counts = urls.counts(progress.database, progress.job.id)
+        self._context.log.info("%d transcripts, %d videos without", counts.done, counts.failed)
+        if not counts.done and self._refusals:
+            raise Permanent(self._refusals[0])
+
+    def _open_ledger(self) -> None:
+        """Every video that is asked for, in one checkpoint."""
+        videos: list[str] = []
+        for url in self._spec.all_urls():
+            found = video.subject(url)
+            if found is None:
+                raise Permanent(f"{url} is no video, playlist or channel of YouTube")
+            videos += [found.video] if found.video else self._aside(videos_of, url, self._spec.limit)
+        addresses = [canonical(video.watch_url(one)) or "" for one in dict.fromkeys(videos)][: self._spec.limit]
+        if not addresses:
+            raise Permanent("the playlist or channel has no videos that can be seen")
+        rows = [NewUrl(id, url_key(url), url, host_of(url), 0) for id, url in enumerate(addresses, 1)]
+        self._context.progress.record(Checkpoint(found=rows))
+
+    def _transcribe(self, row: QueuedUrl) -> None:
+        wanted = video.subject(row.url)
+        name = wanted.video if wanted is not None and wanted.video else ""
+        spec = self._spec
+        try:
+            details, transcript = self._aside(
+                lambda: self._captions.transcript(name, spec.languages, generated=spec.generated)
+            )
+        except Refused as refusal:
+            if refusal.passing:
+                raise Temporary(f"{row.url}: {refusal}") from refusal
+            self._refusals.append(f"{row.url}: {refusal}")
+            self._record(row, FAILED, refusal.reason, str(refusal), "{}")
+            return
+        self._record(row, DONE, None, None, _encode(video.data_of(details, transcript)).decode())
+
+    def _record(self, row: QueuedUrl, state: str, reason: str | None, detail: str | None, data: str) -> None:
+        """A transcript is no page: the cache must not find it."""
+        key, final_key = HIDDEN_KEYS
+        metadata = "{}" if reason is None else _encode({"error": reason, "detail": detail}).decode()
+        result = NewResult(row.id, row.url, key, row.url, final_key, data, reason is None, metadata)
+        settled = Settled(row.id, state, reason, detail, row.attempts + 1)
+        self._context.progress.record(Checkpoint(settled=[settled], results=[result]))
+
+    def _aside(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Do something that waits for the network in a thread, so that an order is obeyed meanwhile."""
+        outcome: list[Any] = []
+
+        def target() -> None:
+            try:
+                outcome.append((work(*arguments), None))
+            except BaseException as error:  # handed over to the thread that asked
+                outcome.append((None, error))
+
+        thread = threading.Thread(target=target, name="youtube", daemon=True)
+        thread.start()
+        while thread.is_alive():
+            thread.join(_LOOK)
+            self._context.progress.report()
+            if self._context.control.order:
+                raise Ordered
+        answer, error = outcome[0]
+        if error is not None:
+            raise error
+        return answer
+
+
+run.spec = YoutubeSpec  # type: ignore[attr-defined]

@@ -1,0 +1,210 @@
+"""One web that misbehaves in every way: each URL gets its reason, the crawl goes on and ends, memory stays flat."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from urllib.parse import quote
+
+import pytest
+
+from tests.crawl.harness import Crawl
+from tests.crawl.hostile_routes import Asked, answer
+from tests.crawl.hostile_server import HostileServer
+from tests.crawl.test_polite import fixed, index
+
+MakeCrawl = Callable[..., Crawl]
+GOOD = [f"/ok/{number}" for number in range(20)]
+FAILURES = {
+    "/bomb/gzip?mib=30": "body_too_large",
+    "/bomb/br?mib=30": "body_too_large",
+    "/bomb/zstd?mib=30": "body_too_large",
+    "/bomb/gzip,gzip?mib=30": "body_too_large",
+    "/members": "bad_encoding",
+    "/endless": "body_too_large",
+    "/endless?chunked=1": "body_too_large",
+    "/promised/999999999": "body_too_large",
+    "/hang": "timeout",
+    "/hang-in-headers": "timeout",
+    "/hang-in-body": "timeout",
+    "/drip": "timeout",
+    "/huge-headers/many": "headers_too_large",
+    "/huge-headers/one": "headers_too_large",
+    "/lengths/differ": "bad_response",
+    "/truncated/length": "truncated",
+    "/truncated/chunked": "truncated",
+    "/truncated/gzip": "bad_encoding",
+    "/reset/before": "reset",
+    "/reset/during": "reset",
+    "/silence": "reset",
+    "/garbage": "bad_response",
+    "/bad-chunks": "bad_response",
+    "/status/404": "http_404",
+    "/status/500": "http_500",
+    "/status/410": "http_410",
+    "/redirect-nowhere": "bad_redirect",
+    f"/redirect?to={quote('ftp://127.0.0.1/x')}": "scheme_blocked",
+    f"/redirect?to={quote('javascript:alert(1)')}": "scheme_blocked",
+}
+QUICK = {
+    "tries": 2,
+    "retry_base": 0.05,
+    "total_timeout": 8.0,
+    "idle_timeout": 4.0,
+    "connect_timeout": 2.0,
+    "give_up_after": 1000,
+}
+
+
+@pytest.fixture
+def server() -> Iterator[HostileServer]:
+    with HostileServer(addresses=[f"127.0.0.{number}" for number in range(1, 8)]) as running:
+        running.route("/robots.txt", fixed(answer(b"not here", "404 Not Found")))
+        yield running
+
+
+def test_each_misbehaviour_has_its_reason_and_the_crawl_goes_on(server: HostileServer, make_crawl: MakeCrawl) -> None:
+    private = f"/redirect?to={quote('http://10.1.2.3/secret')}"
+    odd = ["/loop/a", "/chain/15", private, "/encoded/gzip,br", "/informational/3"]
+    server.route("/", fixed(index(*FAILURES, *odd, *GOOD)))
+    crawl = make_crawl(**QUICK)
+    assert crawl.run(url=server.url("/"), scope="any", fetchers=1) == "completed"
+    ledger = crawl.ledger()
+    told = {path: ledger[server.url(path)] for path in FAILURES}
+    assert {path: (row.state, row.reason) for path, row in told.items()} == {
+        path: ("failed", reason) for path, reason in FAILURES.items()
+    }
+    assert told["/hang"].attempts == 2, "what may pass is tried again"
+    assert told["/status/404"].attempts == 1, "what will not pass is not"
+    assert ledger[server.url("/loop/b")].reason == "redirect_loop"
+    assert [row.reason for row in ledger.values() if "/chain/" in row.url].count("too_many_redirects") == 1
+    secret = ledger["http://10.1.2.3/secret"]
+    assert (secret.state, secret.reason, secret.found_via) == ("failed", "address_blocked", "redirect")
+    stored = {result.final_url for result in crawl.results()}
+    assert {server.url(path) for path in (*GOOD, "/encoded/gzip,br", "/informational/3")} <= stored
+    crawl.assert_books_balance()
+    assert crawl.grown < 100
+
+
+def test_a_calendar_without_an_end_is_left_after_its_budget(server: HostileServer, make_crawl: MakeCrawl) -> None:
+    async def calendar(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        *_, year, month = asked.path.split("/")
+        links = [f"/calendar/{int(year) + step}/{int(month) % 12 + 1}" for step in range(3)]
+        writer.write(index(*links))
+
+    server.route("/calendar", calendar)
+    server.route("/", fixed(index("/calendar/2000/1", server.url("/good", "127.0.0.2"))))
+    server.route("/good", fixed(index(*(server.url(path, "127.0.0.2") for path in GOOD))))
+    crawl = make_crawl(template_budget=50)
+    assert crawl.run(url=server.url("/"), scope="any", fetchers=1) == "completed"
+    rows = crawl.ledger().values()
+    trapped = [row for row in rows if row.reason == "trap"]
+    assert trapped
+    assert all("/calendar/#/#" in (row.detail or "") for row in trapped)
+    assert sum(row.state == "done" for row in rows if "/calendar/" in row.url) <= 300 + 50 + 3
+    assert {server.url(path, "127.0.0.2") for path in GOOD} <= {result.final_url for result in crawl.results()}
+
+
+def test_a_path_that_repeats_itself(server: HostileServer, make_crawl: MakeCrawl) -> None:
+    server.route("/again", fixed(index("again/", "/ok/1")))
+    crawl = make_crawl()
+    assert crawl.run(url=server.url("/again/")) == "completed"
+    assert any(row.reason == "trap" for row in crawl.ledger().values())
+    assert crawl.counts.done < 20
+
+
+def test_a_host_that_refuses_for_an_hour_does_not_hold_up_the_others(
+    server: HostileServer, make_crawl: MakeCrawl
+) -> None:
+    async def busy(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        if asked.address == "127.0.0.2":
+            writer.write(answer(b"", "429 Too Many Requests", retry_after="3600"))
+        else:
+            writer.write(answer())
+
+    server.route("/ok", busy)
+    seeds = [server.url(path, host) for path in GOOD for host in ("127.0.0.1", "127.0.0.2")]
+    crawl = make_crawl(longest_wait=1.0, retry_base=0.05)
+    assert crawl.run(urls=seeds, fetchers=1) == "completed"
+    ledger = crawl.ledger()
+    assert all(ledger[server.url(path)].state == "done" for path in GOOD)
+    reasons = {ledger[server.url(path, "127.0.0.2")].reason for path in GOOD}
+    assert reasons <= {"http_429", "host_unavailable"}
+    asked = [asked for asked in server.requests if asked.address == "127.0.0.2" and asked.path.startswith("/ok")]
+    assert len(asked) < 80, "it was asked again and again"
+
+
+def test_robots_that_fail_in_each_way(server: HostileServer, make_crawl: MakeCrawl) -> None:
+    async def robots(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        match asked.address:
+            case "127.0.0.2":
+                writer.write(answer(b"", "500 Broken"))
+            case "127.0.0.3":
+                await asked.gone()
+            case "127.0.0.4":
+                writer.write(answer(b"", "301 Moved", location="/robots.txt"))
+            case "127.0.0.5":
+                writer.write(answer(b"\xff\xfe\x00garbage\x00" * 1000, content_type="text/plain"))
+            case "127.0.0.6":
+                writer.write(answer(b"", "403 Forbidden"))
+            case _:
+                writer.close()
+
+    server.route("/robots.txt", robots)
+    hosts = [f"127.0.0.{number}" for number in range(2, 8)]
+    crawl = make_crawl(retry_base=0.05, total_timeout=1.0, idle_timeout=1.0)
+    assert crawl.run(urls=[server.url("/ok/1", host) for host in hosts], fetchers=1) == "completed"
+    ledger = crawl.ledger()
+    ends = [(ledger[server.url("/ok/1", host)].state, ledger[server.url("/ok/1", host)].reason) for host in hosts]
+    assert ends == [
+        ("skipped", "robots_unavailable"),
+        ("failed", "timeout"),
+        ("done", None),
+        ("done", None),
+        ("done", None),
+        ("failed", "reset"),
+    ]
+    for host in hosts[:2]:
+        asked = [asked.path for asked in server.requests if asked.address == host]
+        assert asked == ["/robots.txt"] * 3, "tried again a few times, and nothing else asked for"
+
+
+def test_sitemaps_that_name_each_other(server: HostileServer, make_crawl: MakeCrawl) -> None:
+    def sitemaps(*names: str) -> bytes:
+        body = "".join(f"<sitemap><loc>{server.url(name)}</loc></sitemap>" for name in names)
+        return answer(f"<sitemapindex>{body}</sitemapindex>".encode(), content_type="text/xml")
+
+    pages = "".join(f"<url><loc>{server.url(path)}</loc></url>" for path in GOOD)
+    rules = f"User-agent: *\nDisallow: /c.xml\nSitemap: {server.url('/a.xml')}\n".encode()
+    server.route("/robots.txt", fixed(answer(rules, content_type="text/plain")))
+    server.route("/", fixed(index()))
+    server.route("/a.xml", fixed(sitemaps("/b.xml", "/a.xml", "/c.xml")))
+    server.route("/b.xml", fixed(sitemaps("/a.xml", "/b.xml")))
+    server.route("/c.xml", fixed(answer(f"<urlset>{pages}</urlset>".encode(), content_type="text/xml")))
+    crawl = make_crawl()
+    assert crawl.run(url=server.url("/")) == "completed"
+    assert {result.final_url for result in crawl.results()} == {server.url(path) for path in ("/", *GOOD)}
+    read = [row for row in crawl.ledger().values() if row.reason == "sitemap"]
+    assert sorted(row.url for row in read) == [server.url(name) for name in ("/a.xml", "/b.xml", "/c.xml")]
+    assert all(server.paths().count(name) == 1 for name in ("/a.xml", "/b.xml", "/c.xml"))
+
+
+def test_a_parser_survives_what_pages_do_to_it(server: HostileServer, make_crawl: MakeCrawl) -> None:
+    pages = {
+        "/nested": b"<div>" * 100_000,
+        "/links": b'<a href="/ok/1">' * 200_000,
+        "/attribute": b'<p title="' + b"x" * 5_000_000 + b'">',
+        "/nul": b"<title>words</title>" + b"<p>words</p>" * 100 + b"<h1>a\x00b</h1><p>\x00\xed\xa0\x80</p>",
+        "/png": b"\x89PNG\r\n\x1a\n" + bytes(1000),
+        "/empty": b"",
+    }
+    for path, body in pages.items():
+        server.route(path, fixed(answer(body)))
+    server.route("/", fixed(index(*pages, *GOOD)))
+    crawl = make_crawl()
+    assert crawl.run(url=server.url("/"), parsers=1, content="markdown") == "completed"
+    ledger = crawl.ledger()
+    assert all(ledger[server.url(path)].state == "done" for path in ("/nested", "/links", "/attribute", "/nul", *GOOD))
+    assert ledger[server.url("/png")].reason == "not_a_page"
+    assert "\x00" not in "".join(str(result.data) for result in crawl.results())
+    crawl.assert_books_balance()

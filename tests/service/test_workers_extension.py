@@ -1,0 +1,114 @@
+"""Jobs that a program outside fulfils: docs/how-to/outside_worker.py, that very file, against a real server."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from silkline.sample.server import SampleServer
+from silkline.sample.site import Answer
+from silkline.sample.site import answer as sample
+from silkline.store import results, urls
+from silkline.store.database import Database, open_database
+from tests.support.served import Client, Served
+
+SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "outside_worker.py"
+
+
+@pytest.fixture
+def served(request: pytest.FixtureRequest, database_url: str, tmp_path: Path) -> Iterator[Client]:
+    settings = getattr(request, "param", {})
+    with closing(Served(database_url, tmp_path, max_retries=50, **settings)) as server:
+        yield server.ready()
+
+
+@pytest.fixture
+def database(served: Client, database_url: str) -> Iterator[Database]:
+    with closing(open_database(database_url)) as database:
+        yield database
+
+
+def start(client: Client, *more: str) -> "subprocess.Popen[str]":
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("SILKLINE_")}
+    command = [sys.executable, str(SCRIPT), f"http://127.0.0.1:{client.port}", *more]
+    return subprocess.Popen(command, env=clean, stderr=subprocess.PIPE, text=True)
+
+
+def work(client: Client) -> None:
+    worker = start(client, "--once")
+    _, complaints = worker.communicate(timeout=120)
+    assert worker.returncode == 0, complaints
+
+
+def test_a_program_outside_fulfils_a_job(served: Client, database: Database) -> None:
+    with SampleServer() as site:
+        asked = [f"{site.url}birds/puffin", f"{site.url}directions", f"{site.url}nowhere"]
+        id = served.job(worker="extension", urls=asked)
+        work(served)
+    job = served.get(f"/v1/jobs/{id}").json
+    assert (job["status"], job["attempt"]) == ("completed", 1)
+    assert (job["progress"]["done"], job["progress"]["failed"]) == (2, 1)
+    found = {each.original_url: each for each in results.every(database, id)}
+    assert found[asked[0]].data["title"] == "Puffin"
+    assert found[asked[1]].final_url == f"{site.url}visit/getting-there"
+    assert found[asked[2]].success is False
+    assert urls.reasons(database, id) == [("failed", "http_404", 1)]
+
+
+IMPATIENT = {"heartbeat_interval": 0.3, "fence_after": 3.0, "stale_after": 4.0, "watchdog_interval": 0.5}
+
+
+@pytest.mark.parametrize("served", [IMPATIENT], indirect=True, ids=["impatient"])
+def test_one_that_dies_is_replaced_and_can_write_nothing_more(served: Client, database: Database) -> None:
+    asked_for_two, gate = threading.Event(), threading.Event()
+
+    def respond(target: str, origin: str) -> Answer:
+        if target == "/birds/eider" and not gate.is_set():
+            asked_for_two.set()
+            gate.wait(120)
+        return sample(target, origin)
+
+    with SampleServer(respond=respond) as site:
+        asked = [f"{site.url}birds/puffin", f"{site.url}birds/eider"]
+        id = served.job(worker="extension", urls=asked)
+        first = start(served)
+        assert asked_for_two.wait(120)
+        first.send_signal(signal.SIGSTOP)
+        served.wait_for(id, "queued", "pending")
+        gate.set()
+        work_done = False
+        while not work_done:
+            work(served)
+            work_done = served.get(f"/v1/jobs/{id}").json["status"] == "completed"
+        first.send_signal(signal.SIGCONT)
+        assert first.stderr is not None
+        assert "no longer" in first.stderr.readline()
+        first.kill()
+        first.communicate()
+    assert sorted(each.original_url or "" for each in results.every(database, id)) == sorted(asked)
+    assert urls.tally(database, id)["done"] == 2
+
+
+def test_one_that_is_told_to_stop_gives_the_job_back(served: Client, database: Database) -> None:
+    asked_once, gate = threading.Event(), threading.Event()
+
+    def respond(target: str, origin: str) -> Answer:
+        asked_once.set()
+        gate.wait(120)
+        return sample(target, origin)
+
+    with SampleServer(respond=respond) as site:
+        id = served.job(worker="extension", urls=[f"{site.url}birds/puffin", f"{site.url}birds/eider"])
+        worker = start(served, "--once")
+        assert asked_once.wait(120)
+        assert served.post(f"/v1/jobs/{id}/stop").status == 200
+        gate.set()
+        worker.communicate(timeout=120)
+    job = served.wait_for(id, "stopped")
+    assert (job["progress"]["done"], job["progress"]["queued"]) == (1, 1)

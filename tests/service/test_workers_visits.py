@@ -1,0 +1,119 @@
+"""How single pages are asked for: robots.txt at every hop, waits, another try, and when to leave a server alone."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from silkline.sample.server import SampleServer
+from silkline.sample.site import Answer
+from silkline.store.results import Result
+from tests.support.inline import Inline
+
+HTML = "text/html; charset=utf-8"
+PAGE = Answer(200, HTML, b"<title>Here</title><p>A page.</p>")
+MISSING = Answer(404, HTML, b"")
+BUSY = Answer(503, HTML, b"")
+
+
+@pytest.fixture
+def inline(tmp_path: Path) -> Iterator[Inline]:
+    inline = Inline(tmp_path)
+    yield inline
+    inline.close()
+
+
+def serving(respond: Callable[[str], Answer]) -> SampleServer:
+    return SampleServer(respond=lambda target, origin: respond(target))
+
+
+def robots(text: str) -> Answer:
+    return Answer(200, "text/plain", text.encode())
+
+
+def fetch(inline: Inline, *urls: str, **more: object) -> list[Result]:
+    return inline.run("page", urls=list(urls), **{"speed": "max", "allow_private": ["127.0.0.0/8"], **more})
+
+
+def test_a_passing_failure_is_tried_again(inline: Inline) -> None:
+    answers = [BUSY, Answer(500, HTML, b""), PAGE]
+    with serving(lambda target: MISSING if target == "/robots.txt" else answers.pop(0)) as site:
+        (found,) = fetch(inline, site.url)
+    assert found.success
+    assert inline.ledger()[0].attempts == 3
+
+
+def test_a_failure_that_stays_is_given_up(inline: Inline) -> None:
+    with serving(lambda target: MISSING if target == "/robots.txt" else BUSY) as site:
+        (found,) = fetch(inline, site.url)
+        assert site.requests.count("/") == 3
+    assert (found.success, found.metadata["error"], found.metadata["retryable"]) == (False, "http_503", True)
+
+
+def test_a_server_that_wants_to_be_left_alone_for_long_is_left_alone(inline: Inline) -> None:
+    tired = Answer(429, f"{HTML}\r\nRetry-After: 3600", b"")
+    with serving(lambda target: MISSING if target == "/robots.txt" else tired) as site:
+        (found,) = fetch(inline, site.url)
+        assert site.requests.count("/") == 1
+    assert found.metadata["error"] == "http_429"
+    assert found.metadata["detail"] == "the server asks to be left alone for 3600 s"
+
+
+def test_without_robots_txt_to_read_nothing_is_fetched(inline: Inline) -> None:
+    with serving(lambda target: BUSY if target == "/robots.txt" else PAGE) as site:
+        found = fetch(inline, f"{site.url}a", f"{site.url}b")
+        assert set(site.requests) == {"/robots.txt"}
+    assert [each.metadata["error"] for each in found] == ["robots_unavailable"] * 2
+    assert {url.state for url in inline.ledger()} == {"skipped"}
+
+
+def test_robots_txt_is_asked_at_every_hop(inline: Inline) -> None:
+    with serving(lambda target: robots("User-agent: *\nDisallow: /secret") if target == "/robots.txt" else PAGE) as far:
+
+        def respond(target: str) -> Answer:
+            return MISSING if target == "/robots.txt" else Answer(302, HTML, b"", f"{far.url}{target[1:]}")
+
+        with serving(respond) as near:
+            secret, open_to_all = fetch(inline, f"{near.url}secret/1", f"{near.url}open")
+            assert far.requests == ["/robots.txt", "/open"]
+    assert (secret.metadata["error"], secret.metadata["detail"]) == ("robots", "Disallow: /secret")
+    assert secret.final_url == f"{far.url}secret/1"
+    assert secret.metadata["redirected_from"] == [f"{near.url}secret/1"]
+    assert (open_to_all.success, open_to_all.final_url) == (True, f"{far.url}open")
+
+
+def test_a_host_is_not_hurried(inline: Inline) -> None:
+    asked: list[float] = []
+
+    def respond(target: str) -> Answer:
+        if target == "/robots.txt":
+            return MISSING
+        asked.append(time.monotonic())
+        return PAGE
+
+    with serving(respond) as site:
+        began = time.monotonic()
+        fetch(inline, *(f"{site.url}{number}" for number in range(4)), speed="fast", delay=0.2)
+    assert asked[-1] - began >= 3 * 0.2
+
+
+def test_one_silent_host_does_not_hold_up_the_others(inline: Inline) -> None:
+    with serving(lambda target: MISSING if target == "/robots.txt" else PAGE) as site:
+        dead = [f"http://127.0.0.9:1/{number}" for number in range(30)]
+        found = fetch(inline, *dead, *(f"{site.url}{number}" for number in range(30)))
+    assert sum(each.success for each in found) == 30
+    assert {each.metadata["error"] for each in found if not each.success} == {"connect_failed"}
+
+
+def test_no_password_is_stored_or_sent_elsewhere(inline: Inline) -> None:
+    with serving(lambda target: MISSING if target == "/robots.txt" else PAGE) as site:
+        (found,) = fetch(inline, site.url.replace("://", "://me:hush@"))
+    assert found.success
+    assert "hush" not in repr(found) + repr(inline.ledger())
+
+
+def test_what_is_no_address_has_its_result_too(inline: Inline) -> None:
+    (found,) = fetch(inline, "http://[::1")
+    assert (found.success, found.metadata["error"], found.original_url) == (False, "bad_url", "http://[::1")
+    assert inline.ledger()[0].state == "failed"
