@@ -21,7 +21,9 @@ def tokens() -> None:
 
 @tokens.command()
 @click.argument("name", type=text)
-@click.option("--scope", type=click.Choice(["read", "write", "admin"]), default="read", show_default=True)
+@click.option(
+    "--scope", type=click.Choice(["read", "write", "admin"]), default="read", help="What it may. Default: read."
+)
 @click.option("--days", type=click.FloatRange(0, 36_500, min_open=True), help="Valid so long. Default: for ever.")
 @everywhere()
 @click.pass_obj
