@@ -15,7 +15,7 @@ class Spider(scrapy.Spider):
         super().__init__()
         self.start_urls = [start]
         self.left = wanted
-        self.out = Path(out).open("w")  # noqa: SIM115
+        self.out = Path(out).open("w")
 
     def parse(self, response):
         if self.left <= 0:
