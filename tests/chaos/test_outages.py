@@ -75,11 +75,11 @@ def test_postgres_is_away_for_three_times_the_stale_limit(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 16 MiB."""
+    """A disk of 64 MiB."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", folder], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", folder], capture_output=True, check=False
     )
     if mounted.returncode:
         pytest.fail(f"this test mounts a small disk, which needs root: {mounted.stderr.decode()}")

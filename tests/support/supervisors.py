@@ -212,7 +212,7 @@ class Yard:
         self.database.close()
 
     def _logs(self) -> str:
-        return "\n".join(supervisor.log[-4000:] for supervisor in self.supervisors)
+        return "\n".join(f"{each.log[-4000:]}(exit code {each.process.poll()})" for each in self.supervisors)
 
 
 @contextmanager

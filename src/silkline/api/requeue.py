@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from silkline.errors import Refused
 from silkline.model.job import Job, NewJob, Status, Verb
-from silkline.model.spec import MAX_URLS
+from silkline.model.spec import MAX_URLS, PageSpec
 from silkline.store import jobs, urls
 from silkline.store.database import Database
 
@@ -28,11 +28,12 @@ def _again(database: Database, job: Job, reason: str) -> Job:
     failed = [url.url for url in urls.failures(database, job.id, reason=reason, wanted=MAX_URLS)]
     if not failed:
         raise Refused(f"no URL of job {job.id} failed with {reason!r}")
-    payload = {name: value for name, value in job.payload.items() if name not in ("url", "urls", "limit")}
-    if job.worker == "site":
-        payload["depth"] = 0
+    # A crawl's failures are tried again as pages: nothing is followed from them, so nothing is crawled twice.
+    worker = "page" if job.worker == "site" else job.worker
+    dropped = {"url", "urls", "limit"} | (job.payload.keys() - PageSpec.model_fields if worker == "page" else set())
+    payload = {name: value for name, value in job.payload.items() if name not in dropped}
     again = NewJob(
-        worker=job.worker,
+        worker=worker,
         payload={**payload, "urls": failed},
         request_url=failed[0],
         priority=job.priority,

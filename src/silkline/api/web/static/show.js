@@ -46,11 +46,14 @@ window.silkline = (() => {
     place.append(box);
     setTimeout(() => box.remove(), 5000);
   };
+  // On a narrow screen the tabs scroll; the current one is brought into view.
+  const showTab = () => document.querySelector(".tabs [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
   document.addEventListener("DOMContentLoaded", () => {
     localTimes(document);
+    showTab();
     setInterval(() => { if (!document.hidden) localTimes(document); }, 10000);
     document.body.addEventListener("htmx:afterSwap", (event) => localTimes(event.detail.target.parentElement || document));
-    document.body.addEventListener("htmx:afterSettle", () => localTimes(document));
+    document.body.addEventListener("htmx:afterSettle", (event) => { localTimes(document); if (event.detail.elt.id === "tab") showTab(); });
     document.body.addEventListener("htmx:responseError", (event) => {
       let text = `The server answered ${event.detail.xhr.status}.`;
       try { text = JSON.parse(event.detail.xhr.responseText).detail || text; } catch { /* not a problem document */ }
