@@ -22,11 +22,7 @@ def tokens() -> None:
 @tokens.command()
 @click.argument("name", type=text)
 @click.option(
-<<<<<<< HEAD
-    "--scope", type=click.Choice(["read", "write", "admin"]), default="read", show_default=True, help="What it may do."
-=======
     "--scope", type=click.Choice(["read", "write", "admin"]), default="read", help="What it may. Default: read."
->>>>>>> api
 )
 @click.option("--days", type=click.FloatRange(0, 36_500, min_open=True), help="Valid so long. Default: for ever.")
 @everywhere()
