@@ -24,7 +24,6 @@ class Housekeeping:
     def __init__(self, database: Database, identity: Identity, settings: Settings, backoff: Backoff) -> None:
         self._database = database
         self._identity = identity
-        self._interval = settings.watchdog_interval
         self._cleaner_interval = settings.cleaner_interval
         self._watchdog = Watchdog(
             database, identity, stale_after=settings.stale_after, interval=settings.watchdog_interval, backoff=backoff
@@ -56,7 +55,7 @@ class Housekeeping:
             self._identity.forget(worker_id)
 
     def _run(self) -> None:
-        while not self._stopping.wait(self._interval):
+        while not self._stopping.wait(self._watchdog.wait()):
             try:
                 self.settle_dead_neighbours()
                 self._watchdog.look()

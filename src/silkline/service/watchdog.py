@@ -18,6 +18,8 @@ from silkline.service.machine import Identity
 from silkline.store import jobs
 from silkline.store.database import Database
 
+SHORTEST_WAIT = 0.1
+
 log = logging.getLogger("silkline.watchdog")
 
 
@@ -52,6 +54,11 @@ class Silence:
         self._seen = seen
         return [job for job in running if now - seen[job.id, job.run_lease].since >= self._stale_after]
 
+    def next_at(self) -> float | None:
+        """When the first of them will have been silent for too long, if it stays so."""
+        moments = [sighting.since + self._stale_after for sighting in self._seen.values()]
+        return min(moments) if moments else None
+
     def blind(self) -> None:
         """We could not look: what we saw before says nothing about now."""
         self._looked_at = None
@@ -75,6 +82,7 @@ class Watchdog:
         self._backoff = backoff
         self._clock = clock
         self._stale_after = stale_after
+        self._interval = interval
         self._silence = Silence(stale_after, interval)
 
     def look(self) -> int:
@@ -89,6 +97,13 @@ class Watchdog:
             self.rescue(job, f"its supervisor on {job.host} was silent for more than {self._stale_after:g} s")
             for job in silent
         )
+
+    def wait(self) -> float:
+        """Seconds until the next look: the interval, or less if a job will have been silent for too long before."""
+        next_at = self._silence.next_at()
+        if next_at is None:
+            return self._interval
+        return min(self._interval, max(SHORTEST_WAIT, next_at - self._clock()))
 
     def take_back_orphans(self, dead: list[str]) -> int:
         """Jobs of supervisors of this machine that are certainly dead, at once."""
