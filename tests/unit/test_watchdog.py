@@ -10,7 +10,7 @@ from silkline.service.watchdog import Silence
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 JOB = Job(
-    **{name: None for name in Job.__dataclass_fields__}
+    **dict.fromkeys(Job.__dataclass_fields__)
     | {"id": "one", "status": Status.RUNNING, "desired": Wish.RUN, "run_lease": 1, "heartbeat_seq": 5}
 )
 
