@@ -176,3 +176,31 @@ def test_an_ended_crawl_finds_its_urls_by_key(server: HostileServer, make_crawl:
     found = urls.by_key(crawl.database, crawl.job.id, url_key(server.url("/ok/1")))
     assert found is not None
     assert found.url == server.url("/ok/1")
+
+
+def test_pdf_files_and_plain_text_are_pages_too(server: HostileServer, make_crawl: MakeCrawl) -> None:
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /Contents 4 0 R /Resources << /Font << /F 5 0 R >> >> >>",
+        b"<< /Length 44 >> stream\nBT /F 12 Tf 72 700 Td (Silk in a PDF) Tj ET   \nendstream",
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    pdf, places = b"%PDF-1.4\n", []
+    for number, each in enumerate(objects, 1):
+        places.append(len(pdf))
+        pdf += b"%d 0 obj\n%b\nendobj\n" % (number, each)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    end = b"xref\n0 6\n0000000000 65535 f \n%btrailer << /Size 6 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF"
+    pdf += end % (table, len(pdf))
+    server.route("/", fixed(index("/a.pdf", "/broken.pdf", "/a.txt")))
+    server.route("/a.pdf", fixed(answer(pdf, content_type="application/pdf")))
+    server.route("/broken.pdf", fixed(answer(b"%PDF-1.4 nothing", content_type="application/pdf")))
+    server.route("/a.txt", fixed(answer("Seide, à la carte".encode(), content_type="text/plain; charset=utf-8")))
+    crawl = make_crawl()
+    crawl.run(url=server.url("/"), content="markdown")
+    data = {result.final_url: result.data for result in crawl.results()}
+    assert "Silk in a PDF" in data[server.url("/a.pdf")]["markdown"]
+    assert data[server.url("/a.txt")]["text"] == "Seide, à la carte"
+    broken = crawl.ledger()[server.url("/broken.pdf")]
+    assert (broken.state, broken.reason) == ("skipped", "parse_failed")

@@ -13,6 +13,7 @@ import msgspec
 from silkline.crawl.plan import Plan
 from silkline.model.page import Page, Wanted
 from silkline.parse.html import parse_page
+from silkline.parse.pdf import parse_pdf
 from silkline.parse.sitemap import parse_sitemap
 from silkline.parse.sniff import sniff
 
@@ -20,6 +21,7 @@ NOT_A_PAGE: Final = "not_a_page"
 NOINDEX: Final = "noindex"
 PARSE_FAILED: Final = "parse_failed"
 SITEMAP: Final = "sitemap"
+_PDF_SECONDS: Final = 3.0  # nothing else happens in the process meanwhile; parsers of their own help with many PDFs
 
 _FOLLOWED: Final = frozenset({"a", "area", "frame", "refresh", "canonical", "alternate", "next", "prev"})
 _encode = msgspec.json.Encoder().encode
@@ -91,6 +93,8 @@ class PageReader:
         kind = sniff(body.body, body.content_type)
         if kind == "text":
             return self._plain_text(body)
+        if kind == "pdf":
+            return self._pdf(body)
         if kind != "html":
             return Reading(body.id, NOT_A_PAGE, f"{kind} ({body.content_type or 'no content type'})"[:200])
         page = parse_page(
@@ -131,6 +135,18 @@ class PageReader:
             data["language"] = page.language
             data["headings"] = page.headings
         return data
+
+    def _pdf(self, body: Body) -> Reading:
+        if self._wanted.content == "none":
+            return Reading(body.id, data=_encode({"title": ""}).decode())
+        text = parse_pdf(body.body, max_content=self._wanted.max_content, max_seconds=_PDF_SECONDS)
+        if text.problem and not text.markdown:
+            return Reading(body.id, PARSE_FAILED, f"PDF: {text.problem}"[:500])
+        name = "text" if self._wanted.content == "text" else "markdown"
+        data = {"title": text.title, name: text.markdown, "pages": text.pages}
+        if text.truncated:
+            data["truncated"] = ["content"]
+        return Reading(body.id, data=_encode(data).decode())
 
     def _plain_text(self, body: Body) -> Reading:
         text = body.body[: self._wanted.max_content].decode(_codec(body.charset), "replace").replace("\x00", "\ufffd")

@@ -24,6 +24,8 @@ def run(context: Context) -> End | None:
 def crawl(context: Context, tuning: Tuning) -> End | None:
     """The same with the engine's own times and bounds."""
     spec: SiteSpec = context.spec
+    if spec.render != "never" or spec.warc:
+        context.log.warning("site crawls neither render pages nor write WARC files: the setting is ignored")
     settings = config.load().settings
     plan = plan_of(
         spec,
