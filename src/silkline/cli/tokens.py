@@ -22,7 +22,7 @@ def tokens() -> None:
 @tokens.command()
 @click.argument("name", type=text)
 @click.option(
-    "--scope", type=click.Choice(["read", "write", "admin"]), default="read", help="What it may. Default: read."
+    "--scope", type=click.Choice(["read", "write", "admin"]), default="read", show_default=True, help="What it may do."
 )
 @click.option("--days", type=click.FloatRange(0, 36_500, min_open=True), help="Valid so long. Default: for ever.")
 @everywhere()
