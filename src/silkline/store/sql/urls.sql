@@ -66,7 +66,7 @@ SELECT state, count(*) AS urls FROM crawl_urls WHERE job_id = :job_id GROUP BY s
 -- name: tally_reasons
 -- Why URLs failed or were skipped.
 SELECT state, reason, count(*) AS urls FROM crawl_urls
-WHERE job_id = :job_id AND reason IS NOT NULL AND state IN ('failed', 'skipped') GROUP BY state, reason ORDER BY urls DESC;
+WHERE job_id = :job_id AND reason IS NOT NULL AND state IN ('failed', 'skipped') GROUP BY state, reason ORDER BY urls DESC, state, reason;
 
 -- name: tally_statuses
 -- How servers answered.
