@@ -133,8 +133,8 @@ class PostgresDatabase:
         # Ids and JSON stay text, as they are with SQLite; who needs JSON decodes it.
         for name in ("uuid", "json", "jsonb"):
             connection.adapters.register_loader(name, TextLoader)
-        # Our statements are short and always the same: compiling one, or planning it anew (1.3 ms for a claim), costs more
-        # than running it.
+        # Our statements are short and always the same: compiling one, or planning it anew (1.3 ms for a claim), costs
+        # more than running it.
         connection.execute("SET TimeZone = 'UTC'; SET jit = off; SET plan_cache_mode = force_generic_plan")
         return connection
 
