@@ -55,7 +55,8 @@ class Housekeeping:
             self._identity.forget(worker_id)
 
     def _run(self) -> None:
-        while not self._stopping.wait(self._watchdog.wait()):
+        """The first look is at once: silence counts from the first time we saw a job."""
+        while True:
             try:
                 self.settle_dead_neighbours()
                 self._watchdog.look()
@@ -66,3 +67,5 @@ class Housekeeping:
                 log.warning("no round of the watchdog: %s", error)
             except Exception:
                 log.exception("no round of the watchdog")
+            if self._stopping.wait(self._watchdog.wait()):
+                return
