@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.crawl.harness import Crawl, SyntheticWeb, closing
+from tests.crawl.harness import Crawl, SyntheticWeb, assert_links_are_those_of, closing
 
 LONG = os.environ.get("SILKLINE_CHAOS") == "long"
 KILLS = 50 if LONG else 12
@@ -79,6 +79,7 @@ def test_a_crawl_survives_kill_9_anywhere(tmp_path, figure):
         assert set(stored.values()) == {1}
         assert {row.state for row in crawl.ledger().values()} == {"done"}
         crawl.assert_books_balance()
+        assert_links_are_those_of(web, crawl)
         fetched = sum(path != "/robots.txt" for _, _, path in web.log())
     assert kills.total() >= min(KILLS, 5), f"the crawl was over too soon to kill it often: {kills}"
     again = fetched - len(reachable)

@@ -19,6 +19,7 @@ import psutil
 from silkline.model.job import Decision, Job, NewJob, Status, Wish
 from silkline.store import jobs, results, urls
 from silkline.store.database import Database, open_database
+from silkline.store.neighbours import into, out_of
 from silkline.workers import registry
 from tests.crawl.synthetic_web import Web
 
@@ -175,6 +176,22 @@ class SyntheticWeb(Server):
 
     def reachable(self) -> set[str]:
         return {self.web.url(place, self.port) for place in self.web.reachable()}
+
+
+def assert_links_are_those_of(web: SyntheticWeb, crawl: Crawl) -> None:
+    """Who links to each page, and where each page links, is the graph of the web: every link once, none missing."""
+    ledger = crawl.ledger()
+    targets = {
+        web.web.url(place, web.port): {web.web.url(target, web.port) for target in links}
+        for place, links in web.web.links.items()
+    }
+    out = {url: [each.url for each in out_of(crawl.database, row).urls] for url, row in ledger.items()}
+    assert {url: sorted(several) for url, several in out.items()} == {url: sorted(targets[url]) for url in ledger}
+    links_in = into(crawl.database, crawl.job.id, list(ledger.values()), most=1_000)
+    for url, row in ledger.items():
+        sources = sorted(source.url for source in links_in[row.id].sources)
+        assert sources == sorted(page for page in ledger if url in targets[page])
+        assert links_in[row.id].count == len(sources)
 
 
 @contextmanager

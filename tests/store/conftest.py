@@ -16,7 +16,7 @@ from tests.support.postgres import PostgresDatabases
 EMPTY = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid();
 DELETE FROM crawl_jobs; DELETE FROM crawl_urls; DELETE FROM crawl_url_keys; DELETE FROM crawl_states;
-DELETE FROM crawl_results; DELETE FROM job_logs; DELETE FROM workers; DELETE FROM deleted_jobs;
+DELETE FROM crawl_results; DELETE FROM crawl_links; DELETE FROM job_logs; DELETE FROM workers; DELETE FROM deleted_jobs;
 """
 
 

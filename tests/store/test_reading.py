@@ -6,7 +6,7 @@ import pytest
 
 from silkline.errors import NotFound, Refused, UsageError
 from silkline.model.job import End, NewJob, Status, Verb
-from silkline.store import jobs, logs, results, urls
+from silkline.store import jobs, links, logs, results, urls
 from silkline.store.database import Database
 from silkline.store.urls import Checkpoint
 from tests.store.given import NOWHERE, finished, in_status, queued, result, running, settled, url
@@ -121,19 +121,23 @@ def full_job(database: Database, pages: int = 7) -> str:
         job,
         Checkpoint([url(id) for id in numbers], [settled(id) for id in numbers], [result(id) for id in numbers]),
     )
+    for id in numbers:
+        with database.transaction() as transaction:
+            links.append(transaction, job.id, [links.PageLinks(id, bytes(8))])
     logs.append(database, [logs.NewLine(job.id, 1, "info", f"line {id}", database.now()) for id in numbers])
     finished(database, job)
     urls.index(database, job.id)
     return job.id
 
 
-def rows_of(database: Database, id: str) -> tuple[int, int, int, int, bool]:
+def rows_of(database: Database, id: str) -> tuple[int, int, int, int, int, bool]:
     by_key = database.rows("urls.by_indexed_key", job_id=id, url_key=7)
     return (
         results.count(database, id),
         len(logs.page(database, id)),
         len(urls.page(database, id)),
         len(by_key),
+        len(database.rows("links.page", job_id=id, after=0, wanted=100)),
         bool(database.rows("urls.state", job_id=id)),
     )
 
@@ -142,9 +146,9 @@ def rows_of(database: Database, id: str) -> tuple[int, int, int, int, bool]:
 def test_a_deleted_job_leaves_nothing_behind(database: Database, chunk: int) -> None:
     job, neighbour = full_job(database), full_job(database)
     before = rows_of(database, neighbour)
-    assert before == (7, 7, 7, 1, True)
+    assert before == (7, 7, 7, 1, 7, True)
     jobs.delete(database, job, chunk=chunk)
-    assert rows_of(database, job) == (0, 0, 0, 0, False)
+    assert rows_of(database, job) == (0, 0, 0, 0, 0, False)
     assert rows_of(database, neighbour) == before
     with pytest.raises(NotFound):
         jobs.delete(database, job)
@@ -161,7 +165,7 @@ def test_a_live_job_is_not_deleted(database: Database, status: Status) -> None:
     assert jobs.finish_deletions(database) == 0
 
 
-@pytest.mark.parametrize("step", ["results.forget", "logs.forget", "urls.forget_keys", "urls.forget"])
+@pytest.mark.parametrize("step", ["results.forget", "logs.forget", "urls.forget_keys", "urls.forget", "links.forget"])
 def test_a_deletion_goes_on_after_a_crash(database: Database, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     id = full_job(database)
     ask = database.rows
@@ -179,9 +183,9 @@ def test_a_deletion_goes_on_after_a_crash(database: Database, step: str, monkeyp
             jobs.delete(database, id, chunk=3)
     with pytest.raises(NotFound):
         jobs.get(database, id)
-    assert rows_of(database, id) != (0, 0, 0, 0, False)
+    assert rows_of(database, id) != (0, 0, 0, 0, 0, False)
     assert jobs.finish_deletions(database, chunk=3) == 1
-    assert rows_of(database, id) == (0, 0, 0, 0, False)
+    assert rows_of(database, id) == (0, 0, 0, 0, 0, False)
     assert jobs.finish_deletions(database) == 0
 
 

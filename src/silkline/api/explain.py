@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from silkline.api.views import result_view, url_view
+from silkline.api.views import links_in_view, links_out_view, result_view, url_view
 from silkline.errors import NotFound, UsageError
 from silkline.model.job import Job
 from silkline.model.url import canonical, url_key
 from silkline.store import results, urls
 from silkline.store.database import Database
+from silkline.store.neighbours import into, out_of
 from silkline.store.urls import Url
 
 LONGEST_WAY = 50
@@ -25,11 +26,15 @@ def explain(database: Database, job: Job, asked: str) -> dict[str, Any]:
     way = way_to(database, found)
     sources = {each.id: each for each in way}
     result = results.by_url_id(database, job.id, found.id)
+    links_out = out_of(database, found)
+    finders = urls.by_ids(database, job.id, [each.found_on for each in links_out.urls if each.found_on is not None])
     return {
         "url": url_view(found, sources),
         "says": in_words(found),
         "path": [url_view(each, sources) for each in way],
         "result": result_view(result, content=False) if result else None,
+        "links_in": links_in_view(into(database, job.id, [found])[found.id]),
+        "links_out": links_out_view(links_out, finders),
     }
 
 

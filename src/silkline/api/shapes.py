@@ -103,6 +103,32 @@ class UrlShape(Shape):
     found_on_id: int | None
 
 
+class SourceShape(Shape):
+    id: int
+    url: str
+    kind: Literal["page", "sitemap", "redirect"]
+    via: list[str] = Field(description="The redirects between this and the URL, in the order they are followed.")
+
+
+class LinksInShape(Shape):
+    """How many links lead to the URL, as of the last checkpoint, and the first places they stand in."""
+
+    count: int
+    sources: list[SourceShape]
+
+
+class LinksOutShape(Shape):
+    """How many addresses the page names, and the first of them, in its order."""
+
+    count: int | None = Field(description="Null where only those are known that the page was the first to name.")
+    unknown: int = Field(description="So many are not in the ledger, because a crawler must not follow them.")
+    urls: list[UrlShape]
+
+
+class ErrorShape(UrlShape):
+    links_in: LinksInShape
+
+
 class Reason(Shape):
     state: Literal["failed", "skipped"]
     reason: str
@@ -125,20 +151,22 @@ class Page(Shape, Generic[Item]):
 
 
 class Errors(Shape):
-    """Failed URLs, each with the page that named it, and all causes counted."""
+    """Failed URLs, each with the pages that lead to it, and all causes counted."""
 
     reasons: list[Reason]
-    items: list[UrlShape]
+    items: list[ErrorShape]
     next_cursor: str | None
 
 
 class Explanation(Shape):
-    """What became of one URL, and how the crawl came to it, seed first."""
+    """What became of one URL, how the crawl came to it, seed first, who links to it and where it links."""
 
     url: UrlShape
     says: str
     path: list[UrlShape]
     result: ResultShape | None
+    links_in: LinksInShape
+    links_out: LinksOutShape
 
 
 class FetchShape(Shape):

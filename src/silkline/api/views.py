@@ -12,6 +12,7 @@ from fastapi import Response
 from silkline.api.secrecy import secrets_of, shown_spec, without_secrets
 from silkline.model.job import Job, Status, shown_status
 from silkline.store.logs import Line
+from silkline.store.neighbours import LinksIn, LinksOut
 from silkline.store.results import Result
 from silkline.store.urls import Counts, Url
 from silkline.store.workers import Worker
@@ -142,6 +143,16 @@ def url_view(url: Url, found_on: Mapping[int, Url]) -> dict[str, Any]:
         "found_on": source.url if source else None,
         "found_on_id": url.found_on,
     }
+
+
+def links_in_view(links: LinksIn) -> dict[str, Any]:
+    sources = [{"id": each.id, "url": each.url, "kind": each.kind, "via": each.via} for each in links.sources]
+    return {"count": links.count, "sources": sources}
+
+
+def links_out_view(links: LinksOut, found_on: Mapping[int, Url]) -> dict[str, Any]:
+    urls = [url_view(each, found_on) for each in links.urls]
+    return {"count": links.count, "unknown": links.unknown, "urls": urls}
 
 
 def reason_views(reasons: Sequence[tuple[str, str, int]]) -> list[dict[str, Any]]:

@@ -12,14 +12,17 @@ from silkline.cli.resources import opened, settings_of
 from silkline.cli.seeds import with_scheme
 from silkline.cli.session import Session, everywhere, text
 from silkline.cli.terminal import moment, safe
+from silkline.cli.urls import sources_of
 from silkline.errors import NotFound, UsageError
 from silkline.model.url import canonical, url_key
 from silkline.store import jobs, results, urls
 from silkline.store.database import Database
+from silkline.store.neighbours import LinksIn, LinksOut, into, out_of
 from silkline.store.results import Result
 from silkline.store.urls import Url
 
 LONGEST_WAY = 200
+SHOWN_LINKS = 20
 STATES = {
     "queued": "waits for its turn, or is being fetched",
     "done": "was fetched and stored",
@@ -37,7 +40,8 @@ STATES = {
 def explain(session: Session, id: str, url: str) -> None:
     """Tell the story of one URL of a crawl.
 
-    On which page it was found, how far from the seeds, how often it was tried, what became of it and why.
+    On which page it was found, how far from the seeds, how often it was tried, what became of it and why; which pages
+    link to it, and where it links.
     """
     wanted = canonical(with_scheme(url))
     if wanted is None:
@@ -48,11 +52,14 @@ def explain(session: Session, id: str, url: str) -> None:
         if found is None:
             raise NotFound(f"job {job.id} has not seen {wanted}")
         way, result = _way(database, found), results.by_url_id(database, job.id, found.id)
+        links_in, links_out = into(database, job.id, [found])[found.id], out_of(database, found)
     if session.json:
         brought = {**dataclasses.asdict(result), "data": None} if result else None
-        terminal.print_json({**dataclasses.asdict(found), "way": [each.url for each in way], "result": brought})
+        links = {"links_in": dataclasses.asdict(links_in), "links_out": dataclasses.asdict(links_out)}
+        story = {**dataclasses.asdict(found), "way": [each.url for each in way], "result": brought, **links}
+        terminal.print_json(story)
     else:
-        terminal.pairs(_story(found, way, result))
+        terminal.pairs([*_story(found, way, result), *_links(links_in, links_out)])
 
 
 def _way(database: Database, url: Url) -> list[Url]:
@@ -91,4 +98,18 @@ def _brought(result: Result | None) -> list[tuple[str, str]]:
         ("Title", safe(str(facts.get("title") or ""))),
         ("Error", safe(str(facts.get("error") or ""))),
         ("Stored", moment(result.created_at)),
+    ]
+
+
+def _links(links_in: LinksIn, links_out: LinksOut) -> list[tuple[str, str]]:
+    """Who leads here, and where it leads: numbers, and the first of them."""
+    shown = [f"{url.state:<9} {safe(url.url)}" for url in links_out.urls[:SHOWN_LINKS]]
+    number = "" if links_out.count is None else f"{links_out.count:,}"
+    if links_out.unknown:
+        number += f", of which {links_out.unknown:,} are not for crawlers"
+    if links_out.count is not None and links_out.count - links_out.unknown > len(shown):
+        shown.append("…")
+    return [
+        ("Links in", "\n".join([f"{links_in.count:,}", *sources_of(links_in)]) if links_in.count else ""),
+        ("Links out", "\n".join([*([number] if number else []), *shown]) if number != "0" else ""),
     ]

@@ -17,6 +17,7 @@ from silkline.errors import UsageError
 from silkline.export.problems import Problem, grouped, ledger
 from silkline.store import jobs as store
 from silkline.store.database import Database
+from silkline.store.neighbours import LinksIn
 from silkline.store.urls import STATES, Url
 
 
@@ -78,12 +79,24 @@ def _print_problem(problem: Problem) -> None:
     terminal.line(f"{problem.count:,} {terminal.safe(problem.reason)}: {in_words(problem.reason)}")
     for example in problem.examples:
         terminal.line(f"  {terminal.safe(example.url)}")
-        for via in example.via:
-            terminal.line(f"    redirected from {terminal.safe(via)}")
-        if example.source:
-            terminal.line(f"    linked from {terminal.safe(example.source)}")
+        for line in sources_of(example.links_in):
+            terminal.line(f"    {line}")
         if example.detail:
             terminal.line(f"    {terminal.safe(example.detail)}")
     left = problem.count - len(problem.examples)
     if left:
         terminal.line(f"  and {left:,} more: silkline urls ID --state failed --reason {terminal.safe(problem.reason)}")
+
+
+def sources_of(links: LinksIn) -> list[str]:
+    """Who leads to a URL, a line for each; the redirects between come before the pages that link to them."""
+    words = {"page": "linked from", "sitemap": "listed in", "redirect": "redirected from"}
+    lines: list[str] = []
+    via: tuple[str, ...] = ()
+    for source in sorted(links.sources, key=lambda source: bool(source.via)):
+        if source.via != via:
+            via = source.via
+            lines += [f"redirected from {terminal.safe(each)}" for each in via]
+        lines.append(f"{words[source.kind]} {terminal.safe(source.url)}")
+    left = links.count - len(links.sources)
+    return [*lines, f"and {left:,} more"] if left else lines

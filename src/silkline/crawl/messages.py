@@ -36,11 +36,15 @@ class Links(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """A page that was fetched: its end, and what it brought. It counts once its links have found their owners."""
+    """A page that was fetched: its end, what it brought and what it names.
+
+    It counts once its links have found their owners. `names` has eight bytes for each address (seen.py).
+    """
 
     settled: Settled
     result: NewResult | None
     depth: int
+    names: bytes = b""
 
 
 class Live(NamedTuple):

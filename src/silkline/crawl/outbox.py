@@ -38,7 +38,7 @@ class Outbox:
     def page(self, ended: Ended) -> None:
         """The end of a URL that brought something."""
         self.pages.append(ended)
-        size = len(ended.result.data) if ended.result is not None else 0
+        size = len(ended.names) + (len(ended.result.data) if ended.result is not None else 0)
         self._bytes += size
         self.unsaved += 1
         self.unsaved_bytes += size

@@ -9,12 +9,12 @@ import msgspec
 from silkline.crawl.frontier import Entry
 from silkline.crawl.messages import Ended
 from silkline.crawl.reading import Body, Reading
+from silkline.crawl.seen import digest_of
 from silkline.model import fetched as reasons
 from silkline.model.fetched import Fetched
 from silkline.model.url import url_key
-from silkline.store.urls import DONE, SKIPPED, NewResult, Settled
+from silkline.store.urls import DONE, REDIRECTED, SKIPPED, NewResult, Settled
 
-REDIRECTED = "redirected"
 _encode = msgspec.json.Encoder().encode
 
 
@@ -29,15 +29,15 @@ def page_of(entry: Entry, fetched: Fetched, reading: Reading) -> Ended:
     attempts = entry.attempts + 1
     if reading.reason is not None:
         settled = Settled(entry.id, SKIPPED, reading.reason, reading.detail, attempts, fetched.status)
-        return Ended(settled, None, entry.depth)
+        return Ended(settled, None, entry.depth, reading.names)
     settled = Settled(entry.id, DONE, None, None, attempts, fetched.status)
-    return Ended(settled, _result(entry, fetched, reading), entry.depth)
+    return Ended(settled, _result(entry, fetched, reading), entry.depth, reading.names)
 
 
 def redirect_of(entry: Entry, fetched: Fetched, target: str) -> Ended:
     """The end of a URL that pointed elsewhere: what it points at is a URL of its own."""
     settled = Settled(entry.id, SKIPPED, REDIRECTED, target, entry.attempts + 1, fetched.status)
-    return Ended(settled, None, entry.depth)
+    return Ended(settled, None, entry.depth, digest_of(target))
 
 
 def wrong_redirect(target: str | None, chain: list[str], most: int) -> str | None:

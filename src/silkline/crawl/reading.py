@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from silkline.crawl.plan import Plan
+from silkline.crawl.seen import digests_of
 from silkline.model.page import Page, Wanted
 from silkline.parse.html import parse_page
 from silkline.parse.pdf import parse_pdf
@@ -41,7 +42,10 @@ class Body(msgspec.Struct, array_like=True, gc=False):
 
 
 class Reading(msgspec.Struct, array_like=True, gc=False):
-    """What it says. With a `reason` there is nothing to store, though there may be links to follow."""
+    """What it says. With a `reason` there is nothing to store, though there may be links to follow.
+
+    `names` holds eight bytes (seen.py) for every address that the page names, whether it is to be followed or not.
+    """
 
     id: int
     reason: str | None = None
@@ -50,6 +54,7 @@ class Reading(msgspec.Struct, array_like=True, gc=False):
     data: str = "{}"
     simhash: int | None = None
     sitemaps: list[str] = []
+    names: bytes = b""
 
 
 OnReading = Callable[[Reading], None]
@@ -111,6 +116,7 @@ class PageReader:
             links=self._links(page),
             data="{}" if hidden else _encode(self._data(page)).decode(),
             simhash=page.simhash,
+            names=digests_of([link.url for link in page.links]),
         )
 
     def _links(self, page: Page) -> list[str]:
@@ -159,9 +165,10 @@ def _sitemap(body: Body) -> Reading:
     sitemap = parse_sitemap(body.body, body.url)
     if sitemap.kind in ("index", "unknown"):
         further = [entry.url for entry in sitemap.entries] if sitemap.kind == "index" else []
-        return Reading(body.id, SITEMAP, sitemap.problem or None, sitemaps=further)
+        return Reading(body.id, SITEMAP, sitemap.problem or None, sitemaps=further, names=digests_of(further))
     entries = sorted(sitemap.entries, key=lambda entry: -(0.5 if entry.priority is None else entry.priority))
-    return Reading(body.id, SITEMAP, sitemap.problem or None, links=[entry.url for entry in entries])
+    listed = [entry.url for entry in entries]
+    return Reading(body.id, SITEMAP, sitemap.problem or None, links=listed, names=digests_of(listed))
 
 
 def _codec(charset: str) -> str:

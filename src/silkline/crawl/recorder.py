@@ -19,6 +19,7 @@ from silkline.crawl.messages import Ended, Found
 from silkline.crawl.plan import Plan
 from silkline.model.worker import Progress
 from silkline.store import urls
+from silkline.store.links import PageLinks
 from silkline.store.urls import DONE, QUEUED, Checkpoint, NewResult, NewUrl, QueuedUrl, Settled
 
 # A fetcher's seat, which the recorder knows nothing about, and the number of its batch.
@@ -37,6 +38,7 @@ class Recorder:
         self._found: list[NewUrl] = []
         self._settled: dict[int, Settled] = {}
         self._results: list[NewResult] = []
+        self._links: list[PageLinks] = []
         self._deliveries: list[Delivery] = []
         self._bytes = 0
         self._saving = asyncio.Lock()
@@ -93,13 +95,14 @@ class Recorder:
     def deliver(self, delivery: Delivery, pages: list[Ended]) -> None:
         """Pages all of whose links are in the books. Those beyond the limit are left as if never fetched."""
         limit = self._plan.limit
-        for settled, result, depth in pages:
+        for settled, result, depth, names in pages:
             if settled.state == DONE:
                 if limit is not None and self.stored >= limit:
                     continue
                 self.stored += 1
             self._end(settled, depth)
             self._settled[settled.id] = settled
+            self._links.append(PageLinks(settled.id, names))
             if result is not None:
                 self._results.append(result)
         self._deliveries.append(delivery)
@@ -148,13 +151,15 @@ class Recorder:
             found=self._found,
             settled=list(self._settled.values()),
             results=self._results,
+            links=self._links,
             bytes=self._bytes,
             in_flight=self.in_flight(),
             seconds=now - self._saved_at,
             live=self.live(),
         )
         deliveries = self._deliveries
-        self._found, self._settled, self._results, self._deliveries, self._bytes = [], {}, [], [], 0
+        self._found, self._settled, self._results, self._links = [], {}, [], []
+        self._deliveries, self._bytes = [], 0
         self._saved_at = now
         self.seconds += checkpoint.seconds
         await self.ask(self._progress.record, checkpoint)

@@ -26,6 +26,11 @@ def key_of(digest: bytes) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
+def digests_of(urls: Iterable[str]) -> bytes:
+    """The eight bytes of each URL one after the other, in order, a URL that comes again left out."""
+    return b"".join(map(xxh3_64_digest, map(str.encode, dict.fromkeys(urls))))
+
+
 class Seen:
     """A set of URLs that only grows."""
 

@@ -2,47 +2,54 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain
 
 from silkline.store import urls
 from silkline.store.database import Database
+from silkline.store.neighbours import LinksIn, into
 from silkline.store.urls import Url
 
 PAGE = 1_000
-_LONGEST_CHAIN = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One URL that failed; `source` is the page that names it, None for a seed; `via` the redirects between the two."""
+    """One URL that failed, and who leads to it; `source` is the first of them, None for a seed."""
 
     url: str
     http_status: int | None
     detail: str | None
     attempts: int
     source: str | None
-    via: tuple[str, ...] = ()
+    links_in: LinksIn
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Problem:
     """A cause, and what it struck."""
 
     reason: str
-    count: int = 0
-    examples: list[Example] = field(default_factory=list)
+    count: int
+    examples: list[Example]
 
 
 def grouped(database: Database, job_id: str, *, state: str = urls.FAILED, examples: int = 5) -> list[Problem]:
     """The causes, most frequent first."""
-    found: dict[str, Problem] = {}
+    counts: Counter[str] = Counter()
+    shown: dict[str, list[Url]] = {}
     for url in ledger(database, job_id, state=state):
-        problem = found.setdefault(url.reason or "unknown", Problem(url.reason or "unknown"))
-        problem.count += 1
-        if len(problem.examples) < examples:
-            problem.examples.append(_example(database, job_id, url))
-    return sorted(found.values(), key=lambda problem: (-problem.count, problem.reason))
+        reason = url.reason or "unknown"
+        counts[reason] += 1
+        if counts[reason] <= examples:
+            shown.setdefault(reason, []).append(url)
+    links = into(database, job_id, list(chain.from_iterable(shown.values())))
+    order = sorted(counts, key=lambda reason: (-counts[reason], reason))
+    return [
+        Problem(reason, counts[reason], [_example(url, links[url.id]) for url in shown[reason]]) for reason in order
+    ]
 
 
 def ledger(database: Database, job_id: str, *, state: str | None = None) -> Iterator[Url]:
@@ -53,16 +60,6 @@ def ledger(database: Database, job_id: str, *, state: str | None = None) -> Iter
         after = page[-1].id
 
 
-def _example(database: Database, job_id: str, url: Url) -> Example:
-    via: list[str] = []
-    source = _finder(database, job_id, url)
-    while source is not None and source.reason == "redirected" and len(via) < _LONGEST_CHAIN:
-        via.append(source.url)
-        source = _finder(database, job_id, source)
-    return Example(
-        url.url, url.http_status, url.detail, url.attempts, source.url if source else None, tuple(reversed(via))
-    )
-
-
-def _finder(database: Database, job_id: str, url: Url) -> Url | None:
-    return urls.by_id(database, job_id, url.found_on) if url.found_on else None
+def _example(url: Url, links: LinksIn) -> Example:
+    source = links.sources[0].url if links.sources else None
+    return Example(url.url, url.http_status, url.detail, url.attempts, source, links)

@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 
 from silkline.errors import StoreError
 from silkline.model.job import Job
-from silkline.store import samples
+from silkline.store import links, samples
 from silkline.store.database import Database, Transaction
 from silkline.store.jobs import fence
+from silkline.store.links import PageLinks
 from silkline.store.text import clean, clean_json, to_json
 
 QUEUED, DONE, UNCHANGED, FAILED, SKIPPED = "queued", "done", "unchanged", "failed", "skipped"
 STATES = (QUEUED, DONE, UNCHANGED, FAILED, SKIPPED)
+REDIRECTED = "redirected"
 INDEX_CHUNK = 200_000
 
 
@@ -68,6 +70,7 @@ class Checkpoint:
     found: Sequence[NewUrl] = ()
     settled: Sequence[Settled] = ()
     results: Sequence[NewResult] = ()
+    links: Sequence[PageLinks] = ()
     bytes: int = 0
     in_flight: int = 0
     seconds: float = 0.0
@@ -149,6 +152,7 @@ def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: da
     if results:
         stored = [each._replace(data=clean_json(each.data), metadata=clean_json(each.metadata)) for each in results]
         transaction.many("results.append", NewResult._fields, stored, job_id=job_id, now=now)
+    links.append(transaction, job_id, checkpoint.links)
     ended = Counter(map(_settled_state, settled))
     fresh = Counter(map(_new_state, found))
     still = ended.pop(QUEUED, 0)
@@ -324,6 +328,16 @@ def by_key(database: Database, job_id: str, url_key: int) -> Url | None:
         if found:
             return Url(**found[0])
     return None
+
+
+def by_keys(database: Database, job_id: str, keys: Sequence[int]) -> dict[int, Url]:
+    """Several URLs of the ledger, by key: what the index does not have is looked for in a scan."""
+    found: dict[int, Url] = {}
+    for name in ("urls.by_indexed_keys", "urls.by_keys"):
+        missing = [key for key in keys if key not in found]
+        rows = database.rows(name, job_id=job_id, keys=json.dumps(missing)) if missing else []
+        found |= {row["url_key"]: Url(**row) for row in rows}
+    return found
 
 
 def index(database: Database, job_id: str, *, chunk: int = INDEX_CHUNK) -> None:

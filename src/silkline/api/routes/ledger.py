@@ -12,15 +12,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from silkline.api import explain, shapes
 from silkline.api.secrecy import secrets_of
 from silkline.api.shapes import problems
-from silkline.api.views import answer, line_view, reason_views, result_view, to_json, url_view
+from silkline.api.views import answer, line_view, links_in_view, reason_views, result_view, to_json, url_view
 from silkline.model.job import Job
 from silkline.store import jobs, logs, results, urls
 from silkline.store.database import Database
+from silkline.store.neighbours import into
 from silkline.store.urls import Url
 
 JSONL = "application/x-ndjson"
 PAGE_BYTES = 8 << 20  # a page of results ends early when it gets larger than this
 CHUNK = 20
+LINKED_CHUNK = 1_000  # of URLs with the pages that lead to them, since each chunk reads all the links of the job
 Accept = Annotated[str, Header()]
 Read = Callable[[int, int], list[tuple[int, dict[str, Any]]]]
 
@@ -102,16 +104,19 @@ class LedgerRoutes:
         return listing(read, query, accept)
 
     def errors(self, id: str, query: Annotated[ErrorQuery, Query()], accept: Accept = "") -> Response:
-        """Causes counted, and the URLs one by one, each with the page that named it."""
+        """Causes counted, and the URLs one by one, each with the pages that lead to it."""
         job = jobs.get(self._database, id)
 
         def read(after: int, wanted: int) -> list[tuple[int, dict[str, Any]]]:
             found = urls.failures(
                 self._database, job.id, state=query.state, reason=query.reason, after=after, wanted=wanted
             )
-            return self._url_views(job, found)
+            links = into(self._database, job.id, found)
+            views = self._url_views(job, found)
+            return [(id, {**view, "links_in": links_in_view(links[id])}) for id, view in views]
 
-        return listing(read, query, accept, reasons=reason_views(urls.reasons(self._database, job.id)))
+        reasons = reason_views(urls.reasons(self._database, job.id))
+        return listing(read, query, accept, chunk=LINKED_CHUNK, reasons=reasons)
 
     def logs(self, id: str, query: Annotated[LogQuery, Query()], accept: Accept = "") -> Response:
         """Oldest first. `level` names the lowest that is wanted."""
@@ -139,24 +144,24 @@ def levels_from(lowest: str | None) -> list[str]:
     return order[order.index(lowest) :] if lowest else []
 
 
-def listing(read: Read, query: Cursored, accept: str, **more: Any) -> Response:
+def listing(read: Read, query: Cursored, accept: str, *, chunk: int = CHUNK, **more: Any) -> Response:
     """One page as JSON, or everything after the cursor as JSON lines."""
     if query.format == "jsonl" or (query.format is None and JSONL in accept):
-        return StreamingResponse(_lines(read, query.cursor), media_type=JSONL)
-    items, cursor = page_of(read, query.cursor, query.limit)
+        return StreamingResponse(_lines(read, query.cursor, chunk), media_type=JSONL)
+    items, cursor = page_of(read, query.cursor, query.limit, chunk)
     return answer({**more, "items": items, "next_cursor": cursor})
 
 
-def page_of(read: Read, after: int, wanted: int) -> tuple[list[dict[str, Any]], str | None]:
-    """Up to `wanted` items, fewer when they are large."""
+def page_of(read: Read, after: int, wanted: int, most: int = CHUNK) -> tuple[list[dict[str, Any]], str | None]:
+    """Up to `wanted` items, fewer when they are large; `most` are read at once."""
     items: list[dict[str, Any]] = []
     size = 0
     while True:
-        chunk = read(after, min(CHUNK, wanted - len(items)) + 1)
+        chunk = read(after, min(most, wanted - len(items)) + 1)
         for place, (id, item) in enumerate(chunk):
             if len(items) == wanted or size > PAGE_BYTES:
                 return items, str(after)
-            if place == CHUNK:
+            if place == most:
                 break
             items.append(item)
             size += len(to_json(item))
@@ -165,8 +170,8 @@ def page_of(read: Read, after: int, wanted: int) -> tuple[list[dict[str, Any]], 
             return items, None
 
 
-def _lines(read: Read, after: int) -> Iterator[bytes]:
+def _lines(read: Read, after: int, most: int) -> Iterator[bytes]:
     """Everything, a chunk in memory at a time."""
-    while chunk := read(after, CHUNK):
+    while chunk := read(after, most):
         after = chunk[-1][0]
         yield b"".join(to_json(item) + b"\n" for _, item in chunk)

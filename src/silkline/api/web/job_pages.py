@@ -22,6 +22,7 @@ from silkline.model.job import Change, Job, Verb
 from silkline.model.job import answer as answer_to
 from silkline.store import jobs, logs, results, urls
 from silkline.store.database import Database
+from silkline.store.neighbours import into, out_of
 from silkline.store.results import Result
 from silkline.store.urls import Url
 
@@ -98,7 +99,7 @@ class JobPages:
         )
 
     def page(self, id: str, url_id: int) -> Response:
-        """One URL: what it brought, who named it, what it named first."""
+        """One URL: what it brought, who links to it, where it links."""
         job = jobs.get(self._database, id)
         url = urls.by_id(self._database, id, url_id) if url_id < 2**62 else None
         if url is None:
@@ -110,7 +111,8 @@ class JobPages:
             url=url_view(url, {each.id: each for each in way}),
             says=in_words(url),
             way=way[:-1],
-            named=self._tallies.get(urls.named_on, job, url_id),
+            links_in=into(self._database, id, [url])[url.id],
+            links_out=out_of(self._database, url),
             **content_of(results.by_url_id(self._database, id, url_id)),
             now=self._database.now(),
         )
@@ -156,7 +158,9 @@ class JobPages:
         return self._rows(job, found)
 
     def _failed(self, job: Job, query: TabQuery) -> dict[str, Any]:
-        return self._by_reason(job, query, "failed")
+        shown = self._by_reason(job, query, "failed")
+        failed = urls.by_ids(self._database, job.id, [row["id"] for row in shown["rows"]])
+        return {**shown, "links_in": into(self._database, job.id, list(failed.values()))}
 
     def _skipped(self, job: Job, query: TabQuery) -> dict[str, Any]:
         return self._by_reason(job, query, "skipped")

@@ -155,6 +155,24 @@ SELECT * FROM crawl_urls WHERE job_id = :job_id AND url_key = :url_key ORDER BY 
 SELECT u.* FROM crawl_url_keys k JOIN crawl_urls u ON u.job_id = k.job_id AND u.id = k.id
 WHERE k.job_id = :job_id AND k.url_key = :url_key ORDER BY k.id LIMIT 1;
 
+-- name: by_keys [sqlite]
+-- Several URLs of a crawl that has no index.
+SELECT * FROM crawl_urls WHERE job_id = :job_id AND url_key IN (SELECT value FROM json_each(:keys));
+
+-- name: by_keys [postgres]
+SELECT * FROM crawl_urls
+WHERE job_id = :job_id AND url_key = ANY(ARRAY(SELECT jsonb_array_elements_text(:keys::jsonb)::bigint));
+
+-- name: by_indexed_keys [sqlite]
+-- Several URLs of a crawl that has ended; CROSS makes SQLite look each key up in the index.
+SELECT u.* FROM json_each(:keys) AS wanted
+CROSS JOIN crawl_url_keys k ON k.job_id = :job_id AND k.url_key = wanted.value
+JOIN crawl_urls u ON u.job_id = k.job_id AND u.id = k.id;
+
+-- name: by_indexed_keys [postgres]
+SELECT u.* FROM crawl_url_keys k JOIN crawl_urls u ON u.job_id = k.job_id AND u.id = k.id
+WHERE k.job_id = :job_id AND k.url_key = ANY(ARRAY(SELECT jsonb_array_elements_text(:keys::jsonb)::bigint));
+
 -- name: index
 -- Make the URLs of an ended crawl findable by key, a bounded range of ids at a time.
 INSERT INTO crawl_url_keys (job_id, url_key, id)

@@ -1,0 +1,102 @@
+"""A URL among the others of its crawl: the pages that lead to it, and where it leads itself.
+
+While a crawl runs this is what its last checkpoint knew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from silkline.store import links, urls
+from silkline.store.database import Database
+from silkline.store.links import Sources
+from silkline.store.urls import Url
+
+MOST_SOURCES: Final = 20
+MOST_TARGETS: Final = 100
+_LOOKED_UP: Final = 10_000
+_SITEMAPS: Final = ("robots", "sitemap_index")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a link stands. `via`: the redirects between it and the URL, in the order in which they are followed."""
+
+    id: int
+    url: str
+    kind: Literal["page", "sitemap", "redirect"]
+    via: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LinksIn:
+    """How many links lead to a URL, a page that names it twice counting once, and the first places they stand in."""
+
+    count: int = 0
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LinksOut:
+    """How many addresses a page names, and the first of them; `unknown` are not in the ledger: it must not follow them.
+
+    `count` is None where only those are known that the page was the first to name.
+    """
+
+    count: int | None
+    unknown: int
+    urls: tuple[Url, ...]
+
+
+def into(database: Database, job_id: str, targets: Sequence[Url], *, most: int = MOST_SOURCES) -> dict[int, LinksIn]:
+    """Who leads to each of these URLs, by their ids: one pass over the links of the job, and one for each redirect.
+
+    In the place of a redirect stand the links to it; one that nobody links to stands there itself.
+    """
+    return _into(database, job_id, targets, most, frozenset())
+
+
+def _into(
+    database: Database, job_id: str, targets: Sequence[Url], most: int, before: frozenset[int]
+) -> dict[int, LinksIn]:
+    found = links.sources(database, job_id, [target.url_key for target in targets], most=most)
+    for target in targets:
+        # A crawl from before links were written down knows the page that named a URL first.
+        if not found[target.url_key].count and target.found_on:
+            found[target.url_key] = Sources(1, [target.found_on])
+    rows = urls.by_ids(database, job_id, [id for each in found.values() for id in each.ids])
+    before |= {target.id for target in targets}  # redirects can go round in circles
+    turns = [row for row in rows.values() if row.reason == urls.REDIRECTED and row.id not in before]
+    further = _into(database, job_id, turns, most, before) if turns else {}
+    return {target.id: _links_in(found[target.url_key], rows, further, most) for target in targets}
+
+
+def _links_in(found: Sources, rows: Mapping[int, Url], further: Mapping[int, LinksIn], most: int) -> LinksIn:
+    count, sources = found.count, []
+    for row in (rows[id] for id in sorted(found.ids) if id in rows):
+        turned = further.get(row.id)
+        if turned is not None and turned.sources:
+            count += turned.count - 1
+            sources += [replace(source, via=(*source.via, row.url)) for source in turned.sources]
+        else:
+            sources.append(Source(row.id, row.url, _kind(row)))
+    return LinksIn(count, tuple(sources[:most]))
+
+
+def _kind(row: Url) -> Literal["page", "sitemap", "redirect"]:
+    if row.reason == urls.REDIRECTED:
+        return "redirect"
+    return "sitemap" if row.found_via in _SITEMAPS else "page"
+
+
+def out_of(database: Database, url: Url, *, most: int = MOST_TARGETS) -> LinksOut:
+    """Where a page leads, in its own order."""
+    keys = links.keys_of(database, url.job_id, url.id)
+    if keys is None:
+        return LinksOut(None, 0, tuple(urls.named_on(database, url.job_id, url.id, wanted=most)))
+    asked = keys[:_LOOKED_UP]
+    rows = urls.by_keys(database, url.job_id, asked)
+    known = [rows[key] for key in asked if key in rows]
+    return LinksOut(len(keys), len(asked) - len(known), tuple(known[:most]))
