@@ -87,13 +87,15 @@ def test_crawl_explain_results(on_both: Silkline, web: Web) -> None:
 
 
 def test_ctrl_c_pauses_and_resume_goes_on(on_both: Silkline, web: Web) -> None:
-    crawl = on_both.start("crawl", web.host, "--limit", "8", "--delay", "0.4", "--ignore-robots")
+    crawl = on_both.start("crawl", web.host, "--limit", "8", "--delay", "0.4", "--ignore-robots", "-o", "pages.csv")
     assert web.reached[2].wait(60)
     crawl.send_signal(signal.SIGINT)
     out, err = crawl.communicate(timeout=60)
     assert (crawl.returncode, out) == (3, b""), err.decode()
     id = on_both("jobs", "--json").json[0]["id"]
     assert f"Go on with: silkline resume {id}" in err.decode()
+    assert f"When it has ended, write its results with: silkline results {id} -o pages.csv" in err.decode()
+    assert not (on_both.folder / "pages.csv").exists()
     assert on_both("jobs", "show", id, "--json").json["status"] == "paused"
 
     resumed = on_both("resume", "last", "--json")

@@ -142,6 +142,10 @@ def test_errors_name_their_source_pages(after_demo: Silkline) -> None:
     shown = after_demo("errors", "last").out
     assert "1 http_404: the server answers 404 Not Found\n" in shown
     assert "/loop/two\n    redirected from http://127.0.0.1:" in shown
+    lost = shown.partition("/lost/lobster-pots\n")[2].splitlines()[:2]
+    assert [line.partition("127.0.0.1:")[0] for line in lost] == ["    linked from http://"] * 2
+    assert {line.split("/", 3)[3] for line in lost} == {"", "about/keepers"}
     found = {problem["reason"]: problem for problem in after_demo("errors", "last", "--json").json}
+    assert found["http_404"]["examples"][0]["links_in"]["count"] == 2
     assert found["http_404"]["examples"][0]["source"].endswith("/")
     assert found["redirect_loop"]["examples"][0]["source"].endswith("/visit/getting-there")

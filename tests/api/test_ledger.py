@@ -1,6 +1,7 @@
 """What a job brought, page by page and as a stream, why URLs failed, and another chance for them."""
 
 import json
+import struct
 from collections.abc import Sequence
 
 import pytest
@@ -9,6 +10,7 @@ from silkline.model.job import Decision, Job, NewJob, Status, Wish
 from silkline.model.url import url_key
 from silkline.store import jobs, logs, urls
 from silkline.store.database import Database
+from silkline.store.links import PageLinks
 from silkline.store.urls import Checkpoint, NewResult, NewUrl, Settled
 from tests.support.served import Client
 
@@ -16,7 +18,10 @@ ROOT = "https://ledger.test/"
 
 
 def crawl(database: Database, pages: int, *, status: Status = Status.PAUSED, size: int = 10, failed: int = 0) -> Job:
-    """A job whose ledger holds a root, its pages, and some that failed in turn with a timeout or a 404."""
+    """A job whose ledger holds a root, its pages, and some that failed in turn with a timeout or a 404.
+
+    Every page links to everything that failed, and to an address that is not to be followed.
+    """
     new = NewJob("site", {"url": ROOT}, request_url=ROOT, paused=True)
     job, _ = jobs.enqueue(database, new)
     with database.transaction() as transaction:
@@ -36,7 +41,10 @@ def crawl(database: Database, pages: int, *, status: Status = Status.PAUSED, siz
             NewResult(each.id, each.url, each.url_key, each.url, each.url_key, _data(each.id, size), True, "{}")
             for each in found[:pages]
         ]
-        urls.write(transaction, job.id, Checkpoint(found=found, settled=settled, results=results), database.now())
+        keys = struct.pack(f">{failed + 1}q", *(each.url_key for each in found[pages:]), 1)
+        links = [PageLinks(each.id, keys) for each in found[:pages]]
+        checkpoint = Checkpoint(found=found, settled=settled, results=results, links=links)
+        urls.write(transaction, job.id, checkpoint, database.now())
     return ended(database, job, status)
 
 
@@ -111,6 +119,28 @@ def test_every_url_with_its_state_its_reason_and_who_named_it(client: Client, da
     assert {(each["reason"], each["urls"]) for each in errors["reasons"]} == {("timeout", 2), ("http_404", 2)}
     assert [url["id"] for url in errors["items"]] == [5, 7]
     client.get(f"/v1/jobs/{job.id}/urls?state=lost").problem(422, "invalid")
+
+
+def test_a_broken_link_names_the_pages_it_stands_on(client: Client, database: Database) -> None:
+    job = crawl(database, 25, failed=30)
+    errors = every(client, f"/v1/jobs/{job.id}/errors?limit=12")
+    assert [url["id"] for url in errors] == list(range(26, 56))
+    named = [{"id": 1, "url": ROOT, "kind": "page", "via": []}]
+    named += [{"id": id, "url": f"{ROOT}{id - 1}", "kind": "page", "via": []} for id in range(2, 21)]
+    assert all(url["links_in"] == {"count": 25, "sources": named} for url in errors)
+    stream = client.get(f"/v1/jobs/{job.id}/errors?format=jsonl").text.splitlines()
+    assert [json.loads(line) for line in stream] == errors
+    told = client.get(f"/v1/jobs/{job.id}/explain?url={ROOT}").json
+    assert told["links_in"] == {"count": 0, "sources": []}
+    out = told["links_out"]
+    assert (out["count"], out["unknown"], [url["id"] for url in out["urls"]]) == (31, 1, list(range(26, 56)))
+    assert out["urls"][0]["found_on"] == ROOT
+    page = client.get(f"/jobs/{job.id}/errors", Accept="text/html").text
+    assert page.count("<summary>25 links</summary>") == 30
+    assert "and 5 more" in page
+    page = client.get(f"/jobs/{job.id}/page/1", Accept="text/html").text
+    assert "No page of this crawl links here." in page
+    assert "1 is not for crawlers" in page
 
 
 def test_one_url_is_explained(client: Client, database: Database) -> None:

@@ -174,4 +174,4 @@ def test_filters() -> None:
 
 def test_the_name_of_a_file_tells_its_form() -> None:
     names = {"a.csv": "csv", "a.parquet": "parquet", "a.xml": "sitemap", "a.jsonl": "jsonl", "a": "jsonl"}
-    assert {name: format_of(Path(name)) for name in names} == names
+    assert {name: format_of(name) for name in names} == names

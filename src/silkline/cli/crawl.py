@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import resource
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, get_args
 
@@ -13,11 +14,13 @@ from silkline.cli import terminal
 from silkline.cli.foreground import run_here
 from silkline.cli.own_address import exemptions
 from silkline.cli.resources import opened, settings_of
+from silkline.cli.results import save
 from silkline.cli.seeds import Seeds, read_lines, with_scheme
 from silkline.cli.session import Session, everywhere, text
 from silkline.config import Settings
 from silkline.errors import UsageError
-from silkline.model.job import Job, NewJob, Verb
+from silkline.export.open import writable
+from silkline.model.job import ENDED, Job, NewJob, Verb
 from silkline.model.spec import SiteSpec
 from silkline.store import jobs
 from silkline.store.database import Database
@@ -61,14 +64,22 @@ def _choice(field: str) -> click.Choice[str]:
 @click.option("--allow-private", metavar="CIDR[:PORT]", multiple=True, type=text, help="Allow these private addresses.")
 @click.option("--warc", is_flag=True, default=None, help="Keep the answers as they came: `results --format warc`.")
 @click.option("--detach", is_flag=True, help="Leave it to a worker; print the id of the job.")
+@click.option(
+    "-o", "--output", metavar="FILE", type=text, help="Write the results here when it ends; a name with / is a folder."
+)
 @everywhere()
 @click.pass_obj
-def crawl(session: Session, /, urls: tuple[str, ...], seeds: str | None, detach: bool, **given: Any) -> int | None:
+def crawl(
+    session: Session, /, urls: tuple[str, ...], seeds: str | None, detach: bool, output: str | None, **given: Any
+) -> int | None:
     """Crawl one site or many, here and now, with a line of progress.
 
-    Ctrl-C pauses it and says how to go on. The exit code tells how it ended.
+    Ctrl-C pauses it and says how to go on. The exit code tells how it ended. With -o its results are written when it
+    has ended, in the form that the name of the file asks for: .jsonl, .csv, .parquet, .xml, .warc, .warc.gz, or a
+    folder of Markdown files for a name that ends with /.
     """
     settings = settings_of(session)
+    form = _form_of(output, detach=detach, warc=bool(given["warc"])) if output is not None else ""
     spec = _spec([with_scheme(url) for url in urls], given, seeded=seeds is not None, here=not detach)
     lines = _first_seen(read_lines(seeds)) if seeds is not None else None
     with opened(settings) as database:
@@ -88,7 +99,27 @@ def crawl(session: Session, /, urls: tuple[str, ...], seeds: str | None, detach:
         terminal.line(job.id)
         return None
     _warn_of_open_files(session, settings, spec)
-    return run_here(session, settings, job)
+    return run_here(session, settings, job, _saving(session, settings, form, output) if output is not None else None)
+
+
+def _form_of(output: str, *, detach: bool, warc: bool) -> str:
+    """What the results will be written as; refused before the crawl if they could not be."""
+    if detach:
+        raise UsageError(f"-o waits for the end, --detach does not: later, use silkline results ID -o {output}")
+    form = writable(output)
+    if form == "warc" and not warc:
+        raise UsageError(f"{output} needs the answers as they come: add --warc")
+    return form
+
+
+def _saving(session: Session, settings: Settings, form: str, output: str) -> Callable[[Database, Job], None]:
+    def done(database: Database, job: Job) -> None:
+        if job.status in ENDED:
+            save(session, database, settings.data, job.id, form, output)
+        else:
+            session.say(f"When it has ended, write its results with: silkline results {job.id} -o {terminal.safe(output)}")
+
+    return done
 
 
 def _spec(urls: list[str], given: dict[str, Any], *, seeded: bool, here: bool) -> SiteSpec:

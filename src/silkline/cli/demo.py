@@ -76,7 +76,8 @@ def _show(session: Session, database: Database, job: Job) -> None:
     terminal.line("Broken links, and the pages they stand on:")
     for example in (each for problem in problems for each in problem.examples if each.source):
         terminal.line(f"  {safe(example.url)} ({example.http_status or safe(example.detail or '')})")
-        terminal.line(f"    on {safe(example.source or '')}")
+        for source in example.links_in.sources:
+            terminal.line(f"    on {safe(source.url)}")
     terminal.line()
     terminal.line("Look closer:")
     for command in ("errors last", "urls last --state skipped", "results last --format md -o tern-rock"):

@@ -24,7 +24,7 @@ from silkline.store.database import Database
 def run_here(
     session: Session, settings: Settings, job: Job, done: Callable[[Database, Job], None] | None = None
 ) -> int:
-    """Run the job to its end; the exit code. `done` is called with a job that brought something."""
+    """Run the job to its end, or a pause; the exit code. `done` is called with the job as it is then."""
     log.set_up(logging.DEBUG if session.verbose else logging.ERROR if session.quiet else logging.WARNING)
     with opened(settings) as database:
         with Ticker(database, job, quiet=session.quiet):

@@ -25,15 +25,13 @@ from silkline.store.results import Result
 @click.command()
 @click.argument("id", type=text)
 @click.option("--format", "form", type=click.Choice(FORMATS), help="Default: by the name of the file, else JSON lines.")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write here: a file, or for md a folder."
-)
+@click.option("-o", "--output", type=text, metavar="FILE", help="Write here: a file, or for md a folder.")
 @click.option("--state", type=click.Choice(["done", "failed"]), help="Only pages that were had, or only those not.")
 @click.option("--status", "statuses", type=text, multiple=True, metavar="CODE", help="Only this status: 200, 4xx.")
 @click.option("--match", type=text, metavar="RE", help="Only URLs that this regular expression finds.")
 @everywhere()
 @click.pass_obj
-def results(session: Session, /, id: str, form: str | None, output: Path | None, **only: Any) -> None:
+def results(session: Session, /, id: str, form: str | None, output: str | None, **only: Any) -> None:
     """Write what a job brought.
 
     As JSON lines (jsonl), a table for spreadsheets (csv), a folder of Markdown files (md), Parquet, a sitemap, or for
@@ -44,15 +42,27 @@ def results(session: Session, /, id: str, form: str | None, output: Path | None,
     settings = settings_of(session)
     with opened(settings) as database:
         job = store.find(database, id)
-        if form == "warc":
-            number = _archive(database, settings.data, job.id, wanted, output)
-        elif output is None:
-            _print(database, job.id, wanted, form)
+        if output is not None:
+            save(session, database, settings.data, job.id, form, output, wanted)
+        elif form == "warc":
+            _print_archive(database, settings.data, job.id, wanted)
         else:
-            number = _save(session, database, job.id, wanted, form, output)
-    if output is None:
-        return
-    session.say(f"{number:,} results were written to {terminal.safe(str(output))}.")
+            _print(database, job.id, wanted, form)
+
+
+def save(
+    session: Session, database: Database, data: Path, job_id: str, form: str, name: str, wanted: Filter | None = None
+) -> None:
+    """Write what a job brought to a file or folder, and say so."""
+    wanted, output = wanted or Filter(), Path(name)
+    if form == "warc":
+        from silkline.export.warc import write_warc
+
+        with whole_file(output) as file:
+            number = write_warc(database, data, job_id, wanted, file)
+    else:
+        number = _save(session, database, job_id, wanted, form, output)
+    session.say(f"{number:,} results were written to {terminal.safe(name)}.")
 
 
 def _print(database: Database, job_id: str, wanted: Filter, form: str) -> None:
@@ -77,17 +87,14 @@ def as_value(result: Result) -> dict[str, Any]:
     return {name: getattr(result, name) for name in result.__slots__}
 
 
-def _archive(database: Database, data: Path, job_id: str, wanted: Filter, output: Path | None) -> int:
+def _print_archive(database: Database, data: Path, job_id: str, wanted: Filter) -> None:
     from silkline.export.warc import write_warc
 
-    if output is not None:
-        with whole_file(output) as file:
-            return write_warc(database, data, job_id, wanted, file)
     if sys.stdout.isatty():
         raise UsageError("warc is not for a terminal: name a file with -o, or send the output on")
     terminal.flush()
     with terminal.noticed():
-        return write_warc(database, data, job_id, wanted, sys.stdout.buffer)
+        write_warc(database, data, job_id, wanted, sys.stdout.buffer)
 
 
 def _save(session: Session, database: Database, job_id: str, wanted: Filter, form: str, output: Path) -> int:

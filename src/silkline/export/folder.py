@@ -23,12 +23,17 @@ _RESERVED: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORE
 _PLAIN: Final = re.compile(r"[a-z0-9_-][a-z0-9._-]*")
 
 
+def check_folder(folder: Path) -> None:
+    """Whether Markdown may be written here: what somebody has there already is not touched."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder} exists and is not empty; name a new folder")
+
+
 class Folder:
     """One file for each page that has content. The folder must be new or empty."""
 
     def __init__(self, folder: Path) -> None:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise UsageError(f"{folder} exists and is not empty; name a new folder")
+        check_folder(folder)
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
 

@@ -17,13 +17,46 @@ from silkline.export.rows import Writer
 
 FORMATS: Final = ("jsonl", "csv", "md", "parquet", "sitemap", "warc")
 _SUFFIXES: Final = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet", ".xml": "sitemap"}
+_WARC: Final = (".warc", ".warc.gz")
 
 
-def format_of(path: Path | None) -> str:
-    """The form that a file's name asks for."""
-    if path is not None and path.name.lower().endswith((".warc.gz", ".warc")):
+def format_of(name: str | None) -> str:
+    """The form that a name asks for; JSON lines where it says nothing."""
+    return "jsonl" if name is None else _format_of(name) or "jsonl"
+
+
+def writable(name: str) -> str:
+    """The form that a name asks for, once nothing is known that would keep it from being written: asked before a crawl,
+    so that nobody learns after hours that its results have nowhere to go.
+    """
+    form, path = _format_of(name), Path(name)
+    if form is None:
+        endings = ", ".join((*_SUFFIXES, *_WARC))
+        raise UsageError(f"{name}: the ending does not say what to write; it can be {endings}, or / for a folder")
+    if form == "md":
+        from silkline.export.folder import check_folder
+
+        check_folder(path)
+        return form
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{name} cannot be written: there is no folder {path.absolute().parent}")
+    if form == "parquet":
+        from silkline.export import parquet
+
+        parquet.load()
+    elif form == "warc":
+        from silkline.export import warc
+
+        warc.load()
+    return form
+
+
+def _format_of(name: str) -> str | None:
+    if name.endswith("/") or Path(name).is_dir():
+        return "md"
+    if name.lower().endswith(_WARC):
         return "warc"
-    return "jsonl" if path is None else _SUFFIXES.get(path.suffix.lower(), "jsonl")
+    return _SUFFIXES.get(Path(name).suffix.lower())
 
 
 @contextmanager

@@ -19,12 +19,7 @@ class Parquet:
     """Rows are gathered to groups of a few megabytes, which is all that is ever held."""
 
     def __init__(self, stream: BinaryIO) -> None:
-        try:
-            import pyarrow  # type: ignore[import-untyped]
-            import pyarrow.parquet  # type: ignore[import-untyped]
-        except ImportError as error:
-            raise UsageError("Parquet needs pyarrow: install silkline[parquet]") from error
-        self._arrow: Any = pyarrow
+        self._arrow = pyarrow = load()
         text, whole = pyarrow.string(), pyarrow.int64()
         kinds = {
             **dict.fromkeys(("url_id", "http_status", "bytes"), whole),
@@ -61,6 +56,16 @@ class Parquet:
         if self._rows:
             self._writer.write_table(self._arrow.Table.from_pylist(self._rows, schema=self._schema))
             self._rows, self._size = [], 0
+
+
+def load() -> Any:
+    """The library, if it is there."""
+    try:
+        import pyarrow  # type: ignore[import-untyped]
+        import pyarrow.parquet  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise UsageError("Parquet needs pyarrow: install silkline[parquet]") from error
+    return pyarrow
 
 
 def _whole(value: Any) -> int | None:

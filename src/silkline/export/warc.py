@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from silkline import __version__
 from silkline.errors import UsageError
@@ -14,15 +14,20 @@ from silkline.store.archive import folder_of, records
 from silkline.store.database import Database
 
 
-def write_warc(database: Database, data: Path, job_id: str, wanted: Filter, stream: BinaryIO) -> int:
-    """Write the file; how many pages. A page that two attempts fetched is in it once, as it came first."""
-    if not folder_of(data, job_id).is_dir():
-        raise UsageError("this job kept no answers: WARC is for jobs that were run with --warc, on this machine")
+def load() -> Any:
+    """The library's writer, if it is there."""
     try:
         from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
     except ImportError as error:
         raise UsageError("WARC needs warcio: install silkline[warc]") from error
-    writer = WARCWriter(stream, gzip=True)
+    return WARCWriter
+
+
+def write_warc(database: Database, data: Path, job_id: str, wanted: Filter, stream: BinaryIO) -> int:
+    """Write the file; how many pages. A page that two attempts fetched is in it once, as it came first."""
+    if not folder_of(data, job_id).is_dir():
+        raise UsageError("this job kept no answers: WARC is for jobs that were run with --warc, on this machine")
+    writer = load()(stream, gzip=True)
     writer.write_record(writer.create_warcinfo_record(None, {"software": f"Silkline {__version__}", "job": job_id}))
     written: set[int] = set()
     for url_id, record in records(data, job_id):
