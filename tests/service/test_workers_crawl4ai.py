@@ -13,12 +13,14 @@ STAND_IN = """
 from types import SimpleNamespace as Thing
 
 class BrowserConfig:
-    def __init__(self, headless, verbose): pass
+    def __init__(self, headless, verbose, cdp_url=None): asked.append(f"browser {cdp_url}") if cdp_url else None
 class CrawlerRunConfig:
     def __init__(self, check_robots_txt, verbose): self.check_robots_txt = check_robots_txt
 class AsyncWebCrawler:
     def __init__(self, config): pass
-    async def __aenter__(self): return self
+    async def __aenter__(self):
+        if fault: raise RuntimeError("Executable doesn't exist\\nrun this or that")
+        return self
     async def __aexit__(self, *_): asked.append("closed")
     async def arun(self, url, config):
         assert config.check_robots_txt
@@ -26,14 +28,16 @@ class AsyncWebCrawler:
         if url.endswith("/crash"): raise RuntimeError("the browser died")
         if url.endswith("/robots"): return page(url, success=False, error_message="Access denied by robots.txt")
         if url.endswith("/404"): return page(url, status_code=404)
+        if url.endswith("/lost"): return page(url, status_code=302, redirected_status_code=404)
         if url.endswith("/inward"): return page(url, redirected_url="http://127.0.0.1/admin")
         return page(url, redirected_url=url + "/landed")
-asked = []
+asked, fault = [], []
 def page(url, **more):
     html = "<title>Rendered</title><p>Some text</p><a href=/x>x</a>"
     markdown = Thing(raw_markdown="menu\\n\\n# Rendered", fit_markdown="# Rendered")
     usual = dict(url=url, success=True, status_code=200, error_message=None, html=html, markdown=markdown,
-                 metadata={"title": "Rendered", "description": None}, redirected_url=None)
+                 metadata={"title": "Rendered", "description": None}, redirected_url=None,
+                 redirected_status_code=None)
     return Thing(**{**usual, **more})
 """
 
@@ -76,10 +80,32 @@ def test_a_page_looks_like_any_other(inline: Inline, asked: list[str], content: 
 
 
 def test_why_there_is_no_page(inline: Inline, asked: list[str]) -> None:
-    paths = ("crash", "robots", "404", "inward", "fine")
+    paths = ("crash", "robots", "404", "lost", "inward", "fine")
     found = inline.run("crawl4ai", urls=[f"{PUBLIC}/{path}" for path in paths] + ["http://127.0.0.1:9/secret"])
     assert [each.metadata.get("error") for each in found] == [
-        *("render_failed", "robots", "http_404", "address_blocked", None, "address_blocked")
+        *("render_failed", "robots", "http_404", "http_404", "address_blocked", None, "address_blocked")
     ]
     assert "http://127.0.0.1:9/secret" not in asked, "a private address is never handed over"
-    assert [url.state for url in inline.ledger()] == ["failed", "skipped", "failed", "failed", "done", "failed"]
+    assert [url.state for url in inline.ledger()] == ["failed", "skipped", *["failed"] * 3, "done", "failed"]
+
+
+def test_a_browser_that_runs_elsewhere_and_addresses_that_are_allowed(
+    inline: Inline, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SILKLINE_RENDERER_URL", "http://127.0.0.1:9222")
+    own = "http://127.0.0.1:8080/own"
+    (found,) = inline.run("crawl4ai", url=own, allow_private=["127.0.0.1/32:8080"])
+    assert found.success, found
+    assert asked == ["browser http://127.0.0.1:9222", own, "closed"]
+
+
+@pytest.mark.parametrize(
+    ("there", "words"),
+    [("", "`playwright install chromium`"), ("http://127.0.0.1:9222", "the browser at http://127.0.0.1:9222")],
+)
+def test_no_browser(inline: Inline, asked: list[str], there: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SILKLINE_RENDERER_URL", there)
+    sys.modules["crawl4ai"].fault.append("no browser")
+    inline.run("crawl4ai", url=f"{PUBLIC}/a")
+    inline.assert_failed("Executable doesn't exist", words)
+    assert "this or that" not in (inline.job.error_message or "")

@@ -117,7 +117,9 @@ def _saving(session: Session, settings: Settings, form: str, output: str) -> Cal
         if job.status in ENDED:
             save(session, database, settings.data, job.id, form, output)
         else:
-            session.say(f"When it has ended, write its results with: silkline results {job.id} -o {terminal.safe(output)}")
+            session.say(
+                f"When it has ended, write its results with: silkline results {job.id} -o {terminal.safe(output)}"
+            )
 
     return done
 

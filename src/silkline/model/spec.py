@@ -178,6 +178,7 @@ class Crawl4aiSpec(UrlSpec):
     """Pages handed to crawl4ai, where that is installed."""
 
     content: Content = "markdown"
+    allow_private: tuple[str, ...] = ()
 
 
 class ExtensionSpec(UrlSpec):

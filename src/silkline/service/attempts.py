@@ -29,6 +29,8 @@ FOR_WORKERS = (
     "data",
     "redis_url",
     "renderer_url",
+    "bluesky_url",
+    "youtube_url",
     "max_concurrent_http",
     "max_concurrent_chrome",
     "contact",

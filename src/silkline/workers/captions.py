@@ -6,6 +6,7 @@ with a reason for the ledger and words that say what to do.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -90,24 +91,28 @@ class Captions:
 
 def _session(session: Any, base: str) -> Any:
     """A session that asks where the setting says and nowhere else, and remembers what the player says of a video."""
-    ours = urlsplit(base).hostname
 
     class Session(session):  # type: ignore[misc]
         details: dict[str, Any]
 
         def request(self, method: str, url: str, **more: Any) -> Any:
-            if url.startswith(YOUTUBE):
-                url = base + url.removeprefix(YOUTUBE)
-            host = urlsplit(url).hostname or ""
-            if host != ours and not host.endswith(".youtube.com"):
-                raise Refused("bad_response", f"YouTube sends us to {host}, where we do not go")
-            answer = super().request(method, url, **{"timeout": TIMEOUT, **more})
+            answer = super().request(method, _place(url, base), **{"timeout": TIMEOUT, **more})
             if method.upper() == "POST" and answer.headers.get("content-type", "").startswith("application/json"):
                 told = answer.json()
                 self.details = (told.get("videoDetails") or {}) if isinstance(told, dict) else {}
             return answer
 
     return Session()
+
+
+def _place(url: str, base: str) -> str:
+    """Where an address of YouTube is asked for."""
+    if url.startswith(f"{YOUTUBE}/"):
+        url = base + url.removeprefix(YOUTUBE)
+    host = urlsplit(url).hostname or ""
+    if host != urlsplit(base).hostname and not host.endswith(".youtube.com"):
+        raise Refused("bad_response", f"YouTube sends us to {host}, where we do not go")
+    return url
 
 
 def _refusal(error: Exception) -> Refused:
@@ -125,7 +130,7 @@ def _refusal(error: Exception) -> Refused:
     return Refused(reason, words, passing=reason == BLOCKED)
 
 
-def videos_of(url: str, most: int | None) -> list[str]:
+def videos_of(url: str, most: int | None, base: str) -> list[str]:
     """The ids of the videos of a playlist or channel, in its order."""
     try:
         import yt_dlp  # type: ignore[import-untyped]
@@ -133,15 +138,33 @@ def videos_of(url: str, most: int | None) -> list[str]:
         raise Permanent(
             f"{url} is a playlist or channel; to list its videos install yt-dlp, or name the videos one by one"
         ) from error
-    options = {"extract_flat": "in_playlist", "skip_download": True, "quiet": True, "no_warnings": True}
+    options: dict[str, Any] = {"extract_flat": "in_playlist", "skip_download": True, "quiet": True, "no_warnings": True}
+    # What it has to say comes as an exception; its own log would only repeat it.
+    options |= {"logger": logging.Logger("yt-dlp", logging.CRITICAL), "no_color": True}
+    options |= {"cachedir": False, "socket_timeout": TIMEOUT}
     if most is not None:
         options["playlistend"] = most
     try:
-        with yt_dlp.YoutubeDL(options) as loader:
+        with _loader(yt_dlp, base.rstrip("/"), options) as loader:
             told = loader.extract_info(url, download=False)
     except yt_dlp.utils.DownloadError as error:
-        raise Permanent(f"{url}: yt-dlp cannot list it: {error}"[:500]) from error
+        raise Permanent(f"{url}: yt-dlp cannot list it: {str(error).removeprefix('ERROR: ')}"[:500]) from error
+    except Refused as refusal:
+        raise Permanent(f"{url}: {refusal}") from refusal
     return list(dict.fromkeys(_ids(told)))[:most]
+
+
+def _loader(yt_dlp: Any, base: str, options: dict[str, Any]) -> Any:
+    """A yt-dlp that asks where the setting says and nowhere else."""
+
+    class Loader(yt_dlp.YoutubeDL):  # type: ignore[misc]
+        def urlopen(self, request: Any) -> Any:
+            if isinstance(request, str):
+                return super().urlopen(_place(request, base))
+            request.url = _place(request.url, base)
+            return super().urlopen(request)
+
+    return Loader(options)
 
 
 def _ids(told: Any) -> Any:

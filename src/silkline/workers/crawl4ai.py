@@ -7,13 +7,16 @@ goes its own way, so a machine with a private network to protect should not offe
 from __future__ import annotations
 
 import asyncio
+import os
+from contextlib import AsyncExitStack
 from typing import Any, Final
 
 import msgspec
 
-from silkline.errors import Permanent
+from silkline import config
+from silkline.errors import Permanent, Temporary
 from silkline.fetch.dns import SystemResolver
-from silkline.fetch.guard import Guard
+from silkline.fetch.guard import Guard, parse_exemption
 from silkline.fetch.origin import locate
 from silkline.model import fetched as reasons
 from silkline.model.job import End
@@ -31,6 +34,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 def run(context: Context) -> End | None:
+    # It writes to the home directory unless told otherwise, and an advertisement into the log of the job.
+    os.environ.setdefault("CRAWL4_AI_BASE_DIRECTORY", str(config.load().settings.data.absolute()))
+    os.environ.setdefault("CRAWL4AI_NO_CLOUD_NOTICE", "1")
     try:
         import crawl4ai  # type: ignore[import-not-found]
     except ImportError as error:
@@ -46,8 +52,13 @@ async def _work(context: Context, crawl4ai: Any) -> End | None:
         addresses = dict.fromkeys(canonical(url) or url for url in spec.all_urls())
         rows = [NewUrl(id, url_key(url), url, _host(url), 0) for id, url in enumerate(addresses, 1)]
         progress.record(Checkpoint(found=rows))
-    browser = crawl4ai.BrowserConfig(headless=True, verbose=False)
-    async with crawl4ai.AsyncWebCrawler(config=browser) as crawler:
+    there = config.load().settings.renderer_url
+    browser = crawl4ai.BrowserConfig(headless=True, verbose=False, **({"cdp_url": there} if there else {}))
+    async with AsyncExitStack() as stack:
+        try:
+            crawler = await stack.enter_async_context(crawl4ai.AsyncWebCrawler(config=browser))
+        except Exception as error:  # whatever its browser library says
+            raise _no_browser(there, error) from error
         delegate = Delegate(context, crawler, crawl4ai.CrawlerRunConfig(check_robots_txt=True, verbose=False))
         try:
             while waiting := urls.queued(progress.database, progress.job.id, wanted=100):
@@ -59,6 +70,14 @@ async def _work(context: Context, crawl4ai: Any) -> End | None:
     return None
 
 
+def _no_browser(there: str, error: Exception) -> Permanent | Temporary:
+    said = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+    if there:
+        return Temporary(f"crawl4ai cannot use the browser at {there}: {said}")
+    advice = "run `playwright install chromium`, or name a browser that runs already with the setting renderer_url"
+    return Permanent(f"crawl4ai cannot start its browser ({said}): {advice}")
+
+
 class Delegate:
     """Hands over one page after the other."""
 
@@ -67,7 +86,7 @@ class Delegate:
         self._spec: Crawl4aiSpec = context.spec
         self._crawler = crawler
         self._how = how
-        self._guard = Guard()
+        self._guard = Guard(map(parse_exemption, self._spec.allow_private))
         self._resolver = SystemResolver()
 
     async def fetch(self, row: QueuedUrl) -> bool:
@@ -94,12 +113,14 @@ class Delegate:
 
     async def _take(self, row: QueuedUrl, page: Any) -> None:
         landed = canonical(getattr(page, "redirected_url", None) or page.url or "") or row.url
-        status = getattr(page, "status_code", None)
-        if not page.success:
-            words = str(page.error_message or "")
-            robots = "robots" in words.lower()
+        # `status_code` is the first answer's, which for a redirect says nothing about the page.
+        status = getattr(page, "redirected_status_code", None) or getattr(page, "status_code", None)
+        words = str(page.error_message or "")
+        if not page.success and "robots.txt" in words.lower():
+            self._fail(row, SKIPPED, "robots", words)
+        elif not page.success:
             reason = reasons.http_reason(status) if status and status >= 400 else RENDER_FAILED
-            self._fail(row, SKIPPED if robots else FAILED, "robots" if robots else reason, words, status)
+            self._fail(row, FAILED, reason, words, status)
         elif status and status >= 400:
             self._fail(row, FAILED, reasons.http_reason(status), "", status)
         elif refused := await self._refusal(landed):

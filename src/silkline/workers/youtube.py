@@ -47,7 +47,8 @@ class YoutubeJob:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._spec: YoutubeSpec = context.spec
-        self._captions = Captions(config.load().settings.youtube_url)
+        self._base = config.load().settings.youtube_url
+        self._captions = Captions(self._base)
         self._refusals: list[str] = []
 
     def run(self) -> None:
@@ -69,7 +70,7 @@ class YoutubeJob:
             found = video.subject(url)
             if found is None:
                 raise Permanent(f"{url} is no video, playlist or channel of YouTube")
-            videos += [found.video] if found.video else self._aside(videos_of, url, self._spec.limit)
+            videos += [found.video] if found.video else self._aside(videos_of, url, self._spec.limit, self._base)
         addresses = [canonical(video.watch_url(one)) or "" for one in dict.fromkeys(videos)][: self._spec.limit]
         if not addresses:
             raise Permanent("the playlist or channel has no videos that can be seen")
