@@ -16,7 +16,7 @@
     links for others. The leader issues a ticket (tickets.py) for links to another fetcher; the pages they stood on
     count when all tickets of their batch are answered.
 8.  The **recorder** (recorder.py) gives new URLs their ids, keeps the books, and every second or 500 pages writes one
-    checkpoint: results, states, new URLs and counters in one transaction, fenced by the lease.
+    checkpoint: results, states, new URLs, who links where, and counters in one transaction, fenced by the lease.
 9.  Fetchers hear which batches are durable, forget those URLs, and go on. They slow down when too much is not.
 10. The crawl is over when the books have nothing pending and no ticket is open.
 
