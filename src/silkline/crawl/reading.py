@@ -77,9 +77,8 @@ class PageReader:
     full = False
 
     def __init__(self, plan: Plan) -> None:
-        rich = plan.content != "none"
         agent = plan.user_agent.partition("/")[0].lower() or "silkline"
-        self._wanted = Wanted(content=plan.content, facts=rich, agent=agent)  # type: ignore[arg-type]
+        self._wanted = Wanted(content=plan.content, outline=plan.content != "none", agent=agent)  # type: ignore[arg-type]
         self._with_simhash = msgspec.structs.replace(self._wanted, simhash=True)
         self._obeys = not plan.ignore_robots
 
@@ -136,7 +135,7 @@ class PageReader:
             data["canonical"] = page.canonical
         if page.truncated:
             data["truncated"] = page.truncated
-        if self._wanted.facts:
+        if self._wanted.outline:
             data["description"] = page.description
             data["language"] = page.language
             data["headings"] = page.headings
