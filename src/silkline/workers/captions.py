@@ -155,7 +155,7 @@ def videos_of(url: str, most: int | None, base: str) -> list[str]:
 
 
 def _loader(yt_dlp: Any, base: str, options: dict[str, Any]) -> Any:
-    """A yt-dlp that asks where the setting says and nowhere else."""
+    """A yt-dlp that asks where the setting says."""
 
     class Loader(yt_dlp.YoutubeDL):  # type: ignore[misc]
         def urlopen(self, request: Any) -> Any:
