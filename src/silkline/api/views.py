@@ -11,10 +11,12 @@ from fastapi import Response
 
 from silkline.api.secrecy import secrets_of, shown_spec, without_secrets
 from silkline.model.job import Job, Status, shown_status
+from silkline.model.wait import Wait, in_words, moment, waits_in
 from silkline.store.logs import Line
 from silkline.store.results import Result
 from silkline.store.urls import Counts, Url
 from silkline.store.workers import Worker
+from silkline.workers import registry
 
 WAITING = "Waiting for a worker…"
 _CONTENT = ("markdown", "text", "transcript", "html")
@@ -67,8 +69,13 @@ def message_of(job: Job, now: datetime) -> str | None:
     if job.error_message:
         return without_secrets(job.error_message, secrets_of(job.payload))
     if job.status is Status.QUEUED:
-        return WAITING if job.run_at <= now else f"Starts at {job.run_at:%Y-%m-%d %H:%M:%S} UTC"
+        return waiting_for(job.worker) if job.run_at <= now else f"Starts at {job.run_at:%Y-%m-%d %H:%M:%S} UTC"
     return None
+
+
+def waiting_for(kind: str) -> str:
+    """Every supervisor knows the built-in kinds; another one may be known to few, or to none any more."""
+    return WAITING if kind in registry.BUILT_IN else f"Waiting for a worker that knows the kind {kind}…"
 
 
 def progress_view(job: Job, counts: Counts, now: datetime) -> dict[str, Any]:
@@ -107,7 +114,7 @@ def rate_of(job: Job, counts: Counts, now: datetime) -> float | None:
 def links_of(id: str) -> dict[str, str]:
     here = f"/v1/jobs/{id}"
     return {"self": here, "page": f"/jobs/{id}"} | {
-        name: f"{here}/{name}" for name in ("results", "urls", "errors", "logs", "events")
+        name: f"{here}/{name}" for name in ("results", "urls", "errors", "hosts", "logs", "events")
     }
 
 
@@ -146,6 +153,15 @@ def url_view(url: Url, found_on: Mapping[int, Url]) -> dict[str, Any]:
 
 def reason_views(reasons: Sequence[tuple[str, str, int]]) -> list[dict[str, Any]]:
     return [{"state": state, "reason": reason, "urls": urls} for state, reason, urls in reasons]
+
+
+def waits_of(job: Job, counts: Counts) -> list[Wait]:
+    """Which hosts a job waits for; one that does not run waits for none."""
+    return waits_in(counts.live) if job.status is Status.RUNNING else []
+
+
+def wait_view(wait: Wait, now: datetime) -> dict[str, Any]:
+    return {**wait._asdict(), "next_at": moment(wait), "says": in_words(wait, now)}
 
 
 def line_view(line: Line, secrets: list[str]) -> dict[str, Any]:

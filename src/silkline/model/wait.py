@@ -64,11 +64,19 @@ def why(wait: Wait) -> str:
 
 def what_next(wait: Wait, now: datetime) -> str:
     """What happens when the wait is over, and when that is; empty where an event decides."""
-    if wait.next_at is None:
+    left = seconds_to(wait, now)
+    if left is None:
         return ""
-    what = "next try" if wait.reason in (ROBOTS_UNAVAILABLE, PAGE_RETRY) else "next page"
-    left = wait.next_at - now.timestamp()
-    return f"{what} in {_span(left)}" if left >= 0.5 else f"{what} any moment"
+    return f"{event(wait)} in {_span(left)}" if left >= 0.5 else f"{event(wait)} any moment"
+
+
+def event(wait: Wait) -> str:
+    """What happens when the wait is over."""
+    return "next try" if wait.reason in (ROBOTS_UNAVAILABLE, PAGE_RETRY) else "next page"
+
+
+def seconds_to(wait: Wait, now: datetime) -> float | None:
+    return None if wait.next_at is None else wait.next_at - now.timestamp()
 
 
 def in_words(wait: Wait, now: datetime) -> str:

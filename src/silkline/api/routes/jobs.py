@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from silkline.api import bodies, shapes, submission
 from silkline.api.events import Hub
 from silkline.api.problems import Problem
+from silkline.api.remove import remove
 from silkline.api.requeue import requeue
 from silkline.api.shapes import problems
 from silkline.api.views import answer, job_view, to_json
@@ -182,7 +183,7 @@ class JobRoutes:
 
     def delete(self, id: str) -> Response:
         """A job that has not ended is refused: cancel it first."""
-        jobs.delete(self._database, id)
+        remove(self._database, self._settings, id)
         return Response(status_code=204)
 
     def _wishing(self, verb: Verb) -> Any:

@@ -16,7 +16,7 @@ from silkline.api.routes.jobs import NAME, Listing, listed
 from silkline.api.tokens import COOKIE, SESSION_SECONDS, Doorkeeper
 from silkline.api.views import worker_view
 from silkline.api.web import forms
-from silkline.api.web.sample import first_crawl
+from silkline.api.web.first import FirstCrawl
 from silkline.api.web.templates import Templates
 from silkline.config import Settings
 from silkline.errors import UsageError
@@ -57,13 +57,13 @@ class Pages:
         settings: Settings,
         templates: Templates,
         doorkeeper: Doorkeeper,
-        sample_port: int | None,
+        first: FirstCrawl | None,
     ) -> None:
         self._database = database
         self._settings = settings
         self._templates = templates
         self._doorkeeper = doorkeeper
-        self._sample_port = sample_port
+        self._first = first
         self.router = APIRouter(include_in_schema=False)
         add = self.router.add_api_route
         add("/", self.home, methods=["GET"])
@@ -94,7 +94,7 @@ class Pages:
             "kinds": sorted(registry.kinds(test_workers=self._settings.test_workers)),
             "offered": OFFERED,
             "workers_alive": sum(worker.last_seen > since for worker in workers.everyone(self._database)),
-            "sample": self._sample_port is not None,
+            "sample": self._first is not None,
             "problem": "",
             "form": {},
             **more,
@@ -111,9 +111,9 @@ class Pages:
 
     def first(self) -> Response:
         """The first crawl, of the site that we bring along."""
-        if self._sample_port is None:
+        if self._first is None:
             raise Problem("not-found", "the sample site is there only where Silkline listens at loopback")
-        job, _ = jobs.enqueue(self._database, first_crawl(self._sample_port))
+        job, _ = jobs.enqueue(self._database, self._first.job())
         return RedirectResponse(f"/jobs/{job.id}", 303)
 
     def workers(self) -> Response:
