@@ -75,7 +75,8 @@ def message_of(job: Job, now: datetime) -> str | None:
 
 def waiting_for(kind: str) -> str:
     """Every supervisor knows the built-in kinds; another one may be known to few, or to none any more."""
-    return WAITING if kind in registry.BUILT_IN else f"Waiting for a worker that knows the kind {kind}…"
+    ours = kind in registry.BUILT_IN or kind == registry.DIAGNOSTIC.name
+    return WAITING if ours else f"Waiting for a worker that knows the kind {kind}…"
 
 
 def progress_view(job: Job, counts: Counts, now: datetime) -> dict[str, Any]:

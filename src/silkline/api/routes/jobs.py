@@ -23,6 +23,7 @@ from silkline.store import idempotency, jobs, urls
 from silkline.store.database import Database
 
 KEY_HELP = "Repeat a POST with the same key and body within 24 hours and get the first answer again."
+ID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 NAME = r"^[\w.-]{1,100}$"
 Object = Annotated[dict[str, Any], Depends(bodies.json_object)]
 Optional = Annotated[dict[str, Any] | None, Depends(bodies.optional_object)]
@@ -40,7 +41,7 @@ class Listing(BaseModel):
     worker: str | None = Field(None, pattern=NAME)
     q: str | None = Field(None, max_length=500, description="Part of the URL.")
     limit: int = Field(50, ge=1, le=500)
-    cursor: str = Field(jobs.LAST_ID, max_length=36, description="`next_cursor` of the page before.")
+    cursor: str = Field(jobs.LAST_ID, pattern=f"^{ID}$", description="`next_cursor` of the page before.")
 
 
 class Waiting(BaseModel):

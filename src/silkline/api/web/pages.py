@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from silkline.api import submission
 from silkline.api.problems import Problem
-from silkline.api.routes.jobs import NAME, Listing, listed
+from silkline.api.routes.jobs import ID, NAME, Listing, listed
 from silkline.api.tokens import COOKIE, SESSION_SECONDS, Doorkeeper
 from silkline.api.views import worker_view
 from silkline.api.web import forms
@@ -38,7 +38,7 @@ class Filters(BaseModel):
     status: Status | str | None = Field("", pattern=r"^(queued|running|paused|stopped|cancelled|completed|failed|)$")
     worker: str = Field("", pattern=NAME.replace("{1,", "{0,"))
     q: str = Field("", max_length=500)
-    cursor: str = Field("", max_length=36)
+    cursor: str = Field("", pattern=f"^({ID})?$")
 
     def listing(self) -> Listing:
         asked = {"status": self.status, "worker": self.worker, "q": self.q.strip(), "cursor": self.cursor}
