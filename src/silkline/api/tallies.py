@@ -17,7 +17,7 @@ from silkline.model.job import Job, Status
 from silkline.store import urls
 from silkline.store.database import Database
 
-YOUNG = 2.0
+YOUNG = 0.5
 PATIENCE = 20  # a count may take a twentieth of the time at most
 KEPT = 500
 SOON = 0.7

@@ -19,6 +19,7 @@ from silkline.store.workers import Worker
 from silkline.workers import registry
 
 WAITING = "Waiting for a worker…"
+NO_SPACE = "waiting for disk space"  # as a supervisor says of itself
 _CONTENT = ("markdown", "text", "transcript", "html")
 _encode = msgspec.json.Encoder().encode
 
@@ -173,6 +174,16 @@ def line_view(line: Line, secrets: list[str]) -> dict[str, Any]:
         "level": line.level,
         "message": without_secrets(line.message, secrets),
     }
+
+
+def held_up_by(workers: Sequence[Worker], since: datetime) -> str:
+    """What keeps jobs from starting: `nobody` is alive since then, there is no space on any `disk`, no free `slot`."""
+    alive = [worker for worker in workers if worker.last_seen > since]
+    if not alive:
+        return "nobody"
+    if all(worker.state == NO_SPACE for worker in alive):
+        return "disk"
+    return "slot" if all(worker.jobs_held >= worker.slots for worker in alive) else ""
 
 
 def worker_view(worker: Worker, *, alive_since: datetime) -> dict[str, Any]:

@@ -17,7 +17,16 @@ from silkline.api.requeue import requeue
 from silkline.api.routes.ledger import levels_from
 from silkline.api.secrecy import secrets_of
 from silkline.api.tallies import Tallies
-from silkline.api.views import answer, job_view, line_view, progress_view, reason_views, url_view, waits_of
+from silkline.api.views import (
+    answer,
+    held_up_by,
+    job_view,
+    line_view,
+    progress_view,
+    reason_views,
+    url_view,
+    waits_of,
+)
 from silkline.api.web import charts, forms
 from silkline.api.web.templates import Templates
 from silkline.config import Settings
@@ -28,6 +37,7 @@ from silkline.store import jobs, logs, results, urls, workers
 from silkline.store.database import Database
 from silkline.store.results import Result
 from silkline.store.urls import Url
+from silkline.workers import registry
 
 TABS = ("overview", "pages", "errors", "skipped", "hosts", "logs", "details")
 ROWS = 100
@@ -144,14 +154,17 @@ class JobPages:
         return {
             "job": job_view(job, counts, now),
             "live": counts.live,
-            "deserted": job.status is Status.QUEUED and not self._anyone_alive(now),
+            "held_up_by": self._held_up_by(job, now),
             "can": _possible(job),
             "now": now,
         }
 
-    def _anyone_alive(self, now: datetime) -> bool:
-        since = now - timedelta(seconds=self._settings.stale_after)
-        return any(worker.last_seen > since for worker in workers.everyone(self._database))
+    def _held_up_by(self, job: Job, now: datetime) -> str:
+        """What keeps a queued job from starting."""
+        ours = registry.claimable(test_workers=self._settings.test_workers)
+        if job.status is not Status.QUEUED or job.run_at > now or job.worker not in ours:
+            return ""
+        return held_up_by(workers.everyone(self._database), now - timedelta(seconds=self._settings.stale_after))
 
     def _overview(self, job: Job, query: TabQuery) -> dict[str, Any]:
         statuses = self._tallies.soon(charts.status_bars, job)

@@ -14,7 +14,7 @@ from silkline.api import submission
 from silkline.api.problems import Problem
 from silkline.api.routes.jobs import ID, NAME, Listing, listed
 from silkline.api.tokens import COOKIE, SESSION_SECONDS, Doorkeeper
-from silkline.api.views import worker_view
+from silkline.api.views import held_up_by, worker_view
 from silkline.api.web import forms
 from silkline.api.web.first import FirstCrawl
 from silkline.api.web.templates import Templates
@@ -93,7 +93,7 @@ class Pages:
             "filters": filters,
             "kinds": sorted(registry.kinds(test_workers=self._settings.test_workers)),
             "offered": OFFERED,
-            "workers_alive": sum(worker.last_seen > since for worker in workers.everyone(self._database)),
+            "held_up_by": held_up_by(workers.everyone(self._database), since),
             "sample": self._first is not None,
             "problem": "",
             "form": {},
