@@ -157,8 +157,10 @@ class Slow:
 def test_nobody_waits_for_a_long_count_and_it_is_made_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tallies, "SOON", 0.01)
     job, slow, counted = running(database), Slow(), Tallies(database)
-    assert counted.soon(slow, job) is None
-    assert counted.soon(slow, job) is None
+    known = counted.get(urls.reasons, job)
+    assert known == [("skipped", "robots", 1)]
+    for _ in range(2):
+        assert counted.soon(job, slow, urls.reasons) == [None, known]
     found: list[Any] = []
     asking = [threading.Thread(target=lambda: found.append(counted.get(slow, job))) for _ in range(3)]
     for thread in asking:
@@ -167,7 +169,7 @@ def test_nobody_waits_for_a_long_count_and_it_is_made_once(database: Database, m
     for thread in asking:
         thread.join(60)
     assert found == [json.dumps([job.id, 1])] * 3
-    assert counted.soon(slow, job) == found[0]
+    assert counted.soon(job, slow) == found[:1]
     assert slow.times == 1
 
 
@@ -181,5 +183,5 @@ def test_a_count_that_fails_fails_for_those_who_asked_and_is_tried_again(databas
         return 7
 
     with pytest.raises(StoreError, match="the disk is gone"):
-        counted.soon(breaks, job)
+        counted.get(breaks, job)
     assert counted.get(breaks, job) == 7

@@ -48,16 +48,18 @@ class Tallies:
         found = self._look(count, job, arguments)
         return found.value if isinstance(found, Tally) else found.result().value
 
-    def soon(self, count: Callable[..., Any], job: Job, *arguments: Any) -> Any:
-        """The same, or after a moment what it was before; None: it is being counted for the first time."""
-        found = self._look(count, job, arguments)
-        if isinstance(found, Tally):
-            return found.value
-        try:
-            return found.result(SOON).value
-        except TimeoutError:
-            before = self._found.get((count.__name__, job.id, *arguments))
-            return before.value if before and job.status is Status.RUNNING else None
+    def soon(self, job: Job, *counts: Callable[..., Any]) -> list[Any]:
+        """What several counts give, or after a moment what they gave before; None: it is being counted just now."""
+        give_up = time.monotonic() + SOON
+        values = []
+        for count, found in [(count, self._look(count, job, ())) for count in counts]:
+            try:
+                left = max(0.0, give_up - time.monotonic())
+                values.append((found if isinstance(found, Tally) else found.result(left)).value)
+            except TimeoutError:
+                before = self._found.get((count.__name__, job.id))
+                values.append(before.value if before and job.status is Status.RUNNING else None)
+        return values
 
     def _look(self, count: Callable[..., Any], job: Job, arguments: tuple[Any, ...]) -> Tally | Future[Tally]:
         """What is known and will do, or what is being counted; begins to count if nobody does."""

@@ -15,11 +15,10 @@ from silkline.model.wait import Wait, in_words, moment, waits_in
 from silkline.store.logs import Line
 from silkline.store.results import Result
 from silkline.store.urls import Counts, Url
-from silkline.store.workers import Worker
+from silkline.store.workers import NO_SPACE, Worker
 from silkline.workers import registry
 
 WAITING = "Waiting for a worker…"
-NO_SPACE = "waiting for disk space"  # as a supervisor says of itself
 _CONTENT = ("markdown", "text", "transcript", "html")
 _encode = msgspec.json.Encoder().encode
 
@@ -183,7 +182,7 @@ def held_up_by(workers: Sequence[Worker], since: datetime) -> str:
         return "nobody"
     if all(worker.state == NO_SPACE for worker in alive):
         return "disk"
-    return "slot" if all(worker.jobs_held >= worker.slots for worker in alive) else ""
+    return "slot" if all(worker.state == NO_SPACE or worker.jobs_held >= worker.slots for worker in alive) else ""
 
 
 def worker_view(worker: Worker, *, alive_since: datetime) -> dict[str, Any]:

@@ -167,8 +167,7 @@ class JobPages:
         return held_up_by(workers.everyone(self._database), now - timedelta(seconds=self._settings.stale_after))
 
     def _overview(self, job: Job, query: TabQuery) -> dict[str, Any]:
-        statuses = self._tallies.soon(charts.status_bars, job)
-        reasons, hosts = self._tallies.soon(urls.reasons, job), self._tallies.soon(urls.hosts, job)
+        statuses, reasons, hosts = self._tallies.soon(job, charts.status_bars, urls.reasons, urls.hosts)
         return {
             "reasons": reason_views(reasons or ()),
             "statuses": statuses or (),
@@ -187,7 +186,7 @@ class JobPages:
         return self._by_reason(job, query, "skipped")
 
     def _by_reason(self, job: Job, query: TabQuery, state: str) -> dict[str, Any]:
-        reasons = self._tallies.soon(urls.reasons, job)
+        (reasons,) = self._tallies.soon(job, urls.reasons)
         groups = reason_views(reasons or ())
         reason = query.reason.replace("\x00", "") or None
         found = urls.failures(self._database, job.id, state=state, reason=reason, after=query.cursor, wanted=ROWS + 1)
@@ -195,7 +194,7 @@ class JobPages:
         return {"state": state, "groups": groups, "counting": reasons is None, **self._rows(job, found)}
 
     def _hosts(self, job: Job, query: TabQuery) -> dict[str, Any]:
-        hosts = self._tallies.soon(urls.hosts, job)
+        (hosts,) = self._tallies.soon(job, urls.hosts)
         return {"hosts": self._host_rows(job, hosts), "counting": hosts is None}
 
     def _host_rows(self, job: Job, counted: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
