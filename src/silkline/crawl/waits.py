@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from heapq import nlargest
 from itertools import islice
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Final
 
 from silkline.crawl.frontier import Frontier, Host
@@ -17,7 +17,9 @@ from silkline.model import wait as reasons
 from silkline.model.wait import Wait
 
 SHOWN: Final = 20
-_LOOKED_AT: Final = 1_000
+_LOOKED_AT: Final = 500  # 1 ms of CPU
+_LEAST: Final = 0.0001  # seconds for a page of a host that answers at once
+_first: Final = itemgetter(0)
 _left: Final = attrgetter("seconds_left")
 
 
@@ -38,13 +40,16 @@ class Lookout:
             if host.queue:
                 seen[host.name] = host
         self._place = self._place + _LOOKED_AT if self._place + _LOOKED_AT < len(hosts) else 0
-        shift = time_of_day - now
-        waits = [
-            self._wait(host, retries[host.name], retry_at.get(host.name, 0.0), now, shift)
-            for host in seen.values()
-            if host.queue or retries[host.name]
+        lasting = [
+            (_seconds_left(host, retries[name], retry_at.get(name, 0.0), now), name, host)
+            for name, host in seen.items()
+            if host.queue or retries[name]
         ]
-        found = most_waiting(waits)
+        shift = time_of_day - now
+        found = [
+            self._wait(host, retries[name], retry_at.get(name, 0.0), left, now, shift)
+            for left, name, host in nlargest(SHOWN, lasting, key=_first)
+        ]
         self._names = [wait.host for wait in found]
         return found
 
@@ -57,14 +62,11 @@ class Lookout:
             first[name] = min(at, first.get(name, at))
         return number, first
 
-    def _wait(self, host: Host, retries: int, retry_at: float, now: float, shift: float) -> Wait:
+    def _wait(self, host: Host, retries: int, retry_at: float, left: float, now: float, shift: float) -> Wait:
         reason, detail, seconds, at = self._reason(host, retry_at, now)
-        clock, queued = host.clock, len(host.queue) + retries
-        each = max(clock.delay, clock.average) / clock.at_once
-        left = max(0.0, (at or now) - now) + queued * max(each, 0.0001)
         return Wait(
             host=host.name,
-            queued=queued,
+            queued=len(host.queue) + retries,
             in_flight=host.in_flight,
             reason=reason,
             detail=detail,
@@ -87,6 +89,14 @@ class Lookout:
         if host.in_flight >= clock.at_once:
             return reasons.BUSY, "", 0.0, None
         return reasons.TURN, "", 0.0, None
+
+
+def _seconds_left(host: Host, retries: int, retry_at: float, now: float) -> float:
+    """What is queued takes about this long."""
+    clock = host.clock
+    start = clock.next_at if host.queue else max(clock.next_at, retry_at)
+    each = max(clock.delay, clock.average) / clock.at_once
+    return max(0.0, start - now) + (len(host.queue) + retries) * max(each, _LEAST)
 
 
 def most_waiting(waits: list[Wait]) -> list[Wait]:
