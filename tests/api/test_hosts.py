@@ -54,14 +54,14 @@ def waiting(host: str = "slow.example", **changes: Any) -> dict[str, Any]:
     return Wait(host, 7, 1, reasons.CRAWL_DELAY, "", 5.0, soon, 35.0)._replace(**changes)._asdict()
 
 
-def running(database: Database, *waits: dict[str, Any]) -> Job:
+def running(database: Database, *waits: dict[str, Any], rate: float | None = None, limit: int | None = None) -> Job:
     """A crawl of two hosts that says for whom it waits."""
-    new, _ = jobs.enqueue(database, NewJob("site", {"url": "https://slow.example/"}))
+    new, _ = jobs.enqueue(database, NewJob("site", {"url": "https://slow.example/", "limit": limit}))
     job = jobs.claim_one(database, "somebody", "somewhere", new.id)
     assert job is not None
     found = [NewUrl(id, id, f"https://slow.example/{id}", "slow.example", 0) for id in range(1, 8)]
     found.append(NewUrl(8, 8, "https://other.example/", "other.example", 1, "skipped", "robots"))
-    urls.record(database, job, Checkpoint(found=found, live={"waits": list(waits)}))
+    urls.record(database, job, Checkpoint(found=found, live={"waits": list(waits), "rate": rate}))
     return job
 
 
@@ -80,6 +80,15 @@ def test_hosts_that_wait_and_hosts_by_size(client: Client, database: Database) -
     assert set(found["items"][0]) == COUNTED
     assert client.get(f"/v1/jobs/{job.id}").json["links"]["hosts"] == f"/v1/jobs/{job.id}/hosts"
     client.get("/v1/jobs/019a8f6e-5dc2-7340-86fe-b900fe2551e3/hosts").problem(404, "not-found")
+
+
+def test_the_end_is_no_nearer_than_that_of_the_slowest_host(client: Client, database: Database) -> None:
+    job = running(database, waiting(seconds_left=9_999.0), rate=7.0)
+    assert client.get(f"/v1/jobs/{job.id}").json["progress"]["eta_seconds"] == 9_999.0
+    job = running(database, waiting(seconds_left=0.1), rate=7.0)
+    assert client.get(f"/v1/jobs/{job.id}").json["progress"]["eta_seconds"] == 1.0
+    job = running(database, waiting(seconds_left=9_999.0), rate=0.5, limit=3)
+    assert client.get(f"/v1/jobs/{job.id}").json["progress"]["eta_seconds"] == 6.0, "three pages, whoever they are from"
 
 
 def test_a_job_that_does_not_run_waits_for_nobody(client: Client, database: Database) -> None:

@@ -81,9 +81,7 @@ def waiting_for(kind: str) -> str:
 
 def progress_view(job: Job, counts: Counts, now: datetime) -> dict[str, Any]:
     """The counts that add up, how fast it goes, and when it may be over."""
-    left = counts.queued + counts.in_flight
     rate = rate_of(job, counts, now)
-    running = job.status is Status.RUNNING
     return {
         "discovered": counts.discovered,
         "queued": counts.queued,
@@ -95,9 +93,20 @@ def progress_view(job: Job, counts: Counts, now: datetime) -> dict[str, Any]:
         "bytes": counts.bytes,
         "seconds": round(counts.seconds, 3),
         "rate": rate,
-        "eta_seconds": round(left / rate, 1) if running and rate and left else None,
+        "eta_seconds": eta_of(job, counts, rate),
         "updated_at": counts.updated_at,
     }
+
+
+def eta_of(job: Job, counts: Counts, rate: float | None) -> float | None:
+    """Seconds to the end: at this pace, with a limit no further than that; and no sooner than its slowest host."""
+    left = counts.queued + counts.in_flight
+    if job.status is not Status.RUNNING or not rate or not left:
+        return None
+    limit = job.payload.get("limit")
+    if isinstance(limit, int):
+        return round(max(0, min(left, limit - counts.done - counts.unchanged)) / rate, 1)
+    return round(max([left / rate, *(wait.seconds_left for wait in waits_of(job, counts))]), 1)
 
 
 def rate_of(job: Job, counts: Counts, now: datetime) -> float | None:
