@@ -205,3 +205,9 @@ def test_health_readiness_metrics_and_workers(client: Client, served: Served) ->
 
 def _page(mark: str, number: int) -> dict[str, object]:
     return {"worker": "page", "url": f"https://example.com/{mark}/{number}", "paused": True}
+
+
+@pytest.mark.parametrize("path", ["/v1/jobs", "/"])
+def test_a_cursor_that_is_none_is_refused(client: Client, path: str) -> None:
+    for query in ("cursor=nonsense", "cursor=%F1%99%A5%AB", "cursor=nonsense&q=example", "cursor=1&status=queued"):
+        assert client.get(f"{path}?{query}").status == 422, query

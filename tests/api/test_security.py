@@ -339,7 +339,7 @@ def poisoned(database: Database) -> str:
     result = NewResult(1, evil, 1, "javascript:alert('silk')", 1, data, True, json.dumps({"error": SCRIPT}))
     with database.transaction() as transaction:
         urls.write(transaction, job.id, Checkpoint(found=found), database.now())
-        live = {"in_flight": ["javascript:alert('silk')", evil], "slow_hosts": [[SCRIPT, 1.0, SCRIPT]]}
+        live = {"in_flight": ["javascript:alert('silk')", evil]}
         done = Checkpoint(settled=[Settled(1, "done", http_status=200)], results=[result], live=live)
         urls.write(transaction, job.id, done, database.now())
     lines = [SCRIPT, "\x1b[31mred\x1b[0m", "one\r\ntwo\rthree", "\u202egnp.exe"]
@@ -348,17 +348,16 @@ def poisoned(database: Database) -> str:
 
 
 OUR_TAGS = """
-html head meta title link script body a header nav span button main p section div h1 h2 svg rect
-form code b i time table caption tr th td thead tbody br ul ol li input select option label details
-summary dl dt dd pre footer dialog kbd img
+html head meta title link script body a header nav span button main p section div h1 h2 svg rect form code b i time
+table caption tr th td thead tbody br ul ol li input select option label details summary dl dt dd pre footer dialog
+kbd img
 """
 OUR_ATTRIBUTES = """
-lang charset name content rel href src defer class type title id hidden role alt width height for
-method action value placeholder tabindex checked selected scope viewbox preserveaspectratio x y
-datetime download target data-stream data-job data-status data-count data-gauge data-part data-verb
-data-tab data-chart data-row data-open data-ago data-clock data-last data-level data-q data-name
-aria-hidden aria-label aria-live aria-labelledby aria-current hx-get hx-post hx-target hx-swap
-hx-select hx-trigger hx-push-url
+lang charset name content rel href src defer class type title id hidden role alt width height for method action value
+placeholder tabindex checked selected scope viewbox preserveaspectratio x y datetime download target data-stream
+data-job data-status data-count data-gauge data-part data-verb data-tab data-chart data-row data-open data-ago
+data-clock data-last data-level data-q data-name data-left data-event aria-hidden aria-label aria-live aria-labelledby
+aria-current hx-get hx-post hx-target hx-swap hx-select hx-trigger hx-push-url
 """
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from silkline.config import Settings
 from silkline.errors import UsageError
-from silkline.model.job import End, Ended, NewJob, Status
+from silkline.model.job import End, Ended, NewJob, Status, Verb
 from silkline.runner import wire
 from silkline.service import tree
 from silkline.service.attempts import Attempts
@@ -21,6 +21,7 @@ from silkline.service.launcher import Launcher
 from silkline.service.output import LogFile, LogQueue, Output, Pump
 from silkline.service.supervisor import Supervisor
 from silkline.store import jobs
+from silkline.store.archive import folder_of
 from silkline.store.database import Database, open_database
 from tests.support.supervisors import STALE, Yard, eventually
 from tests.support.supervisors import yard as open_yard
@@ -157,3 +158,21 @@ def test_retention_leaves_the_log_of_a_job_that_runs_again(tmp_path: Path, datab
     log.write_text("a line\n")
     Cleaner(database, settings)._delete([job.id])
     assert log.exists()
+
+
+def test_retention_takes_the_files_along(tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(data=tmp_path, keep_jobs_count=1)
+    ids = [jobs.enqueue(database, NewJob("site", {}))[0].id for _ in range(3)]
+    for id in ids:
+        jobs.wish(database, id, Verb.CANCEL)
+        folder_of(tmp_path, id).mkdir(parents=True)
+        settings.logs.mkdir(exist_ok=True)
+        (settings.logs / f"{id}.log").write_text("a line\n")
+        (settings.logs / f"{id}.log.1").write_text("an older line\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(jobs, "_delete_data", lambda *_: sys.exit(137))
+        with pytest.raises(SystemExit):
+            jobs.delete(database, ids[0])
+    assert Cleaner(database, settings).clean() == 1, "one of two; the third was being deleted when somebody died"
+    assert [path.name for path in (tmp_path / "warc").iterdir()] == [ids[2]]
+    assert sorted(path.name for path in settings.logs.iterdir()) == [f"{ids[2]}.log", f"{ids[2]}.log.1"]

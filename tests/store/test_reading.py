@@ -152,7 +152,7 @@ def test_a_deleted_job_leaves_nothing_behind(database: Database, chunk: int) -> 
     assert rows_of(database, neighbour) == before
     with pytest.raises(NotFound):
         jobs.delete(database, job)
-    assert jobs.finish_deletions(database) == 0
+    assert jobs.finish_deletions(database) == []
 
 
 @pytest.mark.parametrize("status", [Status.QUEUED, Status.RUNNING, Status.PAUSED])
@@ -162,7 +162,7 @@ def test_a_live_job_is_not_deleted(database: Database, status: Status) -> None:
     with pytest.raises(Refused, match=f"is {status}: cancel it first"):
         jobs.delete(database, job.id)
     assert jobs.get(database, job.id) == before
-    assert jobs.finish_deletions(database) == 0
+    assert jobs.finish_deletions(database) == []
 
 
 @pytest.mark.parametrize("step", ["results.forget", "logs.forget", "urls.forget_keys", "urls.forget", "links.forget"])
@@ -184,9 +184,9 @@ def test_a_deletion_goes_on_after_a_crash(database: Database, step: str, monkeyp
     with pytest.raises(NotFound):
         jobs.get(database, id)
     assert rows_of(database, id) != (0, 0, 0, 0, 0, False)
-    assert jobs.finish_deletions(database, chunk=3) == 1
+    assert jobs.finish_deletions(database, chunk=3) == [id]
     assert rows_of(database, id) == (0, 0, 0, 0, 0, False)
-    assert jobs.finish_deletions(database) == 0
+    assert jobs.finish_deletions(database) == []
 
 
 def test_ended_in_every_way_can_be_deleted(database: Database) -> None:

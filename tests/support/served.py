@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -100,11 +101,11 @@ class Client:
             sent.update({name.replace("_", "-"): value for name, value in headers.items()})
             lines = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
             connection.sendall(f"GET {path} HTTP/1.1\r\n{lines}\r\n".encode())
-            stream = http.client.HTTPResponse(connection)
-            stream.begin()
-            assert stream.status == 200, (stream.status, stream.read())
-            assert stream.headers["Content-Type"].startswith("text/event-stream")
-            yield from _events(stream)
+            with closing(http.client.HTTPResponse(connection)) as stream:  # it holds the socket open until it is closed
+                stream.begin()
+                assert stream.status == 200, (stream.status, stream.read())
+                assert stream.headers["Content-Type"].startswith("text/event-stream")
+                yield from _events(stream)
 
 
 def _events(stream: http.client.HTTPResponse) -> Iterator[tuple[str, str, Any]]:

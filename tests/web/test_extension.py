@@ -6,6 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import Playwright
 
+from silkline.sample.server import SampleServer
 from tests.support.served import Served
 from tests.web.conftest import FLAGS, PATIENCE
 
@@ -15,11 +16,11 @@ TOKEN = "a-token-for-the-extension"
 
 def test_a_page_is_fetched_in_the_persons_own_browser(playwright: Playwright, chromium: Path, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'silkline.db'}"
-    with closing(Served(url, tmp_path / "data", slots=0, api_token=TOKEN)) as server:
+    with closing(Served(url, tmp_path / "data", slots=0, api_token=TOKEN)) as server, SampleServer() as site:
         client = server.ready().with_token(TOKEN)
         server_url = f"http://127.0.0.1:{client.port}"
         worker_token = client.post("/v1/tokens", {"name": "browser", "scope": "write"}).json["token"]
-        pages = [f"{server_url}/sample/harbour/", f"{server_url}/sample/mill/1"]
+        pages = [f"{site.url}birds/", f"{site.url}birds/puffin"]
         id = client.post("/v1/jobs", {"worker": "extension", "urls": pages}).json["id"]
         context = playwright.chromium.launch_persistent_context(
             tmp_path / "profile",
@@ -46,7 +47,7 @@ def test_a_page_is_fetched_in_the_persons_own_browser(playwright: Playwright, ch
         assert job["status"] == "completed", job
         assert job["progress"]["done"] == 2
         first = client.get(f"/v1/jobs/{id}/results").json["items"][0]
-        assert first["data"]["title"] == "Harbour"
-        assert "# Harbour" in first["data"]["markdown"]
-        assert f"{server_url}/sample/harbour/3" in first["data"]["links"]
+        assert "Birds" in first["data"]["title"]
+        assert "# Birds" in first["data"]["markdown"]
+        assert f"{site.url}birds/puffin" in first["data"]["links"]
         assert first["metadata"]["fetched_by"] == "extension"

@@ -22,6 +22,7 @@ from silkline.api.routes.system import SystemRoutes
 from silkline.api.routes.tokens import TokenRoutes
 from silkline.api.security import BodyLimit, Gate, Hosts
 from silkline.api.shapes import ProblemShape
+from silkline.api.tallies import Tallies
 from silkline.api.tokens import Doorkeeper
 from silkline.api.web import site
 from silkline.config import Settings
@@ -42,10 +43,11 @@ def create_app(settings: Settings, database: Database, hub: Hub, host: str, port
         redoc_url=None,
         lifespan=_lifespan,
     )
+    tallies = Tallies(database)
     metrics = Metrics(database, settings.stale_after)
     for routes in (
         JobRoutes(database, settings, hub),
-        LedgerRoutes(database),
+        LedgerRoutes(database, tallies),
         EventRoutes(database, hub),
         FetchRoutes(database, settings, hub),
         ExternalRoutes(database, settings),
@@ -54,7 +56,7 @@ def create_app(settings: Settings, database: Database, hub: Hub, host: str, port
     ):
         app.include_router(routes.router)
     doorkeeper = Doorkeeper(database, settings.api_token, open=is_loopback(host) and not settings.api_token)
-    page = site.install(app, settings, database, doorkeeper, sample_port=port if is_loopback(host) else None)
+    page = site.install(app, settings, database, doorkeeper, tallies, with_sample=is_loopback(host))
     problems.install(app, page)
     describe(app)
     gate = Gate(BodyLimit(app, settings.api_body_limit), Hosts(host, port, settings.api_hosts), doorkeeper)

@@ -22,8 +22,8 @@ from silkline.api.problems import Problem
 from silkline.api.tokens import Caller, Doorkeeper
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-PUBLIC = ("/healthz", "/readyz", "/login", "/robots.txt")
-PUBLIC_FOLDERS = ("/static/", "/sample/")
+PUBLIC = ("/healthz", "/readyz", "/login")
+PUBLIC_FOLDERS = ("/static/",)
 EXTENSIONS = ("chrome-extension://", "moz-extension://")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "

@@ -12,6 +12,21 @@ from silkline.model.job import Status
 
 Item = TypeVar("Item")
 InBetween = Literal["pending", "pausing", "stopping", "cancelling"]
+WaitReason = Literal[
+    "crawl_delay",
+    "retry_after",
+    "refused",
+    "errors",
+    "robots_loading",
+    "robots_unavailable",
+    "page_retry",
+    "slow_answers",
+    "delay",
+    "address",
+    "level",
+    "busy",
+    "turn",
+]
 UrlState = Literal["queued", "done", "unchanged", "failed", "skipped"]
 
 
@@ -156,6 +171,37 @@ class Errors(Shape):
     reasons: list[Reason]
     items: list[ErrorShape]
     next_cursor: str | None
+
+
+class HostShape(Shape):
+    """discovered = queued + done + unchanged + failed + skipped, as the ledger has it."""
+
+    host: str
+    discovered: int
+    queued: int
+    done: int
+    unchanged: int
+    failed: int
+    skipped: int
+
+
+class WaitShape(Shape):
+    host: str
+    queued: int = Field(description="URLs in memory that wait for this host; the ledger may have more.")
+    in_flight: int
+    reason: WaitReason
+    detail: str = Field(description="What happened before, such as http_429.")
+    seconds: float = Field(description="What the reason is about, such as the delay that robots.txt asks for.")
+    next_at: datetime | None = Field(description="When the host may be asked again; null where an event decides.")
+    seconds_left: float = Field(description="What is queued takes about this long at this pace.")
+    says: str = Field(examples=["robots.txt asks for 5 s between pages; next page in 3 s"])
+
+
+class Hosts(Shape):
+    """Why is it slow? `waiting`: the hosts that hold a running crawl up most. `items`: those with the most URLs."""
+
+    waiting: list[WaitShape]
+    items: list[HostShape]
 
 
 class Explanation(Shape):

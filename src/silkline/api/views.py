@@ -11,11 +11,13 @@ from fastapi import Response
 
 from silkline.api.secrecy import secrets_of, shown_spec, without_secrets
 from silkline.model.job import Job, Status, shown_status
+from silkline.model.wait import Wait, in_words, moment, waits_in
 from silkline.store.logs import Line
 from silkline.store.neighbours import LinksIn, LinksOut
 from silkline.store.results import Result
 from silkline.store.urls import Counts, Url
-from silkline.store.workers import Worker
+from silkline.store.workers import NO_SPACE, Worker
+from silkline.workers import registry
 
 WAITING = "Waiting for a worker…"
 _CONTENT = ("markdown", "text", "transcript", "html")
@@ -68,15 +70,19 @@ def message_of(job: Job, now: datetime) -> str | None:
     if job.error_message:
         return without_secrets(job.error_message, secrets_of(job.payload))
     if job.status is Status.QUEUED:
-        return WAITING if job.run_at <= now else f"Starts at {job.run_at:%Y-%m-%d %H:%M:%S} UTC"
+        return waiting_for(job.worker) if job.run_at <= now else f"Starts at {job.run_at:%Y-%m-%d %H:%M:%S} UTC"
     return None
+
+
+def waiting_for(kind: str) -> str:
+    """Every supervisor knows the built-in kinds; another one may be known to few, or to none any more."""
+    ours = kind in registry.BUILT_IN or kind == registry.DIAGNOSTIC.name
+    return WAITING if ours else f"Waiting for a worker that knows the kind {kind}…"
 
 
 def progress_view(job: Job, counts: Counts, now: datetime) -> dict[str, Any]:
     """The counts that add up, how fast it goes, and when it may be over."""
-    left = counts.queued + counts.in_flight
     rate = rate_of(job, counts, now)
-    running = job.status is Status.RUNNING
     return {
         "discovered": counts.discovered,
         "queued": counts.queued,
@@ -88,9 +94,20 @@ def progress_view(job: Job, counts: Counts, now: datetime) -> dict[str, Any]:
         "bytes": counts.bytes,
         "seconds": round(counts.seconds, 3),
         "rate": rate,
-        "eta_seconds": round(left / rate, 1) if running and rate and left else None,
+        "eta_seconds": eta_of(job, counts, rate),
         "updated_at": counts.updated_at,
     }
+
+
+def eta_of(job: Job, counts: Counts, rate: float | None) -> float | None:
+    """Seconds to the end: at this pace, with a limit no further than that; and no sooner than its slowest host."""
+    left = counts.queued + counts.in_flight
+    if job.status is not Status.RUNNING or not rate or not left:
+        return None
+    limit = job.payload.get("limit")
+    if isinstance(limit, int):
+        return round(max(0, min(left, limit - counts.done - counts.unchanged)) / rate, 1)
+    return round(max([left / rate, *(wait.seconds_left for wait in waits_of(job, counts))]), 1)
 
 
 def rate_of(job: Job, counts: Counts, now: datetime) -> float | None:
@@ -108,7 +125,7 @@ def rate_of(job: Job, counts: Counts, now: datetime) -> float | None:
 def links_of(id: str) -> dict[str, str]:
     here = f"/v1/jobs/{id}"
     return {"self": here, "page": f"/jobs/{id}"} | {
-        name: f"{here}/{name}" for name in ("results", "urls", "errors", "logs", "events")
+        name: f"{here}/{name}" for name in ("results", "urls", "errors", "hosts", "logs", "events")
     }
 
 
@@ -159,6 +176,15 @@ def reason_views(reasons: Sequence[tuple[str, str, int]]) -> list[dict[str, Any]
     return [{"state": state, "reason": reason, "urls": urls} for state, reason, urls in reasons]
 
 
+def waits_of(job: Job, counts: Counts) -> list[Wait]:
+    """Which hosts a job waits for; one that does not run waits for none."""
+    return waits_in(counts.live) if job.status is Status.RUNNING else []
+
+
+def wait_view(wait: Wait, now: datetime) -> dict[str, Any]:
+    return {**wait._asdict(), "next_at": moment(wait), "says": in_words(wait, now)}
+
+
 def line_view(line: Line, secrets: list[str]) -> dict[str, Any]:
     return {
         "id": line.id,
@@ -167,6 +193,16 @@ def line_view(line: Line, secrets: list[str]) -> dict[str, Any]:
         "level": line.level,
         "message": without_secrets(line.message, secrets),
     }
+
+
+def held_up_by(workers: Sequence[Worker], since: datetime) -> str:
+    """What keeps jobs from starting: `nobody` is alive since then, there is no space on any `disk`, no free `slot`."""
+    alive = [worker for worker in workers if worker.last_seen > since]
+    if not alive:
+        return "nobody"
+    if all(worker.state == NO_SPACE for worker in alive):
+        return "disk"
+    return "slot" if all(worker.state == NO_SPACE or worker.jobs_held >= worker.slots for worker in alive) else ""
 
 
 def worker_view(worker: Worker, *, alive_since: datetime) -> dict[str, Any]:

@@ -128,9 +128,7 @@ def rm(session: Session, id: str) -> None:
     with opened(settings) as database:
         job = store.find(database, id)
         store.delete(database, job.id)
-    archive.remove(settings.data, job.id)
-    for log in settings.logs.glob(f"{job.id}.log*"):
-        log.unlink(missing_ok=True)
+    archive.remove(settings.data, settings.logs, job.id)
     if session.json:
         terminal.print_json({"id": job.id, "removed": True})
     session.say(f"Job {job.id} was removed.")

@@ -11,6 +11,7 @@ from typing import Any
 from silkline.cli.terminal import duration_of, safe, size
 from silkline.errors import StoreError
 from silkline.model.job import Job
+from silkline.model.wait import LEVEL, TURN, Wait, waits_in, why
 from silkline.store import urls
 from silkline.store.database import Database
 from silkline.store.urls import Counts
@@ -56,7 +57,7 @@ class Ticker:
 
 
 def progress_line(counts: Counts, limit: int | None) -> str:
-    """Such as `120/500 pages · 41/s · 380 queued · 2 failed · 3.1 MiB · 9s left · slowest example.com 1.2s`."""
+    """Such as `120/500 pages · 41/s · 380 queued · 2 failed · 3.1 MiB · 9s left · waits for example.com: …`."""
     pages = counts.done + counts.unchanged
     rate = float(counts.live.get("rate") or 0)
     parts = [
@@ -66,7 +67,7 @@ def progress_line(counts: Counts, limit: int | None) -> str:
         f"{counts.failed:,} failed" if counts.failed else "",
         size(counts.bytes),
         _left(counts, limit, pages, rate),
-        _slowest(counts.live.get("slow_hosts")),
+        _waiting_for(waits_in(counts.live)),
     ]
     return " · ".join(part for part in parts if part)
 
@@ -78,8 +79,7 @@ def _left(counts: Counts, limit: int | None, pages: int, rate: float) -> str:
     return f"{duration_of(to_do / rate)} left" if rate and to_do > 0 else ""
 
 
-def _slowest(hosts: Any) -> str:
-    if not hosts:
-        return ""
-    host, seconds = hosts[0][0], hosts[0][1]
-    return f"slowest {safe(str(host))} {float(seconds):.1f}s"
+def _waiting_for(waits: list[Wait]) -> str:
+    """The host that holds the crawl up most, and why; nothing while it is only the crawl's own turn-taking."""
+    telling = [wait for wait in waits if wait.reason not in (TURN, LEVEL)]
+    return f"waits for {safe(telling[0].host)}: {safe(why(telling[0]))}" if telling else ""

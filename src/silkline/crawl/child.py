@@ -18,10 +18,11 @@ import uvloop
 
 from silkline.crawl.equip import calm_collector, obey, open_client
 from silkline.crawl.fetcher import Fetcher
-from silkline.crawl.messages import Batch, Drained, Refill, Start, to_fetcher
+from silkline.crawl.messages import Batch, Drained, Refill, Start, Waiting, to_fetcher
 from silkline.crawl.parser import Parser, ParserPool
 from silkline.crawl.reading import PageReader
 from silkline.crawl.wire import Wire
+from silkline.model.wait import Wait
 
 _PR_SET_PDEATHSIG: Final = 1
 
@@ -41,6 +42,9 @@ class RemoteDesk:
 
     def hand_in(self, batch: Batch) -> None:
         self._wire.send(batch)
+
+    def show(self, waits: list[Wait]) -> None:
+        self._wire.send(Waiting(waits))
 
     def ask_for_more(self, cursor: int) -> None:
         self._wire.send(Refill(cursor))

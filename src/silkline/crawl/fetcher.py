@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import time
 from functools import partial
-from heapq import nlargest
 from itertools import islice
 from typing import Final, Protocol
 
@@ -23,11 +22,14 @@ from silkline.crawl.plan import Plan
 from silkline.crawl.politeness import retry_delay
 from silkline.crawl.reading import SITEMAP, Reader, Reading
 from silkline.crawl.robots import unreachable
+from silkline.crawl.waits import Lookout
 from silkline.fetch.client import Client, Exchange
 from silkline.fetch.robots import Robots
 from silkline.model import fetched as reasons
+from silkline.model import wait as waiting
 from silkline.model.fetched import Fetched, Request, is_temporary, retry_after
 from silkline.model.url import canonical
+from silkline.model.wait import Wait
 from silkline.store.archive import open_archive
 from silkline.store.urls import FAILED, QUEUED, SKIPPED, Settled
 
@@ -42,6 +44,7 @@ class Desk(Protocol):
     """The leader, as a fetcher sees it."""
 
     def hand_in(self, batch: Batch) -> None: ...
+    def show(self, waits: list[Wait]) -> None: ...
     def ask_for_more(self, cursor: int) -> None: ...
     def drained(self) -> None: ...
 
@@ -74,8 +77,8 @@ class Fetcher:
         self._alarm_at = 0.0
         self._flush_later: asyncio.TimerHandle | None = None
         self._asked = False
-        self._slow: list[tuple[str, float]] = []
-        self._slow_at = 0.0
+        self._lookout = Lookout(self.frontier)
+        self._look_later: asyncio.TimerHandle | None = None
 
     # What the leader says.
 
@@ -84,6 +87,7 @@ class Fetcher:
         self._running = True
         self.frontier.more = True
         self._refill()
+        self._look()
 
     def assigned(self, message: Assigned) -> None:
         """URLs we found have ids: they may be fetched."""
@@ -150,7 +154,7 @@ class Fetcher:
     def close(self) -> None:
         self._running = False
         self._introductions.close()
-        for timer in (self._alarm, self._flush_later, self._pump_soon):
+        for timer in (self._alarm, self._flush_later, self._pump_soon, self._look_later):
             if timer is not None:
                 timer.cancel()
         if self._archive is not None:
@@ -246,7 +250,7 @@ class Fetcher:
             self._robots_missing(host, rules, failures, now)
         else:
             host.clock.crawl_delay = max(host.clock.crawl_delay, rules.crawl_delay or 0.0)
-            host.clock.sleep_until(now + host.clock.crawl_delay)
+            host.clock.sleep_until(now + host.clock.crawl_delay, waiting.CRAWL_DELAY, host.clock.crawl_delay)
             if rules.sitemaps and self._plan.sitemaps:
                 found = (canonical(each, base=url) for each in rules.sitemaps[:_MOST_SITEMAPS])
                 self.discovery.links([each for each in found if each is not None], Links(0, 1, "robots", "", []))
@@ -257,7 +261,9 @@ class Fetcher:
     def _robots_missing(self, host: Host, rules: Robots, failures: int, now: float) -> None:
         """Nothing may be fetched; try again a few times, then leave the host alone."""
         if failures < self._tuning.robots_tries and is_temporary(rules.reason):
-            host.clock.sleep_until(now + retry_delay(failures, self._tuning.retry_base, self._tuning.retry_cap))
+            wait = retry_delay(failures, self._tuning.retry_base, self._tuning.retry_cap)
+            host.clock.trouble = rules.reason or ""
+            host.clock.sleep_until(now + wait, waiting.ROBOTS_UNAVAILABLE, wait)
             return
         gone = unreachable(rules)
         for entry in self.frontier.clear_host(host):
@@ -295,10 +301,12 @@ class Fetcher:
         if reason is None or not is_temporary(reason) or reason == reasons.MEMORY_FULL:
             clock.answered(now, fetched.timings.total)
         elif reason in _REFUSALS:
+            clock.trouble = reason
             clock.refused(now, started, retry_after(fetched, time.time()), tuning.longest_wait)
             if clock.waited > tuning.longest_wait or clock.refusals >= tuning.give_up_after:
                 self._give_up(host, reason)
         else:
+            clock.trouble = reason
             clock.failed(now, started)
             if not reason.startswith("http_") and clock.failures >= tuning.give_up_after:
                 self._give_up(host, reason)
@@ -381,13 +389,14 @@ class Fetcher:
             self._desk.hand_in(self._outbox.pack(self._live()))
 
     def _live(self) -> Live:
-        now = self._loop.time()
-        if now > self._slow_at + 1.0:
-            self._slow_at = now
-            hosts = nlargest(5, islice(self.frontier.hosts.values(), 2_000), key=lambda host: host.clock.average)
-            self._slow = [(host.name, round(host.clock.average, 3)) for host in hosts]
         urls = [entry.url for entry, _, _ in islice(self._flying.values(), 10)]
-        return Live(self.in_flight, self.frontier.size, urls, self._slow)
+        return Live(self.in_flight, self.frontier.size, urls)
+
+    def _look(self) -> None:
+        """Say which hosts wait, and why."""
+        if self._running and not self._draining:
+            self._desk.show(self._lookout.look(self._loop.time(), time.time()))
+            self._look_later = self._loop.call_later(self._tuning.look_seconds, self._look)
 
     # The end.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import heappop, heappush
-from itertools import count
+from itertools import count, islice
 from math import inf
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ class Host:
         self.queue: list[Entry] = []
         self.in_flight = 0
         self.due = False
-        self.parked = False
+        self.parked = ""  # why it is left out until it is woken, if it is
         self.reserved = False
         self.behind = False
         self.address: Address | None = None
@@ -59,7 +59,7 @@ class Frontier:
         self.hosts: dict[str, Host] = {}
         self.held: set[int] = set()
         self.size = 0
-        self._level = inf
+        self.level: float = inf
         # The ledger has been read up to the cursor and may hold `more`. `_behind` is the lowest id that there was no
         # room for; `_again`: there may be room now, so go back to it.
         self.cursor = 0
@@ -143,7 +143,7 @@ class Frontier:
 
     def set_level(self, depth: int, now: float) -> None:
         """Take nothing deeper than this."""
-        self._level = depth
+        self.level = depth
         for host in self.hosts.values():
             self._schedule(host, now)
 
@@ -155,6 +155,10 @@ class Frontier:
         if host.behind:
             host.behind = False
             self._again = True
+
+    def retries(self, most: int) -> Iterator[tuple[float, str]]:
+        """Some of the URLs that are to be tried again: when, and their hosts."""
+        return ((at, name) for at, _, name, _ in islice(self._later, most))
 
     def next_at(self) -> float | None:
         """When there may be something to take."""
@@ -203,7 +207,7 @@ class Frontier:
 
     def _may_go(self, host: Host) -> bool:
         queue = host.queue
-        return bool(queue) and not host.parked and host.in_flight < host.clock.at_once and queue[0].depth <= self._level
+        return bool(queue) and not host.parked and host.in_flight < host.clock.at_once and queue[0].depth <= self.level
 
     def _schedule(self, host: Host, now: float) -> None:
         if host.due or not self._may_go(host):

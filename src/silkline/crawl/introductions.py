@@ -14,6 +14,7 @@ from silkline.crawl.robots import RobotsCache
 from silkline.fetch.client import Client
 from silkline.fetch.origin import locate
 from silkline.fetch.robots import Robots
+from silkline.model import wait as reasons
 from silkline.model.url import origin_of
 
 _MOST_ADDRESSES: Final = 50_000
@@ -46,7 +47,7 @@ class Introductions:
 
     def introduce(self, host: Host, url: str) -> None:
         """Park the host until it is known."""
-        host.parked = True
+        host.parked = reasons.ROBOTS_LOADING
         task = self._loop.create_task(self._introduce(host, url))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -71,14 +72,14 @@ class Introductions:
         if address is None:
             return False
         if address.full:
-            host.parked = True
+            host.parked = reasons.ADDRESS
             self._waiting.setdefault(address, deque()).append(host)
             return False
         if not host.reserved:
             turn = address.reserve(now)
             if turn > now:
                 host.reserved = True
-                host.clock.sleep_until(turn)
+                host.clock.sleep_until(turn, reasons.ADDRESS)
                 return False
         host.reserved = False
         return True
@@ -95,7 +96,7 @@ class Introductions:
         waiting = self._waiting.get(address)
         if waiting:
             next_host = waiting.popleft()
-            next_host.parked = False
+            next_host.parked = ""
             self._frontier.wake(next_host, now)
 
     async def _introduce(self, host: Host, url: str) -> None:
@@ -108,7 +109,7 @@ class Introductions:
             self.started(host)
             rules, failures = await self._robots.load(origin)
             self.ended(host, self._loop.time())
-        host.parked = False
+        host.parked = ""
         # The task counts as under way until it has ended, and what it makes possible must be started after that.
         self._loop.call_soon(self._on_introduced, host, url, rules, failures)
 

@@ -32,6 +32,7 @@ from silkline.crawl.messages import (
     Refill,
     Refilled,
     Roots,
+    Waiting,
 )
 from silkline.crawl.plan import Plan
 from silkline.crawl.reading import PageReader
@@ -41,8 +42,10 @@ from silkline.crawl.seen import Seen, digest_of, key_of
 from silkline.crawl.shards import Shards
 from silkline.crawl.tickets import Tickets
 from silkline.crawl.tree import LocalSeat, Seat, Tree
+from silkline.crawl.waits import most_waiting
 from silkline.model.job import End
 from silkline.model.url import canonical, host_of
+from silkline.model.wait import Wait
 from silkline.model.worker import Context
 from silkline.store import urls
 from silkline.store.urls import QUEUED
@@ -70,6 +73,7 @@ class Leader:
         self._shards = Shards(plan.fetchers)
         self._seats: list[Seat] = []
         self._live: list[Live] = [Live()] * plan.fetchers
+        self._waits: list[list[Wait]] = [[]] * plan.fetchers
         self._order: End | None = None
         self._wake = asyncio.Event()
         self._drained: set[int] = set()
@@ -155,7 +159,7 @@ class Leader:
 
     def _fetcher_died(self, seat: Seat) -> None:
         seat.ready = False
-        self._live[seat.index] = Live()
+        self._live[seat.index], self._waits[seat.index] = Live(), []
         self._tickets.disown(seat)
         if self._order is None:
             self._spawn(self._replace(seat))
@@ -178,6 +182,8 @@ class Leader:
     def heard(self, seat: Seat, message: FromFetcher) -> None:
         if isinstance(message, Batch):
             self._take(seat, message)
+        elif isinstance(message, Waiting):
+            self._waits[seat.index] = message.waits
         elif isinstance(message, Refill):
             self._spawn(self._refill(seat, message.cursor))
         elif isinstance(message, Drained):
@@ -257,6 +263,9 @@ class Leader:
             if recorder.due or (recorder.unsaved and self._starved()):
                 await recorder.save()
                 continue
+            if recorder.since_saved >= self._plan.tuning.idle_seconds:
+                await recorder.save(idle=True)  # nothing came: show what the crawl waits for
+                continue
             if self._loop.time() - reported > _REPORT:
                 reported = self._loop.time()
                 self._context.progress.report(**self._show())
@@ -299,7 +308,7 @@ class Leader:
             self._wake.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), _BEAT)
-        self._live = [Live()] * self._plan.fetchers
+        self._live, self._waits = [Live()] * self._plan.fetchers, [[]] * self._plan.fetchers
         await self._recorder.save()
 
     async def _complete(self, reason: str | None) -> None:
@@ -345,11 +354,11 @@ class Leader:
 
     def _show(self) -> dict[str, Any]:
         seconds = max(self._loop.time() - self._started_at, 0.001)
-        slow = sorted((each for live in self._live for each in live.slow), key=lambda each: -each[1])
+        waits = most_waiting([wait for waits in self._waits for wait in waits])
         return {
             "rate": round((self._recorder.stored - self._stored_at_start) / seconds, 2),
             "in_flight": [url for live in self._live for url in live.urls][:20],
-            "slow_hosts": slow[:5],
+            "waits": [wait._asdict() for wait in waits],
             "reasons": dict(Counter(self._recorder.reasons).most_common(20)),
             "fetchers": self._plan.fetchers,
             "parsers": self._plan.parsers,
@@ -365,6 +374,9 @@ class LocalDesk:
 
     def hand_in(self, batch: Batch) -> None:
         self._heard(self.seat, batch)
+
+    def show(self, waits: list[Wait]) -> None:
+        self._heard(self.seat, Waiting(waits))
 
     def ask_for_more(self, cursor: int) -> None:
         self._heard(self.seat, Refill(cursor))

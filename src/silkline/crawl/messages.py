@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from silkline.crawl.plan import Plan
+from silkline.model.wait import Wait
 from silkline.store.urls import NewResult, QueuedUrl, Settled
 
 
@@ -53,7 +54,6 @@ class Live(NamedTuple):
     in_flight: int = 0
     queued: int = 0
     urls: Sequence[str] = ()
-    slow: Sequence[tuple[str, float]] = ()
 
 
 # From a fetcher to the leader.
@@ -75,6 +75,12 @@ class Batch(msgspec.Struct, array_like=True, tag=True, gc=False):
     answers: list[int]
     wire_bytes: int
     live: Live
+
+
+class Waiting(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """The hosts this fetcher waits for most, once in a while."""
+
+    waits: list[Wait]
 
 
 class Refill(msgspec.Struct, array_like=True, tag=True, gc=False):
@@ -148,7 +154,7 @@ class Drained(msgspec.Struct, array_like=True, tag=True, gc=False):
     """Nothing is in flight, and everything has been said."""
 
 
-FromFetcher = Batch | Refill | Drained
+FromFetcher = Batch | Waiting | Refill | Drained
 ToFetcher = Start | Known | Roots | Go | Assigned | Committed | Incoming | Refilled | Level | Drain
 
 

@@ -10,16 +10,19 @@ from __future__ import annotations
 from typing import Final
 
 from silkline.crawl.plan import Pace
+from silkline.model import wait as reasons
 
 # How much the last answer counts in the average: a host that slows down is believed sooner than one that speeds up.
 _SLOWER: Final = 0.7
 _FASTER: Final = 0.2
+_TROUBLES: Final = frozenset({reasons.ERRORS, reasons.REFUSED, reasons.RETRY_AFTER, reasons.ROBOTS_UNAVAILABLE})
 
 
 class Clock:
     """The pace of one host."""
 
     __slots__ = (
+        "_asleep",
         "_average",
         "_penalized_at",
         "_penalty",
@@ -28,6 +31,7 @@ class Clock:
         "next_at",
         "pace",
         "refusals",
+        "trouble",
         "waited",
     )
 
@@ -38,6 +42,8 @@ class Clock:
         self.failures = 0
         self.refusals = 0
         self.waited = 0.0
+        self.trouble = ""
+        self._asleep = (0.0, "", 0.0)
         self._average = 0.0
         self._penalty = 0.0
         self._penalized_at = 0.0
@@ -77,7 +83,7 @@ class Clock:
         """The host did not answer, or with an error of its own, to a request that started then."""
         if self._penalize(now, started):
             self.failures += 1
-        self.next_at = max(self.next_at, now + self._penalty)
+        self.sleep_until(now + self._penalty, reasons.ERRORS, self._penalty)
 
     def refused(self, now: float, started: float, wait: float | None, longest: float) -> None:
         """The host asked to be left alone: for `wait` seconds where it said so, else for longer each time."""
@@ -87,7 +93,7 @@ class Clock:
         pause = wait if wait is not None else self._penalty * 2 ** min(self.refusals, 10)
         until = now + min(pause, longest)
         self.waited += max(0.0, until - max(self.next_at, now))
-        self.sleep_until(until)
+        self.sleep_until(until, reasons.REFUSED if wait is None else reasons.RETRY_AFTER, min(pause, longest))
 
     def _penalize(self, now: float, started: float) -> bool:
         """Ask half as often. Requests that were in flight together and fail together count once."""
@@ -97,8 +103,27 @@ class Clock:
         self._penalty = min(max(2 * self._penalty, self.pace.delay, 0.1), max(self.pace.most, self.pace.delay))
         return True
 
-    def sleep_until(self, moment: float) -> None:
-        self.next_at = max(self.next_at, moment)
+    def sleep_until(self, moment: float, why: str, seconds: float = 0.0) -> None:
+        """Not before that moment, for a reason; `seconds` is what the reason is about."""
+        if moment > self.next_at:
+            self.next_at = moment
+            self._asleep = (moment, why, seconds)
+
+    def waits_for(self) -> tuple[str, str, float]:
+        """What made `next_at` what it is: the reason, what happened before it, the seconds it is about."""
+        until, why, seconds = self._asleep
+        delay = self.delay
+        if until >= self.next_at:
+            pass
+        elif self._penalty and delay == self._penalty:
+            why, seconds = reasons.ERRORS, delay
+        elif self.crawl_delay and delay == self.crawl_delay:
+            why, seconds = reasons.CRAWL_DELAY, delay
+        elif delay == self.pace.delay:
+            why, seconds = reasons.DELAY, delay
+        else:
+            why, seconds = reasons.SLOW_ANSWERS, self._average
+        return why, self.trouble if why in _TROUBLES else "", seconds
 
 
 class Address:

@@ -139,10 +139,10 @@ class Recorder:
 
     # The checkpoints.
 
-    async def save(self) -> None:
-        """Make everything in the books durable, in one transaction."""
+    async def save(self, *, idle: bool = False) -> None:
+        """Make everything in the books durable, in one transaction; `idle`: even if that is only what people see."""
         async with self._saving:
-            if self.unsaved:
+            if self.unsaved or idle:
                 await self._save()
 
     async def _save(self) -> None:

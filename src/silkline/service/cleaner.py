@@ -26,7 +26,8 @@ class Cleaner:
     def clean(self) -> int:
         """One round; how many jobs were deleted."""
         now, keep = self._database.now(), self._settings
-        jobs.finish_deletions(self._database)
+        for id in jobs.finish_deletions(self._database):
+            self._remove_files(id)
         workers.bury(self._database, now - BURY_AFTER)
         deleted = 0
         if keep.keep_jobs_days:
@@ -45,12 +46,13 @@ class Cleaner:
                 continue  # somebody has retried it since
             except NotFound:
                 pass  # somebody has deleted it since; its log may still be here
-            archive.remove(self._settings.data, id)
-            for suffix in (".log", ".log.1"):
-                (self._settings.logs / f"{id}{suffix}").unlink(missing_ok=True)
+            self._remove_files(id)
         if ids:
             log.info("retention deleted %d finished jobs", len(ids))
         return len(ids)
+
+    def _remove_files(self, id: str) -> None:
+        archive.remove(self._settings.data, self._settings.logs, id)
 
 
 class DiskGate:

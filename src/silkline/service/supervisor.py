@@ -190,7 +190,7 @@ class Supervisor:
     def _describe(self) -> tuple[int, str]:
         if self._draining_since is not None:
             return self._slots, "draining"
-        return self._slots, "waiting for disk space" if self._disk.closed else "running"
+        return self._slots, workers.NO_SPACE if self._disk.closed else "running"
 
     def _done(self) -> bool:
         if self._draining_since is None or self._attempts.alive:

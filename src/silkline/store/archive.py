@@ -81,9 +81,11 @@ def place_of(data: Path, job: Job) -> tuple[str, str, int]:
     return str(data.absolute()), job.id, job.run_lease
 
 
-def remove(data: Path, job_id: str) -> None:
-    """Forget what a job kept."""
+def remove(data: Path, logs: Path, job_id: str) -> None:
+    """Remove what a job left on this machine's disk: its archive and its log files."""
     shutil.rmtree(folder_of(data, job_id), ignore_errors=True)
+    for suffix in (".log", ".log.1"):
+        (logs / f"{job_id}{suffix}").unlink(missing_ok=True)
 
 
 def records(data: Path, job_id: str) -> Iterator[Record]:

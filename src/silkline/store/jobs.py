@@ -414,12 +414,12 @@ def delete(database: Database, id: str, *, chunk: int = CHUNK) -> None:
     _delete_data(database, id, chunk)
 
 
-def finish_deletions(database: Database, *, chunk: int = CHUNK) -> int:
-    """Complete deletions that a crash interrupted; how many."""
+def finish_deletions(database: Database, *, chunk: int = CHUNK) -> list[str]:
+    """Complete deletions that a crash interrupted; of which jobs."""
     ids = [row["id"] for row in database.rows("jobs.deleted")]
     for id in ids:
         _delete_data(database, id, chunk)
-    return len(ids)
+    return ids
 
 
 def _delete_data(database: Database, id: str, chunk: int) -> None:

@@ -7,6 +7,8 @@ from datetime import datetime
 
 from silkline.store.database import Database
 
+NO_SPACE = "waiting for disk space"
+
 
 @dataclass(frozen=True, slots=True)
 class Worker:

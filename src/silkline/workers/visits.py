@@ -18,6 +18,7 @@ from silkline.crawl.robots import RobotsCache, unreachable
 from silkline.fetch.client import Client
 from silkline.fetch.robots import Robots
 from silkline.model import fetched as reasons
+from silkline.model import wait as waiting
 from silkline.model.fetched import Fetched, Request, is_temporary, retry_after
 from silkline.model.url import canonical, host_of, origin_of
 from silkline.store.urls import FAILED, SKIPPED
@@ -119,7 +120,7 @@ class Visits:
         if rules is None:
             self._frontier.put_back(host.name, entry, now)
             if not host.parked:
-                host.parked = True
+                host.parked = waiting.ROBOTS_LOADING
                 self._spawn(self._introduce(host, origin_of(entry.url)))
             return
         if rules.group and not rules.allows(entry.url):
@@ -148,7 +149,7 @@ class Visits:
         host.clock.started(self._loop.time())
         rules, failures = await self._robots.load(origin)
         now = self._loop.time()
-        host.parked = False
+        host.parked = ""
         if failures:
             await self._robots_missing(host, origin, rules, failures, now)
         else:
@@ -159,7 +160,8 @@ class Visits:
     async def _robots_missing(self, host: Host, origin: str, rules: Robots, failures: int, now: float) -> None:
         """Nothing may be fetched; try again a few times, then let the host be."""
         if failures < self._tuning.robots_tries and is_temporary(rules.reason):
-            host.clock.sleep_until(now + retry_delay(failures, self._tuning.retry_base, self._tuning.retry_cap))
+            wait = retry_delay(failures, self._tuning.retry_base, self._tuning.retry_cap)
+            host.clock.sleep_until(now + wait, waiting.ROBOTS_UNAVAILABLE, wait)
             return
         for entry in list(self._frontier.clear_host(host)):
             if origin_of(entry.url) != origin:

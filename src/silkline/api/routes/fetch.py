@@ -96,6 +96,8 @@ class FetchRoutes:
     def _outcome(self, id: str) -> Response:
         job = jobs.get(self._database, id)
         found = results.page(self._database, id, wanted=1)
+        if found and not found[0].success:
+            raise _failure(found[0])
         if found:
             return answer({"job": view(self._database, job), "result": result_view(found[0]), "cached": False})
         if job.status in ENDED:
@@ -105,6 +107,14 @@ class FetchRoutes:
 
 def _private(payload: dict[str, Any]) -> bool:
     return any(payload.get(name) for name in SECRET_FIELDS)
+
+
+def _failure(result: Result) -> Problem:
+    """A page that could not be had: which, why, and whether it may be had later. The job is named in a header."""
+    reason, detail = result.metadata.get("error") or "unknown", result.metadata.get("detail")
+    text = f"{result.original_url or result.final_url}: {reason}" + (f" ({detail})" if detail else "")
+    again = bool(result.metadata.get("retryable"))
+    return Problem("fetch-failed", text, headers={"Location": f"/v1/jobs/{result.job_id}"}, retryable=again)
 
 
 def _why(job: Job) -> str:

@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from silkline.api import bodies, shapes, submission
 from silkline.api.events import Hub
 from silkline.api.problems import Problem
+from silkline.api.remove import remove
 from silkline.api.requeue import requeue
 from silkline.api.shapes import problems
 from silkline.api.views import answer, job_view, to_json
@@ -22,6 +23,7 @@ from silkline.store import idempotency, jobs, urls
 from silkline.store.database import Database
 
 KEY_HELP = "Repeat a POST with the same key and body within 24 hours and get the first answer again."
+ID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 NAME = r"^[\w.-]{1,100}$"
 Object = Annotated[dict[str, Any], Depends(bodies.json_object)]
 Optional = Annotated[dict[str, Any] | None, Depends(bodies.optional_object)]
@@ -39,7 +41,7 @@ class Listing(BaseModel):
     worker: str | None = Field(None, pattern=NAME)
     q: str | None = Field(None, max_length=500, description="Part of the URL.")
     limit: int = Field(50, ge=1, le=500)
-    cursor: str = Field(jobs.LAST_ID, max_length=36, description="`next_cursor` of the page before.")
+    cursor: str = Field(jobs.LAST_ID, pattern=f"^{ID}$", description="`next_cursor` of the page before.")
 
 
 class Waiting(BaseModel):
@@ -182,7 +184,7 @@ class JobRoutes:
 
     def delete(self, id: str) -> Response:
         """A job that has not ended is refused: cancel it first."""
-        jobs.delete(self._database, id)
+        remove(self._database, self._settings, id)
         return Response(status_code=204)
 
     def _wishing(self, verb: Verb) -> Any:

@@ -12,7 +12,18 @@ from pydantic import BaseModel, ConfigDict, Field
 from silkline.api import explain, shapes
 from silkline.api.secrecy import secrets_of
 from silkline.api.shapes import problems
-from silkline.api.views import answer, line_view, links_in_view, reason_views, result_view, to_json, url_view
+from silkline.api.tallies import Tallies
+from silkline.api.views import (
+    answer,
+    line_view,
+    links_in_view,
+    reason_views,
+    result_view,
+    to_json,
+    url_view,
+    wait_view,
+    waits_of,
+)
 from silkline.model.job import Job
 from silkline.store import jobs, logs, results, urls
 from silkline.store.database import Database
@@ -62,13 +73,21 @@ class ExplainQuery(BaseModel):
 
 
 class LedgerRoutes:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, tallies: Tallies) -> None:
         self._database = database
+        self._tallies = tallies
         self.router = APIRouter(prefix="/v1/jobs/{id}", tags=["what came of it"])
         self._add("results", self.results, shapes.Page[shapes.ResultShape], "What a job brought home")
         self._add("urls", self.urls, shapes.Page[shapes.UrlShape], "Every URL the job saw, with its state and reason")
         self._add("errors", self.errors, shapes.Errors, "URLs that failed or were skipped, and why")
         self._add("logs", self.logs, shapes.Page[shapes.LineShape], "Log lines, readable while the job runs")
+        self.router.add_api_route(
+            "/hosts",
+            self.hosts,
+            methods=["GET"],
+            summary="The hosts of a job, and why those that wait do",
+            responses={200: {"model": shapes.Hosts}, **problems("not-found")},
+        )
         self.router.add_api_route(
             "/explain",
             self.explain,
@@ -115,8 +134,15 @@ class LedgerRoutes:
             views = self._url_views(job, found)
             return [(id, {**view, "links_in": links_in_view(links[id])}) for id, view in views]
 
-        reasons = reason_views(urls.reasons(self._database, job.id))
+        reasons = reason_views(self._tallies.get(urls.reasons, job))
         return listing(read, query, accept, chunk=LINKED_CHUNK, reasons=reasons)
+
+    def hosts(self, id: str) -> Response:
+        """Each host is asked at its own pace; what waits longest comes first. The counts may be some seconds old."""
+        job = jobs.get(self._database, id)
+        waits, now = waits_of(job, urls.counts(self._database, id)), self._database.now()
+        items = self._tallies.get(urls.hosts, job)
+        return answer({"waiting": [wait_view(wait, now) for wait in waits], "items": items})
 
     def logs(self, id: str, query: Annotated[LogQuery, Query()], accept: Accept = "") -> Response:
         """Oldest first. `level` names the lowest that is wanted."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -11,20 +12,33 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from silkline.api.explain import in_words, way_to
 from silkline.api.problems import Problem
+from silkline.api.remove import remove
 from silkline.api.requeue import requeue
 from silkline.api.routes.ledger import levels_from
 from silkline.api.secrecy import secrets_of
-from silkline.api.views import answer, job_view, line_view, progress_view, reason_views, url_view
+from silkline.api.tallies import Tallies
+from silkline.api.views import (
+    answer,
+    held_up_by,
+    job_view,
+    line_view,
+    progress_view,
+    reason_views,
+    url_view,
+    waits_of,
+)
 from silkline.api.web import charts, forms
-from silkline.api.web.tallies import Tallies
 from silkline.api.web.templates import Templates
-from silkline.model.job import Change, Job, Verb
+from silkline.config import Settings
+from silkline.model.job import Change, Job, Status, Verb
 from silkline.model.job import answer as answer_to
-from silkline.store import jobs, logs, results, urls
+from silkline.model.wait import Wait, event, seconds_to, what_next, why
+from silkline.store import jobs, logs, results, urls, workers
 from silkline.store.database import Database
 from silkline.store.neighbours import into, out_of
 from silkline.store.results import Result
 from silkline.store.urls import Url
+from silkline.workers import registry
 
 TABS = ("overview", "pages", "errors", "skipped", "hosts", "logs", "details")
 ROWS = 100
@@ -47,8 +61,9 @@ class TabQuery(BaseModel):
 
 
 class JobPages:
-    def __init__(self, database: Database, templates: Templates, tallies: Tallies) -> None:
+    def __init__(self, database: Database, settings: Settings, templates: Templates, tallies: Tallies) -> None:
         self._database = database
+        self._settings = settings
         self._templates = templates
         self._tallies = tallies
         self._read = {
@@ -132,7 +147,7 @@ class JobPages:
         return RedirectResponse(f"/jobs/{job.id}", 303)
 
     def delete(self, id: str) -> Response:
-        jobs.delete(self._database, id)
+        remove(self._database, self._settings, id)
         return RedirectResponse("/", 303)
 
     def _head(self, job: Job) -> dict[str, Any]:
@@ -141,16 +156,25 @@ class JobPages:
         return {
             "job": job_view(job, counts, now),
             "live": counts.live,
+            "held_up_by": self._held_up_by(job, now),
             "can": _possible(job),
             "now": now,
         }
 
+    def _held_up_by(self, job: Job, now: datetime) -> str:
+        """What keeps a queued job from starting."""
+        ours = registry.claimable(test_workers=self._settings.test_workers)
+        if job.status is not Status.QUEUED or job.run_at > now or job.worker not in ours:
+            return ""
+        return held_up_by(workers.everyone(self._database), now - timedelta(seconds=self._settings.stale_after))
+
     def _overview(self, job: Job, query: TabQuery) -> dict[str, Any]:
+        statuses, reasons, hosts = self._tallies.soon(job, charts.status_bars, urls.reasons, urls.hosts)
         return {
-            "reasons": reason_views(self._tallies.get(urls.reasons, job)),
-            "statuses": self._tallies.get(charts.status_bars, job),
-            "hosts": self._tallies.get(urls.hosts, job)[:8],
-            "waits": waits_of(urls.counts(self._database, job.id).live),
+            "reasons": reason_views(reasons or ()),
+            "statuses": statuses or (),
+            "hosts": self._host_rows(job, hosts)[:8],
+            "counting": None in (statuses, reasons, hosts),
         }
 
     def _pages(self, job: Job, query: TabQuery) -> dict[str, Any]:
@@ -166,14 +190,19 @@ class JobPages:
         return self._by_reason(job, query, "skipped")
 
     def _by_reason(self, job: Job, query: TabQuery, state: str) -> dict[str, Any]:
-        groups = reason_views(self._tallies.get(urls.reasons, job))
+        (reasons,) = self._tallies.soon(job, urls.reasons)
+        groups = reason_views(reasons or ())
         reason = query.reason.replace("\x00", "") or None
         found = urls.failures(self._database, job.id, state=state, reason=reason, after=query.cursor, wanted=ROWS + 1)
-        return {"state": state, "groups": [each for each in groups if each["state"] == state], **self._rows(job, found)}
+        groups = [each for each in groups if each["state"] == state]
+        return {"state": state, "groups": groups, "counting": reasons is None, **self._rows(job, found)}
 
     def _hosts(self, job: Job, query: TabQuery) -> dict[str, Any]:
-        waits = waits_of(urls.counts(self._database, job.id).live)
-        return {"hosts": self._tallies.get(urls.hosts, job), "waits": waits}
+        (hosts,) = self._tallies.soon(job, urls.hosts)
+        return {"hosts": self._host_rows(job, hosts), "counting": hosts is None}
+
+    def _host_rows(self, job: Job, counted: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
+        return host_rows(waits_of(job, urls.counts(self._database, job.id)), counted or [], self._database.now())
 
     def _logs(self, job: Job, query: TabQuery) -> dict[str, Any]:
         if query.q or query.level or query.cursor:
@@ -217,14 +246,22 @@ def content_of(result: Result | None) -> dict[str, Any]:
     }
 
 
-def waits_of(live: dict[str, Any]) -> dict[str, str]:
-    """Which hosts the crawl waits for, and why: from what it says of itself."""
-    waits: dict[str, str] = {}
-    for each in live.get("slow_hosts", ()):
-        if isinstance(each, list) and len(each) >= 2 and isinstance(each[1], int | float):
-            why = str(each[2]) if len(each) > 2 else "politeness"
-            waits[str(each[0])] = f"next in {each[1]:.1f} s: {why}"
-    return waits
+def host_rows(waits: list[Wait], counted: list[dict[str, Any]], now: datetime) -> list[dict[str, Any]]:
+    """Hosts that wait, the longest first, then the others by size. One that was not counted has no `counts`."""
+    counts = {each["host"]: each for each in counted}
+    rows = [
+        {
+            "host": wait.host,
+            "counts": counts.pop(wait.host, None),
+            "wait": wait,
+            "why": why(wait),
+            "event": event(wait),
+            "left": seconds_to(wait, now),
+            "next": what_next(wait, now),
+        }
+        for wait in waits
+    ]
+    return rows + [{"host": host, "counts": each, "wait": None} for host, each in counts.items()]
 
 
 def _possible(job: Job) -> list[str]:

@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from silkline.api import submission
 from silkline.api.problems import Problem
-from silkline.api.routes.jobs import NAME, Listing, listed
+from silkline.api.routes.jobs import ID, NAME, Listing, listed
 from silkline.api.tokens import COOKIE, SESSION_SECONDS, Doorkeeper
-from silkline.api.views import worker_view
+from silkline.api.views import held_up_by, worker_view
 from silkline.api.web import forms
-from silkline.api.web.sample import first_crawl
+from silkline.api.web.first import FirstCrawl
 from silkline.api.web.templates import Templates
 from silkline.config import Settings
 from silkline.errors import UsageError
@@ -38,7 +38,7 @@ class Filters(BaseModel):
     status: Status | str | None = Field("", pattern=r"^(queued|running|paused|stopped|cancelled|completed|failed|)$")
     worker: str = Field("", pattern=NAME.replace("{1,", "{0,"))
     q: str = Field("", max_length=500)
-    cursor: str = Field("", max_length=36)
+    cursor: str = Field("", pattern=f"^({ID})?$")
 
     def listing(self) -> Listing:
         asked = {"status": self.status, "worker": self.worker, "q": self.q.strip(), "cursor": self.cursor}
@@ -57,13 +57,13 @@ class Pages:
         settings: Settings,
         templates: Templates,
         doorkeeper: Doorkeeper,
-        sample_port: int | None,
+        first: FirstCrawl | None,
     ) -> None:
         self._database = database
         self._settings = settings
         self._templates = templates
         self._doorkeeper = doorkeeper
-        self._sample_port = sample_port
+        self._first = first
         self.router = APIRouter(include_in_schema=False)
         add = self.router.add_api_route
         add("/", self.home, methods=["GET"])
@@ -93,8 +93,8 @@ class Pages:
             "filters": filters,
             "kinds": sorted(registry.kinds(test_workers=self._settings.test_workers)),
             "offered": OFFERED,
-            "workers_alive": sum(worker.last_seen > since for worker in workers.everyone(self._database)),
-            "sample": self._sample_port is not None,
+            "held_up_by": held_up_by(workers.everyone(self._database), since),
+            "sample": self._first is not None,
             "problem": "",
             "form": {},
             **more,
@@ -111,9 +111,9 @@ class Pages:
 
     def first(self) -> Response:
         """The first crawl, of the site that we bring along."""
-        if self._sample_port is None:
+        if self._first is None:
             raise Problem("not-found", "the sample site is there only where Silkline listens at loopback")
-        job, _ = jobs.enqueue(self._database, first_crawl(self._sample_port))
+        job, _ = jobs.enqueue(self._database, self._first.job())
         return RedirectResponse(f"/jobs/{job.id}", 303)
 
     def workers(self) -> Response:

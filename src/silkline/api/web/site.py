@@ -1,4 +1,4 @@
-"""Puts the web page together: pages, tabs, the sample site, static files, and problems as pages."""
+"""Puts the web page together: pages, tabs, static files, and problems as pages."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from silkline.api.problems import AsPage, Problem
+from silkline.api.tallies import Tallies
 from silkline.api.tokens import Doorkeeper
+from silkline.api.web.first import FirstCrawl
 from silkline.api.web.job_pages import JobPages
 from silkline.api.web.pages import Pages
-from silkline.api.web.sample import SampleRoutes
-from silkline.api.web.tallies import Tallies
 from silkline.api.web.templates import Templates
 from silkline.config import Settings
 from silkline.store.database import Database
@@ -31,21 +31,26 @@ class Files(StaticFiles):
 
 
 def install(
-    app: FastAPI, settings: Settings, database: Database, doorkeeper: Doorkeeper, *, sample_port: int | None
+    app: FastAPI,
+    settings: Settings,
+    database: Database,
+    doorkeeper: Doorkeeper,
+    tallies: Tallies,
+    *,
+    with_sample: bool,
 ) -> AsPage:
     """Add the pages; what makes a page of a problem."""
     templates = Templates()
     app.mount("/static", Files(directory=STATIC), name="static")
-    if sample_port is not None:
-        app.include_router(SampleRoutes(sample_port).router)
-    app.include_router(Pages(database, settings, templates, doorkeeper, sample_port).router)
-    app.include_router(JobPages(database, templates, Tallies(database)).router)
+    first = FirstCrawl() if with_sample else None
+    app.include_router(Pages(database, settings, templates, doorkeeper, first).router)
+    app.include_router(JobPages(database, settings, templates, tallies).router)
 
     def as_page(request: Request, problem: Problem) -> Response | None:
         """A problem as a page, for somebody who looks at it."""
         path = request.url.path
         by_person = "text/html" in request.headers.get("accept", "") and "hx-request" not in request.headers
-        if not by_person or path.startswith(("/v1/", "/sample/")):
+        if not by_person or path.startswith("/v1/"):
             return None
         return templates.page("problem.html", status=problem.status, problem=problem)
 

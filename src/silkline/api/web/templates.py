@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 import silkline
-from silkline.api.web import format
+from silkline.api.web import format, words
 from silkline.api.web.format import ago
 
 FOLDER = Path(__file__).parent / "templates"
@@ -25,7 +25,7 @@ class Templates:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.filters.update(format.FILTERS)
+        self._environment.filters.update({**format.FILTERS, **words.FILTERS})
         self._environment.tests.update(format.TESTS)
         self._environment.globals.update(version=silkline.__version__, ago=ago, signed_in=False)
 

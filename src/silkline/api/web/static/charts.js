@@ -17,13 +17,20 @@
     return found;
   };
 
-  const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString("en-GB");
+  // Whole seconds while it is young; over hours the seconds, and over days the clock alone, would say too little.
+  const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
+  const clock = (seconds, step) => {
+    const at = new Date(seconds * 1000), parts = { hour: "2-digit", minute: "2-digit" };
+    if (step < 60) return at.toLocaleTimeString("en-GB");
+    if (at.toDateString() === new Date().toDateString()) return at.toLocaleTimeString("en-GB", parts);
+    return at.toLocaleString("en-GB", { day: "numeric", month: "short", ...(step < 86400 ? parts : {}) });
+  };
 
   const axes = () => {
     const ink = resolved("ink-muted"), grid = { stroke: resolved("ink-line"), width: 1 };
     const font = "12px system-ui, sans-serif";
     return [
-      { stroke: ink, grid: { show: false }, ticks: { show: false }, font, space: 80, size: 30, values: (_, marks) => marks.map(clock) },
+      { stroke: ink, grid: { show: false }, ticks: { show: false }, font, space: 90, size: 30, incrs: STEPS, values: (_, marks, _axis, _space, step) => marks.map((mark) => clock(mark, step)) },
       { stroke: ink, grid, ticks: { show: false }, font, size: 56, space: 30, values: (_, marks) => marks.map((mark) => mark.toLocaleString("en")) },
     ];
   };

@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const { visible, number, size, duration, localTimes } = window.silkline;
-  const PANELS_EVERY = 3000, LINES_KEPT = 5000;
+  const PANELS_EVERY = 1500, LINES_KEPT = 5000;
   let source = null, lastId = "", ended = false, panelsAt = 0, lostAt = null;
 
   const say = (state, text) => {

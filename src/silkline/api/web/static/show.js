@@ -38,6 +38,15 @@ window.silkline = (() => {
       else each.textContent = at.toLocaleString();
     }
   };
+  // Counts down from what the server said was left, by our own clock: the two clocks need not agree.
+  const span = (seconds) => (seconds < 120 ? `${Math.round(seconds)} s` : seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`);
+  const countDown = () => {
+    for (const each of document.querySelectorAll("[data-left]")) {
+      each.dataset.due ??= performance.now() + 1000 * Number(each.dataset.left);
+      const left = (Number(each.dataset.due) - performance.now()) / 1000;
+      each.textContent = `${each.dataset.event} ${left >= 0.5 ? `in ${span(left)}` : "any moment"}`;
+    }
+  };
   const note = (text) => {
     const place = document.getElementById("notes");
     const box = document.createElement("div");
@@ -52,6 +61,7 @@ window.silkline = (() => {
     localTimes(document);
     showTab();
     setInterval(() => { if (!document.hidden) localTimes(document); }, 10000);
+    setInterval(() => { if (!document.hidden) countDown(); }, 1000);
     document.body.addEventListener("htmx:afterSwap", (event) => localTimes(event.detail.target.parentElement || document));
     document.body.addEventListener("htmx:afterSettle", (event) => { localTimes(document); if (event.detail.elt.id === "tab") showTab(); });
     document.body.addEventListener("htmx:responseError", (event) => {

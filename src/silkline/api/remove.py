@@ -1,0 +1,19 @@
+"""Removing a job with all that is left of it: its rows, and the files that this machine has of it."""
+
+from __future__ import annotations
+
+import logging
+
+from silkline.config import Settings
+from silkline.store import archive, jobs
+from silkline.store.database import Database
+
+log = logging.getLogger("silkline.api")
+
+
+def remove(database: Database, settings: Settings, id: str) -> None:
+    jobs.delete(database, id)
+    try:
+        archive.remove(settings.data, settings.logs, id)
+    except OSError as error:
+        log.warning("job %s was removed, but not all of its files: %s", id, error)

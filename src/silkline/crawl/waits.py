@@ -1,0 +1,104 @@
+"""Why the hosts of a fetcher wait, looked at once in a while and never for a page: a bounded number of hosts each time.
+
+A crawl may know more hosts than are looked at in one go; the next look goes on where this one ended, and those that
+were found to wait longest are looked at every time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from heapq import nlargest
+from itertools import islice
+from operator import attrgetter, itemgetter
+from typing import Final
+
+from silkline.crawl.frontier import Frontier, Host
+from silkline.model import wait as reasons
+from silkline.model.wait import Wait
+
+SHOWN: Final = 20
+_LOOKED_AT: Final = 500  # 1 ms of CPU
+_LEAST: Final = 0.0001  # seconds for a page of a host that answers at once
+_first: Final = itemgetter(0)
+_left: Final = attrgetter("seconds_left")
+
+
+class Lookout:
+    """Keeps the names of the hosts that the crawl waits for most."""
+
+    def __init__(self, frontier: Frontier) -> None:
+        self._frontier = frontier
+        self._place = 0
+        self._names: list[str] = []
+
+    def look(self, now: float, time_of_day: float) -> list[Wait]:
+        """Those that wait longest first. `now` is the clock of the frontier, `time_of_day` what people call it."""
+        hosts = self._frontier.hosts
+        retries, retry_at = self._retries()
+        seen = {name: hosts[name] for name in (*self._names, *retries) if name in hosts}
+        for host in islice(hosts.values(), self._place, self._place + _LOOKED_AT):
+            if host.queue:
+                seen[host.name] = host
+        self._place = self._place + _LOOKED_AT if self._place + _LOOKED_AT < len(hosts) else 0
+        lasting = [
+            (_seconds_left(host, retries[name], retry_at.get(name, 0.0), now), name, host)
+            for name, host in seen.items()
+            if host.queue or retries[name]
+        ]
+        shift = time_of_day - now
+        found = [
+            self._wait(host, retries[name], retry_at.get(name, 0.0), left, now, shift)
+            for left, name, host in nlargest(SHOWN, lasting, key=_first)
+        ]
+        self._names = [wait.host for wait in found]
+        return found
+
+    def _retries(self) -> tuple[Counter[str], dict[str, float]]:
+        """How many URLs of each host wait to be tried again, and when the first of them is."""
+        number: Counter[str] = Counter()
+        first: dict[str, float] = {}
+        for at, name in self._frontier.retries(_LOOKED_AT):
+            number[name] += 1
+            first[name] = min(at, first.get(name, at))
+        return number, first
+
+    def _wait(self, host: Host, retries: int, retry_at: float, left: float, now: float, shift: float) -> Wait:
+        reason, detail, seconds, at = self._reason(host, retry_at, now)
+        return Wait(
+            host=host.name,
+            queued=len(host.queue) + retries,
+            in_flight=host.in_flight,
+            reason=reason,
+            detail=detail,
+            seconds=round(seconds, 3),
+            next_at=None if at is None else round(at + shift, 3),
+            seconds_left=round(left, 3),
+        )
+
+    def _reason(self, host: Host, retry_at: float, now: float) -> tuple[str, str, float, float | None]:
+        """Reason, what happened before, the seconds it is about, and when it is over."""
+        clock = host.clock
+        if host.parked:
+            return host.parked, "", 0.0, None
+        if not host.queue and clock.next_at < retry_at:
+            return reasons.PAGE_RETRY, "", 0.0, retry_at
+        if host.queue and host.queue[0].depth > self._frontier.level:
+            return reasons.LEVEL, "", 0.0, None
+        if clock.next_at > now:
+            return (*clock.waits_for(), clock.next_at)
+        if host.in_flight >= clock.at_once:
+            return reasons.BUSY, "", 0.0, None
+        return reasons.TURN, "", 0.0, None
+
+
+def _seconds_left(host: Host, retries: int, retry_at: float, now: float) -> float:
+    """What is queued takes about this long."""
+    clock = host.clock
+    start = clock.next_at if host.queue else max(clock.next_at, retry_at)
+    each = max(clock.delay, clock.average) / clock.at_once
+    return max(0.0, start - now) + (len(host.queue) + retries) * max(each, _LEAST)
+
+
+def most_waiting(waits: list[Wait]) -> list[Wait]:
+    """The hosts that hold the crawl up most."""
+    return nlargest(SHOWN, waits, key=_left)

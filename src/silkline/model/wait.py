@@ -1,0 +1,119 @@
+"""Why a host is not asked just now: a reason for programs, words for people, and when it may be asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+CRAWL_DELAY: Final = "crawl_delay"
+RETRY_AFTER: Final = "retry_after"
+REFUSED: Final = "refused"
+ERRORS: Final = "errors"
+ROBOTS_LOADING: Final = "robots_loading"
+ROBOTS_UNAVAILABLE: Final = "robots_unavailable"
+PAGE_RETRY: Final = "page_retry"
+SLOW_ANSWERS: Final = "slow_answers"
+DELAY: Final = "delay"
+ADDRESS: Final = "address"
+LEVEL: Final = "level"
+BUSY: Final = "busy"
+TURN: Final = "turn"
+
+
+class Wait(NamedTuple):
+    """One host of a crawl that runs, with what waits for it.
+
+    `seconds` is what the reason is about, such as the delay that was asked for, `detail` what happened before it, such
+    as http_429; `next_at` is a time of day in seconds, null where an event decides. `seconds_left` is what the queued
+    URLs take at this pace: who has most of it holds the crawl up.
+    """
+
+    host: str
+    queued: int
+    in_flight: int
+    reason: str
+    detail: str
+    seconds: float
+    next_at: float | None
+    seconds_left: float
+
+
+_WORDS: Final[Mapping[str, Callable[[Wait], str]]] = {
+    CRAWL_DELAY: lambda wait: f"robots.txt asks for {_span(wait.seconds)} between pages",
+    RETRY_AFTER: lambda wait: f"the server said {_said(wait)}, Retry-After {_span(wait.seconds)}",
+    REFUSED: lambda wait: f"the server said {_said(wait)}, so it is left alone for {_span(wait.seconds)}",
+    ERRORS: lambda wait: f"backing off after errors ({wait.detail}): {_span(wait.seconds)} between pages",
+    ROBOTS_LOADING: lambda wait: "its robots.txt is being fetched",
+    ROBOTS_UNAVAILABLE: lambda wait: f"its robots.txt could not be had ({_said(wait)}): nothing may be fetched without",
+    PAGE_RETRY: lambda wait: "what is left has failed before and is tried again later",
+    SLOW_ANSWERS: lambda wait: f"it takes {_span(wait.seconds)} to answer, so it is asked more slowly",
+    DELAY: lambda wait: f"this crawl leaves {_span(wait.seconds)} between two pages of a host",
+    ADDRESS: lambda wait: "other hosts at the same address have their turn",
+    LEVEL: lambda wait: "pages nearer to the start come first",
+    BUSY: lambda wait: f"{wait.in_flight} of its pages under way, no more at once",
+    TURN: lambda wait: "it may be asked; the crawl is busy with others",
+}
+REASONS: Final = frozenset(_WORDS)
+
+
+def why(wait: Wait) -> str:
+    """The reason in words."""
+    return _WORDS[wait.reason](wait) if wait.reason in _WORDS else wait.reason
+
+
+def what_next(wait: Wait, now: datetime) -> str:
+    """What happens when the wait is over, and when that is; empty where an event decides."""
+    left = seconds_to(wait, now)
+    if left is None:
+        return ""
+    return f"{event(wait)} in {_span(left)}" if left >= 0.5 else f"{event(wait)} any moment"
+
+
+def event(wait: Wait) -> str:
+    """What happens when the wait is over."""
+    return "next try" if wait.reason in (ROBOTS_UNAVAILABLE, PAGE_RETRY) else "next page"
+
+
+def seconds_to(wait: Wait, now: datetime) -> float | None:
+    return None if wait.next_at is None else wait.next_at - now.timestamp()
+
+
+def in_words(wait: Wait, now: datetime) -> str:
+    """Such as `robots.txt asks for 5 s between pages; next page in 3 s`."""
+    return "; ".join(filter(None, (why(wait), what_next(wait, now))))
+
+
+def moment(wait: Wait) -> datetime | None:
+    return None if wait.next_at is None else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=wait.next_at)
+
+
+def waits_in(live: Mapping[str, Any]) -> list[Wait]:
+    """What a crawl last said of itself; what another version said in another way is left out."""
+    said = live.get("waits")
+    found = [_read(each) for each in said] if isinstance(said, list) else []
+    return [wait for wait in found if wait is not None]
+
+
+def _read(said: Any) -> Wait | None:
+    try:
+        wait = Wait(**said)
+        numbers = (wait.queued, wait.in_flight, wait.seconds, wait.next_at or 0, wait.seconds_left)
+    except TypeError:
+        return None
+    texts = (wait.host, wait.reason, wait.detail)
+    right = all(isinstance(each, str) for each in texts) and all(isinstance(each, int | float) for each in numbers)
+    return wait if right else None
+
+
+def _said(wait: Wait) -> str:
+    return wait.detail.removeprefix("http_") or "no"
+
+
+def _span(seconds: float) -> str:
+    """How long, such as `0.5 s`, `42 s`, `5 min`."""
+    if seconds < 9.95:
+        return f"{max(seconds, 0):.1f}".removesuffix(".0") + " s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7_200 else f"{seconds / 3_600:.0f} h"

@@ -1,0 +1,128 @@
+"""`POST /v1/fetch`: the page itself where it can be had in time, from the cache where that will do, else the job."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from silkline.sample.server import SampleServer
+from tests.support.served import Answer, Client, Served
+
+HOUR = 3_600
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SampleServer]:
+    with SampleServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def trusting(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A server whose operator lets jobs of the API name private addresses."""
+    folder = tmp_path_factory.mktemp("trusting")
+    url = f"sqlite:///{folder / 'silkline.db'}"
+    if request.param == "postgres":
+        url = request.getfixturevalue("postgres").create_database()
+    with closing(Served(url, folder, api_allow_private=True, max_retries=0)) as server:
+        yield server.ready()
+
+
+def fetch(client: Client, site: SampleServer, path: str, *, timeout: float = 60, **more: Any) -> Answer:
+    body = {"url": f"{site.url}{path}", "allow_private": ["127.0.0.0/8"], "speed": "max", **more}
+    return client.post(f"/v1/fetch?timeout={timeout}", body)
+
+
+def asked(site: SampleServer, path: str) -> int:
+    return site.requests.count(f"/{path}")
+
+
+def test_a_page_is_fetched_and_then_comes_from_the_cache(trusting: Client, site: SampleServer) -> None:
+    before = asked(site, "birds/puffin")
+    fresh = fetch(trusting, site, "birds/puffin", max_age=HOUR)
+    assert fresh.status == 200, fresh
+    assert fresh.json["cached"] is False
+    assert "Puffins dig." in fresh.json["result"]["data"]["markdown"]
+    assert fresh.json["result"]["final_url"] == f"{site.url}birds/puffin"
+    assert fresh.json["job"]["worker"] == "page"
+    assert asked(site, "birds/puffin") == before + 1
+    requests = len(site.requests)
+    cached = fetch(trusting, site, "birds/puffin", max_age=HOUR)
+    assert cached.status == 200, cached
+    assert cached.json["cached"] is True
+    assert cached.json["result"] == fresh.json["result"]
+    assert cached.json["job"]["id"] == fresh.json["job"]["id"], "no job was made for it"
+    assert len(site.requests) == requests, "nothing was asked of the site"
+
+
+def test_the_cache_is_found_under_both_addresses_of_a_redirect(trusting: Client, site: SampleServer) -> None:
+    fresh = fetch(trusting, site, "directions", max_age=HOUR)
+    assert fresh.json["result"]["original_url"] == f"{site.url}directions"
+    requests = len(site.requests)
+    for path in ("directions", "visit/getting-there"):
+        assert fetch(trusting, site, path, max_age=HOUR).json["cached"] is True, path
+    assert len(site.requests) == requests
+
+
+def test_without_an_age_every_page_is_fresh(trusting: Client, site: SampleServer) -> None:
+    for _ in range(2):
+        before = asked(site, "birds/eider")
+        assert fetch(trusting, site, "birds/eider").json["cached"] is False
+        assert asked(site, "birds/eider") == before + 1
+
+
+def test_what_was_asked_for_with_a_cookie_is_for_nobody_else(trusting: Client, site: SampleServer) -> None:
+    mine = fetch(trusting, site, "light/lens", max_age=HOUR, cookies={"session": "mine"})
+    assert mine.json["cached"] is False
+    assert fetch(trusting, site, "light/lens", max_age=HOUR).json["cached"] is False
+
+
+@pytest.mark.parametrize(
+    ("path", "words"), [("nowhere", "http_404"), ("shop", "http_410"), ("private/accounts", "robots")]
+)
+def test_a_page_that_cannot_be_had_says_why(trusting: Client, site: SampleServer, path: str, words: str) -> None:
+    answer = fetch(trusting, site, path)
+    found = answer.problem(502, "fetch-failed", words)
+    assert f"{site.url}{path}" in found["detail"], "it names the page"
+    assert found["retryable"] is False, "that will not change by itself"
+    assert trusting.get(answer.headers["location"]).json["status"] == "completed"
+
+
+def test_a_host_that_is_not_there(trusting: Client, site: SampleServer) -> None:
+    with SampleServer() as gone:
+        address = gone.url
+    body = {"url": address, "allow_private": ["127.0.0.0/8"], "speed": "max", "ignore_robots": True}
+    key = {"Idempotency_Key": f"gone-{address}"}
+    answer = trusting.post("/v1/fetch?timeout=60", body, **key)
+    while answer.status == 202:  # it is tried a few times, and a loaded machine takes its time
+        answer = trusting.post("/v1/fetch?timeout=60", body, **key)
+    found = answer.problem(502, "fetch-failed", "connect_failed", address)
+    assert found["retryable"] is True
+    assert answer.headers["retry-after"]
+
+
+def test_an_address_that_nobody_allowed(trusting: Client, site: SampleServer) -> None:
+    requests = len(site.requests)
+    trusting.post("/v1/fetch?timeout=60", {"url": site.url}).problem(502, "fetch-failed", "address_blocked")
+    assert len(site.requests) == requests, "it was not even asked for its robots.txt"
+
+
+def test_a_page_that_takes_too_long_is_a_job_to_wait_for(trusting: Client, site: SampleServer) -> None:
+    answer = fetch(trusting, site, "birds/arctic-tern", timeout=0, delay=0.2)
+    assert answer.status == 202, answer
+    id = answer.json["id"]
+    assert answer.headers["location"] == f"/v1/jobs/{id}"
+    assert trusting.wait_for(id, "completed")["progress"]["done"] == 1
+    (result,) = trusting.get(f"/v1/jobs/{id}/results").json["items"]
+    assert "tern" in result["data"]["markdown"]
+
+
+def test_the_same_key_gives_the_same_page(trusting: Client, site: SampleServer) -> None:
+    body = {"url": f"{site.url}visit/tickets", "allow_private": ["127.0.0.0/8"], "speed": "max"}
+    first = trusting.post("/v1/fetch?timeout=60", body, Idempotency_Key=f"tickets-{site.url}")
+    requests = len(site.requests)
+    again = trusting.post("/v1/fetch?timeout=60", body, Idempotency_Key=f"tickets-{site.url}")
+    assert (first.status, again.status) == (200, 200)
+    assert again.json["job"]["id"] == first.json["job"]["id"]
+    assert len(site.requests) == requests

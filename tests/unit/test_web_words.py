@@ -1,0 +1,67 @@
+"""What the web page says to people: a meaning for every reason of the engine, and what holds a job up."""
+
+from datetime import UTC, datetime, timedelta
+from typing import get_args
+
+import pytest
+
+from silkline.api.shapes import WaitReason
+from silkline.api.views import held_up_by
+from silkline.api.web.words import meaning, via
+from silkline.crawl import fetcher, leader, outcomes, reading, scope, traps
+from silkline.model import fetched
+from silkline.model.wait import REASONS
+from silkline.store.workers import NO_SPACE, Worker
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def reasons_of_the_engine() -> set[str]:
+    constants = {
+        value
+        for name, value in vars(fetched).items()
+        if name.isupper() and isinstance(value, str) and name != "CLOSED"  # nobody is told of our own end
+    }
+    return constants | {
+        *(scope.OUT_OF_SCOPE, scope.EXCLUDED, scope.TOO_DEEP, traps.TRAP, outcomes.REDIRECTED),
+        *(reading.NOT_A_PAGE, reading.NOINDEX, reading.PARSE_FAILED, reading.SITEMAP),
+        *(fetcher.ROBOTS, fetcher.ROBOTS_UNAVAILABLE, fetcher.HOST_UNAVAILABLE),
+        *(leader.OVER_LIMIT, leader.OVER_DURATION),
+    }
+
+
+@pytest.mark.parametrize("reason", sorted(reasons_of_the_engine()))
+def test_every_reason_has_a_meaning(reason: str) -> None:
+    assert meaning(reason)
+
+
+def test_statuses_have_a_meaning_and_strangers_have_none() -> None:
+    assert meaning("http_404") == "the server says: Not Found"
+    assert meaning("http_599") == "the server answers with an error"
+    assert meaning("http_") == meaning("a plugin's own") == meaning(None) == ""
+    assert (via("robots"), via("something new")) == ("robots.txt", "something new")
+
+
+def test_the_description_names_every_reason_to_wait() -> None:
+    assert set(get_args(WaitReason)) == REASONS
+
+
+def worker(*, seen: float = 0, held: int = 0, state: str = "running") -> Worker:
+    last_seen = NOW - timedelta(seconds=seen)
+    return Worker("id", "host", 1, "boot", 2, held, True, state, "1", NOW, last_seen)
+
+
+@pytest.mark.parametrize(
+    ("workers", "by"),
+    [
+        ([], "nobody"),
+        ([worker(seen=100)], "nobody"),
+        ([worker(seen=100), worker()], ""),
+        ([worker(held=2)], "slot"),
+        ([worker(held=2), worker(held=1)], ""),
+        ([worker(state=NO_SPACE)], "disk"),
+        ([worker(state=NO_SPACE), worker(held=2)], "slot"),
+    ],
+)
+def test_what_holds_a_job_up(workers: list[Worker], by: str) -> None:
+    assert held_up_by(workers, NOW - timedelta(seconds=60)) == by
