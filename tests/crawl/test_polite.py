@@ -136,7 +136,7 @@ def test_the_spacing_of_requests_to_a_shared_address(make_crawl: MakeCrawl) -> N
         crawl.run(urls=[server.url("/ok/1") for server in servers], speed="polite", delay=0.5, fetchers=1)
         moments = sorted(moment for server in servers for moment in times(server))
     assert len(moments) == 6
-    assert span(moments) > LEAST * 5 * 0.25, "two hosts at once, half a second each: one request in a quarter of a second"
+    assert span(moments) > LEAST * 5 * 0.25, "two hosts at once, half a second each: a request in a quarter of a second"
 
 
 @pytest.mark.parametrize("status", ["429 Too Many Requests", "503 Service Unavailable"])
