@@ -38,16 +38,17 @@ def test_work_that_ends_while_a_checkpoint_is_on_its_way_loses_nothing() -> None
         plan = plan_of(SiteSpec(url="https://a.example/"), fetchers=1, concurrency=1, tuning=TUNING)
         recorder = Recorder(stored, plan, log)
         books = Books(Context(None, control, stored, log), recorder)
-        gate = threading.Event()
+        gate, under_way = threading.Event(), asyncio.Event()
+        recorder.live = lambda: {"under_way": under_way.set()}
+        busy = asyncio.ensure_future(recorder.ask(gate.wait))  # the thread, as on a loaded machine
 
         async def work() -> None:
-            asyncio.ensure_future(recorder.ask(gate.wait))  # noqa: RUF006 - the thread is busy, as on a loaded machine
             await books.end(Settled(1, "done"), None)
-            while recorder.unsaved:  # until the checkpoint is under way
-                await asyncio.sleep(0.01)
+            await under_way.wait()
             asyncio.get_running_loop().call_later(0.2, gate.set)
 
         await books.keep(work(), lambda: None)
+        await busy
         recorder.close()
 
     asyncio.run(scenario())
