@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 BENCH ?= queue
 ARGS ?=
-# Tests wait a lot, and so do the two cores of CI: three files at a time. `make test WORKERS=` is one after the other.
+# Most tests wait more than they compute: three files at a time keep two cores busy. `WORKERS=` is one after the other.
 WORKERS ?= --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 # Byte code must be there whatever the environment says: without it every start costs three times as much.
