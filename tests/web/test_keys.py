@@ -81,6 +81,7 @@ def test_a_hidden_tab_rests_and_catches_up(visit: Open, site: Client) -> None:
     id = site.job(do="work", steps=100_000, seconds=0.02)
     page = visit(f"/jobs/{id}/logs")
     expect(page.locator("#link")).to_have_text("Live")
+    expect(page.locator("#head .chip")).to_have_text("running")
     page.evaluate(HIDE, True)
     expect(page.locator("#link")).to_have_text("Paused while hidden")
     site.post(f"/v1/jobs/{id}/stop")
