@@ -49,9 +49,9 @@ FAILURES = {
 QUICK = {
     "tries": 2,
     "retry_base": 0.05,
-    "total_timeout": 8.0,
-    "idle_timeout": 4.0,
-    "connect_timeout": 2.0,
+    "total_timeout": 12.0,
+    "idle_timeout": 6.0,
+    "connect_timeout": 10.0,
     "give_up_after": 1000,
 }
 
