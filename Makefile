@@ -15,6 +15,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 BENCH ?= queue
 ARGS ?=
+# Most tests wait more than they compute: three files at a time keep two cores busy. `WORKERS=` is one after the other.
+WORKERS ?= --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 # Byte code must be there whatever the environment says: without it every start costs three times as much.
 unexport PYTHONDONTWRITEBYTECODE
@@ -58,11 +60,11 @@ format: $(VENV)/.full ## Put the code into the house's format
 .PHONY: test
 test: $(VENV)/.full ## The whole suite, on a real PostgreSQL, Redis and Chromium which it provides itself (ARGS="-k name")
 	@$(BIN)/python -m tests.support.provide
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest $(WORKERS) $(ARGS)
 
 .PHONY: test-fast
 test-fast: $(VENV)/.full ## Only the tests that need no PostgreSQL, Redis or Chromium
-	@$(BIN)/python -m pytest --fast $(ARGS)
+	@$(BIN)/python -m pytest --fast $(WORKERS) $(ARGS)
 
 .PHONY: chaos
 chaos: $(VENV)/.full ## The long run of the chaos tests: kill -9 at every step

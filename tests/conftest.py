@@ -1,10 +1,12 @@
 """What every test may ask for: real servers, a real browser, both databases; and the rule that CI skips nothing."""
 
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.support import programs
@@ -13,7 +15,19 @@ from tests.support.redis import RedisDatabase, RedisServer
 
 ROOT = Path(__file__).resolve().parents[1]
 NEED_PROGRAMS = {"postgres", "own_postgres", "redis", "own_redis", "chromium"}
+# With several workers the files go out in this order: the long ones first, so that none is left over at the end.
+ORDER = ["chaos", "service", "web", "acceptance", "crawl", "api", "store", "unit"]
 skipped: list[str] = []
+figures: list[tuple[str, str]] = []
+
+# A loaded machine is no reason for a property to fail. Everything else is Hypothesis's own default, here or under CI.
+hypothesis.settings.register_profile(
+    "silkline",
+    parent=hypothesis.settings.get_profile(hypothesis.settings.get_current_profile_name()),
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("silkline")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,6 +39,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         slow = [item for item in items if _needs_programs(item)]
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if item not in slow]
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    folder = item.path.parent.name
+    return ORDER.index(folder) if folder in ORDER else len(ORDER)
 
 
 def _needs_programs(item: pytest.Item) -> bool:
@@ -37,6 +57,9 @@ def _needs_programs(item: pytest.Item) -> bool:
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.skipped and not hasattr(report, "wasxfail"):
         skipped.append(report.nodeid)
+    if report.when == "teardown":
+        name = report.nodeid.rpartition("::")[2]
+        figures.extend((name, str(said)) for label, said in report.user_properties if label == "figure")
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
@@ -54,6 +77,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("skipped tests fail this run, because CI=true", red=True, bold=True)
         for nodeid in skipped:
             terminalreporter.write_line(nodeid)
+    if figures:
+        terminalreporter.section("faults, and what was seen")
+        width = max(len(name) for name, _ in figures)
+        for name, said in sorted(figures):
+            terminalreporter.write_line(f"{name:{width}}  {said}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _signals_arrive() -> None:
+    """Started by nohup or in the background of a script, we ignore signals, and so would all that the tests start."""
+    for number in (signal.SIGHUP, signal.SIGINT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
@@ -97,7 +133,7 @@ def own_postgres() -> Iterator[PostgresServer]:
 def redis() -> Iterator[RedisDatabase]:
     url = os.environ.get("SILKLINE_TEST_REDIS_URL")
     if url:
-        yield RedisDatabase(url)
+        yield RedisDatabase(url, beyond=int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")))
         return
     server = RedisServer()
     yield server

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import threading
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ import pytest
 from silkline.api import sources
 from silkline.api.events import BACKLOG, EAGER, Feed, Hub
 from silkline.api.sources import Cursor, Event, JobSource, read_cursor
-from silkline.model.job import NewJob, Status
+from silkline.model.job import End, NewJob, Status
 from silkline.store import jobs, logs, urls
 from silkline.store.database import Database, open_database
 from silkline.store.urls import Checkpoint, NewUrl
+from tests.store.given import finished, running
 from tests.support.served import STATES, Client, Served
 
 QUEUED_JOB = {"worker": "page", "url": "https://example.com/", "paused": True}
@@ -52,10 +54,11 @@ def test_no_line_is_lost_or_told_twice_whoever_is_asked(
 
     with closing(Served(shared_url, tmp_path, slots=0)) as other:
         clients = itertools.cycle([client, other.ready()])
+        (cursor, _, _) = next(client.events(f"/v1/jobs/{id}/events"))  # whoever comes later gets the last lines only
+        headers = {"Last_Event_ID": cursor}
         writer = threading.Thread(target=write)
         writer.start()
         told: list[str] = []
-        headers: dict[str, str] = {}
         while len(told) < total:
             for cursor, name, data in itertools.islice(next(clients).events(f"/v1/jobs/{id}/events", **headers), 3):
                 headers = {"Last_Event_ID": cursor}
@@ -131,6 +134,20 @@ def test_progress_is_told_at_most_once_a_second(embedded: Database, monkeypatch:
         clock[0] += 0.1
         told += sum(event.name == "progress" for event in source.poll())
     assert told in (2, 3)
+
+
+def test_the_end_is_told_when_the_last_lines_had_time_to_come(
+    embedded: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "LAST_LINES", timedelta(hours=1))
+    job = running(embedded)
+    source = JobSource(embedded, job.id)
+    finished(embedded, job, End.COMPLETED)
+    assert [event.name for _ in range(3) for event in source.poll()] == ["status"]
+    logs.append(embedded, [logs.NewLine(job.id, 1, "info", "it has ended", embedded.now())])
+    assert [event.name for _ in range(3) for event in source.poll()] == ["logs"]
+    monkeypatch.setattr(sources, "LAST_LINES", timedelta(0))
+    assert [event.name for _ in range(2) for event in source.poll()] == ["end"]
 
 
 class Counted:

@@ -1,5 +1,6 @@
 """`silkline serve`: one command, a free port, nothing open to strangers, and an end in good order."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -61,21 +62,30 @@ def test_bound_to_every_address_a_token_is_asked_for(serve: Any) -> None:
     client.get("/v1/jobs", Host=f"evil.test:{client.port}").problem(421, "wrong-host")
 
 
-def test_a_port_that_is_taken(tmp_path: Path, serve: Any) -> None:
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
         assert f"port {port} at 127.0.0.1 is taken" in refused(tmp_path, "--port", str(port))
-    with socket.socket() as usual:
-        try:
-            usual.bind(("127.0.0.1", PORT))
-            usual.listen()
-        except OSError:
-            pass  # somebody has it already, which serves as well
-        server = serve("--host", "127.0.0.1")
-        client = server.ready()
-        assert client.port != PORT
+
+
+def test_where_the_usual_port_is_taken_it_takes_another(serve: Any) -> None:
+    with contextlib.ExitStack() as stack:
+
+        def start() -> tuple[Served, Client] | None:
+            usual = stack.enter_context(socket.socket())
+            with contextlib.suppress(OSError):  # somebody has it already, which serves as well while it lasts
+                usual.bind(("127.0.0.1", PORT))
+                usual.listen()
+            server = serve("--host", "127.0.0.1")
+            client = server.ready()
+            if client.port != PORT:
+                return server, client
+            server.terminate()
+            return None
+
+        server, client = eventually("it is taken", start)
         assert f"Port {PORT} is taken; this Silkline listens at port {client.port}." in server.log
 
 

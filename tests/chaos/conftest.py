@@ -1,4 +1,4 @@
-"""Supervisors for the tests of this folder, and the table that `make chaos` prints at the end."""
+"""Supervisors for the tests of this folder, and rows for the table that stands at the end of a run."""
 
 import time
 from collections.abc import Iterator
@@ -9,8 +9,6 @@ import pytest
 
 from tests.support.supervisors import Yard
 from tests.support.supervisors import yard as open_yard
-
-figures: list[tuple[str, str]] = []
 
 
 @pytest.fixture
@@ -44,15 +42,7 @@ def stopwatch() -> Stopwatch:
 
 @pytest.fixture
 def figure(request: pytest.FixtureRequest) -> Iterator[list[str]]:
-    """What a test has to say about what it saw: a row of the table."""
+    """What a test has to say about what it saw: a row of the table, which travels with the test's report."""
     said: list[str] = []
     yield said
-    figures.append((request.node.name, "; ".join(said)))
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if figures:
-        terminalreporter.section("faults, and what was seen")
-        width = max(len(name) for name, _ in figures)
-        for name, said in figures:
-            terminalreporter.write_line(f"{name:{width}}  {said}")
+    request.node.user_properties.append(("figure", "; ".join(said)))

@@ -51,6 +51,7 @@ def add(yard: Yard, urls: list[str], **more: object) -> str:
 
 def assert_each_once(yard: Yard, id: str, asked: list[str]) -> None:
     found = list(results.every(yard.database, id))
+    assert len(found) == len(asked), (urls.counts(yard.database, id), yard.lines(id))
     assert sorted(each.original_url or "" for each in found) == sorted(asked)
     assert all(each.success for each in found)
     assert yard.adds_up(id)

@@ -82,7 +82,8 @@ class Daemon:
 
 
 def free_port() -> int:
-    for port in random.sample(PORTS, 200):
+    # Not the common generator: Hypothesis gives it the same seed in every process, and then the same ports.
+    for port in random.SystemRandom().sample(PORTS, 200):
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))

@@ -1,6 +1,7 @@
 """A real Redis for the tests: a temporary server of our own, or a running, empty one that was named to us."""
 
 import signal
+from urllib.parse import urlsplit, urlunsplit
 
 import redis
 
@@ -9,11 +10,16 @@ from tests.support.daemon import Daemon
 
 
 class RedisDatabase:
-    """A running Redis named by a URL. It has to be empty at first, since the tests empty it again and again."""
+    """A running Redis named by a URL. It has to be empty at first, since the tests empty it again and again.
 
-    def __init__(self, url: str) -> None:
-        self._url = url
-        with redis.Redis.from_url(url) as client:
+    Tests that run side by side each take a database of their own: that many `beyond` the one in the URL.
+    """
+
+    def __init__(self, url: str, beyond: int = 0) -> None:
+        named = urlsplit(url)
+        number = int(named.path.strip("/") or 0) + beyond
+        self._url = urlunsplit(named._replace(path=f"/{number}"))
+        with redis.Redis.from_url(self._url) as client:
             if client.dbsize():
                 raise RuntimeError(
                     "the Redis of SILKLINE_TEST_REDIS_URL is not empty: the tests would delete what is in it"

@@ -20,6 +20,7 @@ from silkline.service import cgroup
 from silkline.store import jobs, logs, results, urls, workers
 from silkline.store.database import Database, open_database
 
+LIBC = ctypes.CDLL(None)  # loaded here: nothing may be loaded between fork and exec
 COMMAND = ("-m", "silkline", "worker")
 # For tests in which somebody is taken for dead. On a loaded machine a supervisor may then fence itself: that is counted
 # as nobody's crash, and such tests must not mind it.
@@ -106,7 +107,7 @@ class SupervisorProcess:
                 stdin=subprocess.DEVNULL,
                 cwd=data,
                 start_new_session=True,
-                preexec_fn=lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL),  # it dies with the tests
+                preexec_fn=lambda: LIBC.prctl(1, signal.SIGKILL),  # it dies with the tests
             )
 
     @property

@@ -17,13 +17,15 @@ def test_runs(): pass
 def test_is_skipped(): pass
 """
 MODULE_SKIPS = "import pytest; pytest.skip('nothing here', allow_module_level=True)"
+PLAIN = ("-p", "tests.conftest", "-c", os.devnull)
+SIDE_BY_SIDE = ("-p", "xdist", "--numprocesses", "2")
 NONE_SKIPS = "def test_runs(): pass"
 
 
-def run(folder: Path, source: str, ci: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, source: str, ci: str, *options: str) -> subprocess.CompletedProcess[str]:
     (folder / "test_sample.py").write_text(source)
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", os.devnull, "--rootdir", folder, folder],
+        [sys.executable, "-m", "pytest", *PLAIN, "--rootdir", folder, *options, folder],
         cwd=ROOT,
         env=os.environ | {"CI": ci, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
@@ -32,9 +34,10 @@ def run(folder: Path, source: str, ci: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("source", [ONE_SKIPS, MODULE_SKIPS + "\n" + NONE_SKIPS])
-def test_a_skip_fails_the_run_in_ci_and_is_named(tmp_path: Path, source: str) -> None:
-    done = run(tmp_path, source, ci="true")
+@pytest.mark.parametrize("options", [(), SIDE_BY_SIDE], ids=["one process", "two processes"])
+@pytest.mark.parametrize("source", [ONE_SKIPS, MODULE_SKIPS + "\n" + NONE_SKIPS], ids=["a test", "a module"])
+def test_a_skip_fails_the_run_in_ci_and_is_named(tmp_path: Path, source: str, options: tuple[str, ...]) -> None:
+    done = run(tmp_path, source, "true", *options)
     assert done.returncode != 0
     assert "skipped tests fail this run" in done.stdout
     assert "test_sample.py" in done.stdout.split("skipped tests fail this run")[1]

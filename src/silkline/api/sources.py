@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from silkline.api.secrecy import secrets_of
@@ -20,6 +20,7 @@ from silkline.store.database import Database
 from silkline.store.urls import Counts
 
 PROGRESS_EVERY = 1.0
+LAST_LINES = timedelta(seconds=2)  # a supervisor stores lines a moment after the end that they tell of
 LINES = 500
 TAIL = 100
 
@@ -81,7 +82,7 @@ class JobSource:
             newest = logs.tail(self._database, job.id, wanted=1)
             self.cursor = Cursor(newest[-1].id if newest else 0)
         self.job = job
-        return [*self._status_event(job, counts, now), *self._line_events(job), *self._end_event(job)]
+        return [*self._status_event(job, counts, now), *self._line_events(job), *self._end_event(job, now)]
 
     def _status_event(self, job: Job, counts: Counts, now: datetime) -> list[Event]:
         view = job_view(job, counts, now)
@@ -105,9 +106,9 @@ class JobSource:
             self.cursor = Cursor(int(events[-1].id.partition(".")[0]), self.cursor.checkpoints, self.cursor.changed)
         return events
 
-    def _end_event(self, job: Job) -> list[Event]:
-        """The end is told when a job has ended and its last lines had one more look's time to come in."""
-        if job.status not in ENDED:
+    def _end_event(self, job: Job, now: datetime) -> list[Event]:
+        """The end is told when a job has ended and its last lines had time to come in."""
+        if job.status not in ENDED or (job.finished_at and now - job.finished_at < LAST_LINES):
             return []
         if not self._quiet:
             self._quiet = True

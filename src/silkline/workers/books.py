@@ -37,13 +37,13 @@ class Books:
                 loop.call_soon_threadsafe(stop)
 
         self._context.control.subscribe(order)
-        working, keeper = asyncio.ensure_future(work), asyncio.create_task(self._keep_up())
+        over = asyncio.Event()
+        working, keeper = asyncio.ensure_future(work), asyncio.create_task(self._keep_up(over))
         try:
             await asyncio.wait({working, keeper}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (working, keeper):
-                if not task.done():
-                    task.cancel()
+            working.cancel()
+            over.set()  # the keeper is not cancelled: a checkpoint that its thread has not begun would be lost
             await asyncio.gather(working, keeper, return_exceptions=True)
         for task in (keeper, working):
             if not task.cancelled() and (error := task.exception()) is not None:
@@ -64,11 +64,12 @@ class Books:
         self._unsaved += 1
         self.recorder.deliver((None, 0), [Ended(settled, result, 0)])
 
-    async def _keep_up(self) -> None:
+    async def _keep_up(self, over: asyncio.Event) -> None:
         """A checkpoint when it is time for one; a sign of life now and then."""
         reported = 0.0
-        while True:
-            await asyncio.sleep(_BEAT)
+        while not over.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(over.wait(), _BEAT)
             if self.recorder.due or self._unsaved >= MOST_UNSAVED:
                 await self.recorder.save()
             reported += _BEAT
