@@ -50,6 +50,7 @@ class Reading(msgspec.Struct, array_like=True, gc=False):
     data: str = "{}"
     simhash: int | None = None
     sitemaps: list[str] = []
+    needs_scripts: bool = False
 
 
 OnReading = Callable[[Reading], None]
@@ -74,7 +75,12 @@ class PageReader:
     def __init__(self, plan: Plan) -> None:
         rich = plan.content != "none"
         agent = plan.user_agent.partition("/")[0].lower() or "silkline"
-        self._wanted = Wanted(content=plan.content, facts=rich, agent=agent)  # type: ignore[arg-type]
+        self._wanted = Wanted(
+            content=plan.content,  # type: ignore[arg-type]
+            facts=rich,
+            agent=agent,
+            scripts=plan.rendering is not None and plan.rendering.auto,
+        )
         self._with_simhash = msgspec.structs.replace(self._wanted, simhash=True)
         self._obeys = not plan.ignore_robots
 
@@ -111,6 +117,7 @@ class PageReader:
             links=self._links(page),
             data="{}" if hidden else _encode(self._data(page)).decode(),
             simhash=page.simhash,
+            needs_scripts=page.needs_scripts and not hidden,
         )
 
     def _links(self, page: Page) -> list[str]:

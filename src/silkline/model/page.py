@@ -46,6 +46,8 @@ class Wanted(msgspec.Struct, frozen=True):
     facts: bool = False
     """Description, headings, languages, JSON-LD, OpenGraph and the words of links, besides links, title and robots."""
     simhash: bool = False
+    scripts: bool = False
+    """Whether the page is only there for its scripts to fill."""
     rules: Rules = KEEP_ALL
     agent: str = "silkline"
     """The name by which a page may address us in its robots tags, in lower case."""
@@ -80,5 +82,6 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     opengraph: dict[str, str] = {}
     markdown: str = ""
     text: str = ""
+    needs_scripts: bool = False
     truncated: tuple[str, ...] = ()
     """What was cut, because the page has more of it than any honest one: body, formatting, links, content."""
