@@ -35,6 +35,7 @@ _PLACES: Final = ("/usr/lib/chromium/chromium",)
 _PREFIX: Final = "silkline-browser-"
 _LOCK: Final = "in-use"
 _UNLOCKED_FOR: Final = 60.0
+_LONGEST_FOLDER: Final = 60  # the browser makes a socket below it, whose path may have 107 characters
 _SMALL_SHM: Final = 512 << 20
 _NOWHERE: Final = "http://127.0.0.1:9"
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
@@ -215,4 +216,5 @@ def _environment(folder: Path) -> dict[str, str]:
     marks = {
         name: value for name, value in os.environ.items() if name.startswith("SILKLINE_") and name.endswith("_MARK")
     }
-    return {**kept, **marks, "HOME": str(folder), "TMPDIR": str(folder), "LANG": "C.UTF-8"}
+    temporary = {"TMPDIR": str(folder)} if len(str(folder)) < _LONGEST_FOLDER else {}
+    return {**kept, **marks, **temporary, "HOME": str(folder), "LANG": "C.UTF-8"}
