@@ -24,9 +24,13 @@ PAGES = {
     "/runaway": scripted("location = '/runaway?' + Math.random()"),
     "/reloads": scripted("document.body.append('still here'); setTimeout(() => location.reload(), 10)"),
     "/endless": "<p>the beginning</p><script src=/hang></script><p>the rest</p>",
-    "/huge": scripted("const all = document.createElement('div'); all.hidden = true; document.body.append(all);"
-                      "for (let i = 0; i < 100; i++) all.append('x'.repeat(1e6))"),
-    "/greedy": scripted("const all = []; for (let i = 0; i < 40; i++) all.push(new Uint8Array(5e7).fill(1)); for (;;);"),
+    "/huge": scripted(
+        "const all = document.createElement('div'); all.hidden = true; document.body.append(all);"
+        "for (let i = 0; i < 100; i++) all.append('x'.repeat(1e6))"
+    ),
+    "/greedy": scripted(
+        "const all = []; for (let i = 0; i < 40; i++) all.push(new Uint8Array(5e7).fill(1)); for (;;);"
+    ),
     "/popups": scripted(
         "window.open('/built?popup'); const link = document.createElement('a'); link.href = '/built?blank';"
         "link.target = '_blank'; document.body.append(link); link.click(); document.body.append('after the popups')"

@@ -5,27 +5,32 @@ searched only where there is little of it.
 """
 
 import re
+from itertools import islice
 from typing import Final
 
 ENOUGH_WORDS: Final = 250
 """With so many there is something to read, whatever the scripts add."""
+FEW_WORDS: Final = 100
 HARDLY_ANY: Final = 25
 _SEARCHED: Final = 200_000
-_SCRIPT: Final = re.compile(rb"<script\b(?![^>]*\btype\s*=\s*[\"']?application/(?:ld\+)?json)", re.I)
+_NOSCRIPTS: Final = 8
+
+# No pattern here ever goes back over what it has read (`*+`), so that no page takes longer than its length.
+_SCRIPT: Final = re.compile(rb"<script\b(?![^<>]*?\btype\s*+=\s*+[\"']?application/(?:ld\+)?json)", re.I)
 # An element with an id (or an element of the page's own) and nothing in it is where an application goes.
+_NOTHING: Final = rb"\s*+(?:(?:loading|&nbsp;|\.|\xe2\x80\xa6)\s*+){0,5}+(?:<!--[^<>]*+-->\s*+)?+"
 _EMPTY_ROOT: Final = re.compile(
-    rb"<(div|main|section|article)\b[^>]*\bid\s*=[^>]*>(?:\s|<!--[^>]*-->|&nbsp;|loading[.\s]*|\xe2\x80\xa6)*</\1>"
-    rb"|<([a-z][a-z0-9]*-[a-z0-9-]*)\b[^>]*>\s*(?:loading[.\s]*)?</\2>",
+    rb"<(div|main|section|article)\b(?=[^<>]*?\bid\s*+=)[^<>]*+>" + _NOTHING + rb"</\1>"
+    rb"|<([a-z][a-z0-9]*+-[a-z0-9-]*+)\b[^<>]*+>" + _NOTHING + rb"</\2>",
     re.I,
 )
 _KNOWN_ROOT: Final = re.compile(
-    rb"\bid\s*=\s*[\"']?(?:root|app|__next|__nuxt|___gatsby|svelte|react-root|app-root|ember-app)[\"'\s>]"
+    rb"\bid\s*+=\s*+[\"']?(?:root|app|__next|__nuxt|___gatsby|svelte|react-root|app-root|ember-app)[\"'\s>]"
     rb"|<app-root\b|\bng-app\b|\bdata-reactroot\b",
     re.I,
 )
-_ASKS_FOR_SCRIPTS: Final = re.compile(
-    rb"<noscript\b[^>]*>(?:(?!</noscript).){0,2000}?(?:java\s?script|enable scripts)", re.I | re.DOTALL
-)
+_NOSCRIPT: Final = re.compile(rb"<noscript\b[^<>]*+>", re.I)
+_ASKS_FOR_SCRIPTS: Final = re.compile(rb"java\s?script|enable scripts", re.I)
 
 
 def needs_scripts(text: str, source: bytes) -> bool:
@@ -36,8 +41,14 @@ def needs_scripts(text: str, source: bytes) -> bool:
     head = source[:_SEARCHED]
     if _SCRIPT.search(head) is None:
         return False
-    if words < HARDLY_ANY:
+    if words < HARDLY_ANY or _EMPTY_ROOT.search(head) is not None or _asks_for_scripts(head):
         return True
-    return any(mark.search(head) for mark in (_ASKS_FOR_SCRIPTS, _EMPTY_ROOT)) or (
-        words < 4 * HARDLY_ANY and _KNOWN_ROOT.search(head) is not None
-    )
+    return words < FEW_WORDS and _KNOWN_ROOT.search(head) is not None
+
+
+def _asks_for_scripts(source: bytes) -> bool:
+    for found in islice(_NOSCRIPT.finditer(source), _NOSCRIPTS):
+        inside = source[found.end() : found.end() + 2_000].partition(b"</noscript")[0]
+        if _ASKS_FOR_SCRIPTS.search(inside) is not None:
+            return True
+    return False
