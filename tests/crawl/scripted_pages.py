@@ -51,7 +51,10 @@ PAGES = {
     "/heavy": scripted("for (let i = 0; i < 8; i++) fetch('/megabytes?' + i); document.body.append('asked')"),
     "/held": scripted("fetch('/hold').then(() => document.body.append('let go'))"),
     "/holding": "<script src=/hold></script><p>let go</p>",
-    "/worker": scripted("navigator.serviceWorker.register('/built').then(() => document.body.append('registered'))"),
+    "/worker": scripted(
+        "new Worker('/work.js').onmessage = said => document.body.append(said.data, 'serviceWorker' in navigator)"
+    ),
+    "/work.js": "postMessage('worked, and can go on working: ')",
 }
 
 
@@ -104,7 +107,7 @@ def _handler(site: ScriptedPages) -> type[BaseHTTPRequestHandler]:
             if path == "/megabytes":
                 self._answer(200, "text/plain", b"x" * 2_000_000)
             elif path in site.pages or path == "/hold":
-                kind = "text/html" if path not in ("/words", "/hold") else "text/javascript"
+                kind = "text/html" if path not in ("/words", "/hold", "/work.js") else "text/javascript"
                 self._answer(200, kind, site.pages.get(path, "").encode())
             else:
                 self._answer(404, "text/plain", b"not here")

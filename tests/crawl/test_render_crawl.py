@@ -14,13 +14,15 @@ from tests.crawl.test_render import browsers
 from tests.support.supervisors import eventually
 
 pytestmark = pytest.mark.usefixtures("chromium")
-LINKED = ("/built", "/plain", "/loop", "/elsewhere", "/runaway", "/alert")
-START = PAGES["/plain"] + "".join(f"<a href={path}>{path}</a>" for path in LINKED)
+
+
+def linking(*paths: str) -> str:
+    return PAGES["/plain"] + "".join(f"<a href={path}>{path}</a>" for path in paths)
 
 
 @pytest.fixture
 def site() -> Iterator[ScriptedPages]:
-    with ScriptedPages({**PAGES, "/": START}) as server:
+    with ScriptedPages(dict(PAGES)) as server:
         yield server
 
 
@@ -46,7 +48,8 @@ def assert_nothing_left(crawl: Crawl) -> None:
 
 
 def test_auto_renders_what_needs_it_and_leaves_the_rest_alone(make: Callable[..., Crawl], site: ScriptedPages) -> None:
-    crawl = make(render_seconds=1.0, max_redirects=2)
+    site.pages["/"] = linking("/loop", "/built", "/plain", "/elsewhere", "/runaway")
+    crawl = make(render_seconds=6.0, max_redirects=2)
     assert crawl.run(url=site.url, render="auto", content="markdown") == "completed"
     crawl.assert_books_balance()
     found = by_path(crawl, site)
@@ -63,14 +66,15 @@ def test_auto_renders_what_needs_it_and_leaves_the_rest_alone(make: Callable[...
 
 
 def test_always_renders_every_page_whoever_reads_them(make: Callable[..., Crawl], site: ScriptedPages) -> None:
-    crawl = make(render_seconds=1.0, max_redirects=0)
+    site.pages["/"] = linking("/huge", "/built", "/plain", "/alert")
+    crawl = make()
     spec = {"render": "always", "content": "markdown", "fetchers": 2, "parsers": 1}
     assert crawl.run(urls=[site.url, f"{site.url}/plain"], **spec) == "completed"
     crawl.assert_books_balance()
     found = by_path(crawl, site)
     assert all(each.metadata["rendered"] is True for each in found.values())
     assert {"/", "/built", "/found", "/plain", "/alert"} == found.keys()
-    assert reasons(crawl, site)["/loop"] == ("failed", "render_timeout")
+    assert reasons(crawl, site)["/huge"] == ("failed", "render_too_large")
     assert site.asked("/plain") == 1
     assert_nothing_left(crawl)
 

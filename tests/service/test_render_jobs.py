@@ -10,10 +10,12 @@ import psutil
 import pytest
 
 from silkline.model.job import NewJob, Status
+from silkline.runner.leftovers import environment
+from silkline.runner.wire import MARK_JOB
 from silkline.store import jobs, results
 from silkline.workers import browser
 from tests.crawl.scripted_pages import PAGES, ScriptedPages
-from tests.crawl.test_render import MARK, browsers
+from tests.crawl.test_render import browsers, folder_of
 from tests.support.inline import Inline
 from tests.support.supervisors import alive, eventually
 from tests.support.supervisors import yard as open_yard
@@ -110,6 +112,7 @@ def test_kill_9_takes_the_browser_along_and_the_job_goes_on(tmp_path: Path, site
             (process,) = (each for each in browsers() if each.ppid() == runner)
             family = {process.pid, *(each.pid for each in process.children(recursive=True))}
             folder = folder_of(process)
+            assert [each.pid for each in of_job(id)] == [process.pid]
             if victim == "runner":
                 os.kill(runner, signal.SIGKILL)
             else:
@@ -122,23 +125,9 @@ def test_kill_9_takes_the_browser_along_and_the_job_goes_on(tmp_path: Path, site
         assert yard.wait_for(id, Status.COMPLETED).attempt > 1
         (stored,) = results.every(yard.database, id)
         assert stored.metadata["rendered"] is True
-        eventually("nothing is left", lambda: not folder.exists() and not of_jobs(yard.folder))
+        eventually("nothing is left", lambda: not folder.exists() and not of_job(id))
 
 
-def folder_of(process: psutil.Process) -> Path:
-    (folder,) = (each.partition("=")[2] for each in process.cmdline() if each.startswith("--user-data-dir="))
-    assert MARK in folder
-    return Path(folder)
-
-
-def of_jobs(folder: Path) -> list[psutil.Process]:
-    """Browsers that a runner of this test's supervisors started."""
-    return [each for each in browsers() if str(folder) in " ".join(_parent_line(each))]
-
-
-def _parent_line(process: psutil.Process) -> list[str]:
-    try:
-        parent = process.parent()
-        return parent.cmdline() if parent is not None else []
-    except psutil.Error:
-        return []
+def of_job(id: str) -> list[psutil.Process]:
+    """Browsers that carry the mark of this job."""
+    return [each for each in browsers() if environment(each.pid).get(MARK_JOB, "").startswith(id)]

@@ -115,7 +115,7 @@ class Browser:
 
     def _close_popup(self, target: dict[str, Any]) -> None:
         owner = self.pages.get(target.get("browserContextId", ""))
-        if owner is not None and target["type"] == "page" and owner.target and target["targetId"] != owner.target:
+        if owner is not None and target["type"] == "page" and target["targetId"] != owner.target:
             self.conversation.say("Target.closeTarget", targetId=target["targetId"])
 
     async def _watch_memory(self) -> None:

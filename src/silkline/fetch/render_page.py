@@ -195,7 +195,7 @@ class PageInBrowser:
             case "Fetch.requestPaused":
                 self._paused(params)
             case "Network.requestWillBeSent":
-                if params.get("type") not in _ENDLESS:
+                if params.get("type") not in _ENDLESS and params["request"]["url"].startswith("http"):
                     self._loading.add(params["requestId"])
             case "Network.loadingFinished" | "Network.loadingFailed":
                 self._loading.discard(params["requestId"])
