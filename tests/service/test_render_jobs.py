@@ -15,9 +15,9 @@ from silkline.runner.wire import MARK_JOB
 from silkline.store import jobs, results
 from silkline.workers import browser
 from tests.crawl.scripted_pages import PAGES, ScriptedPages
-from tests.crawl.test_render import browsers, folder_of
+from tests.crawl.test_render import anything_of, browsers, folder_of
 from tests.support.inline import Inline
-from tests.support.supervisors import alive, eventually
+from tests.support.supervisors import eventually
 from tests.support.supervisors import yard as open_yard
 
 OWN = {"speed": "max", "allow_private": ["127.0.0.0/8"]}
@@ -110,14 +110,13 @@ def test_kill_9_takes_the_browser_along_and_the_job_goes_on(tmp_path: Path, site
             eventually("the page is in a browser", first.is_set)
             runner = yard.runner_of(id)
             (process,) = (each for each in browsers() if each.ppid() == runner)
-            family = {process.pid, *(each.pid for each in process.children(recursive=True))}
             folder = folder_of(process)
             assert [each.pid for each in of_job(id)] == [process.pid]
             if victim == "runner":
                 os.kill(runner, signal.SIGKILL)
             else:
                 supervisor.kill()
-            eventually("the browser is gone", lambda: not any(alive(pid) for pid in family))
+            eventually("the browser is gone", lambda: not anything_of(folder))
         finally:
             release.set()
         if victim == "supervisor":

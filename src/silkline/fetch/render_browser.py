@@ -50,7 +50,11 @@ _FLAGS: Final = (
     *("--headless=new", "--remote-debugging-pipe", "--no-first-run", "--no-default-browser-check"),
     *("--no-startup-window", "--disable-background-networking", "--disable-component-update"),
     *("--disable-default-apps", "--disable-extensions", "--disable-sync", "--disable-breakpad"),
-    *("--disable-crash-reporter", "--disable-domain-reliability", "--disable-client-side-phishing-detection"),
+    *(
+        "--disable-crash-reporter",
+        "--disable-domain-reliability",
+        "--disable-client-side-phishing-detection",
+    ),
     *("--disable-gpu", "--disable-gpu-shader-disk-cache", "--mute-audio", "--hide-scrollbars", "--no-pings"),
     *("--disable-background-timer-throttling", "--disable-renderer-backgrounding"),
     *("--disable-backgrounding-occluded-windows", "--disable-hang-monitor", "--disable-prompt-on-repost"),

@@ -39,6 +39,7 @@ _COOKIES: Final = re.compile(r",\s*(?=[!#$%&'*+.^_`|~0-9A-Za-z-]+=)")
 _FILE: Final = re.compile(
     r"\.(?:zip|gz|tgz|bz2|xz|7z|rar|dmg|exe|msi|deb|rpm|apk|iso|jar|csv|xlsx?|docx?|mp3|mp4)(?:\?|$)", re.I
 )
+_LEAVING: Final = "leaving"
 _VIEW: Final = {"width": 1280, "height": 2400}  # tall, so that what loads when it is scrolled to loads
 
 
@@ -202,6 +203,9 @@ class PageInBrowser:
                 self._quiet_since = self._loop.time()
             case "Page.loadEventFired":
                 self._loaded_at = self._loop.time()
+            case "Page.frameRequestedNavigation" if params.get("disposition") == "currentTab":
+                if params["frameId"] == self._frame:
+                    self._loading.add(_LEAVING)  # until the request for it comes, which may take the browser a while
             case "Page.frameNavigated" if "parentId" not in params["frame"]:
                 self._frame = params["frame"]["id"]
             case "Page.javascriptDialogOpening":
@@ -235,6 +239,7 @@ class PageInBrowser:
 
     def _navigation(self, id: str, request: Mapping[str, Any], *, download: bool) -> None:
         target = canonical(request["url"])
+        self._loading.discard(_LEAVING)
         if target == self._address and not self._handed:
             self._handed = True
             self._hand_over(id)
