@@ -34,6 +34,7 @@ import psutil
 ROOT = Path(__file__).resolve().parents[1]
 HERE = Path(__file__).resolve().parent
 PEERS = ROOT / "build" / "peers"
+SIDE = HERE / "crawl_silkline.py"
 PAGES, HOSTS, TLS_HOSTS, LINKS = 1000, 2000, 100, 60
 CONFIG = """
 daemon off; pid {root}/pid; error_log {root}/error.log; worker_processes 1; worker_rlimit_nofile 20000; {user}
@@ -168,8 +169,8 @@ def silkline(start: str, wanted: int, cores: str, bundle: str, *, content: str, 
         payload = {"url": start, "scope": "any", "speed": "max", "ignore_robots": True, "limit": wanted}
         payload |= {"content": content, "fetchers": fetchers, "parsers": parsers, "allow_private": ["127.0.0.0/8"]}
         job, _ = jobs.enqueue(database, NewJob("site", payload))
-        command = [sys.executable, "-P", str(HERE / "crawl_silkline.py"), url, job.id]
-        environment = {"SSL_CERT_FILE": bundle, "PYTHONPATH": str(ROOT / "src")}
+        command = [sys.executable, "-P", str(SIDE), url, job.id]
+        environment = {"SSL_CERT_FILE": bundle, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
         try:
             return measure(command, cores, environment, lambda: results.count(database, job.id))
         finally:

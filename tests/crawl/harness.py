@@ -34,6 +34,7 @@ class Crawl:
         self.url = url or f"sqlite:///{directory / 'crawl.db'}"
         self.database: Database = open_database(self.url)
         self.tuning = tuning or {}
+        self.names: dict[str, list[list[str]]] = {}
         self.job: Job
         self.grown = 0
         self.process: subprocess.Popen[str]
@@ -52,7 +53,13 @@ class Crawl:
                     f"UPDATE crawl_jobs SET payload = '{json.dumps({**job.payload, **changes})}' WHERE id = '{job.id}'"
                 )
         self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "run_site.py"), self.url, self.job.id, json.dumps(self.tuning)],
+            [
+                sys.executable,
+                str(HERE / "run_site.py"),
+                self.url,
+                self.job.id,
+                *map(json.dumps, (self.tuning, self.names)),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

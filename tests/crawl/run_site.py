@@ -1,8 +1,9 @@
 """A runner for tests: claims one job, crawls it in this process, and stores how it ended. Exit code 0: it completed.
 
-    python run_site.py DATABASE JOB TUNING
+    python run_site.py DATABASE JOB TUNING NAMES
 
-`TUNING` is JSON for the engine's bounds. A line on standard input (`paused`, `stopped`, …) is an order. Prints how it
+`TUNING` is JSON for the engine's bounds. `NAMES` is JSON for a table instead of DNS, with the answers to each name one
+after the other, or `{}`. A line on standard input (`paused`, `stopped`, …) is an order. Prints how it
 ended, and by how many MB the memory of this process grew.
 """
 
@@ -16,6 +17,7 @@ import threading
 
 import msgspec
 
+from silkline.crawl import equip
 from silkline.crawl.plan import Tuning
 from silkline.model.job import End
 from silkline.model.worker import Context
@@ -23,6 +25,7 @@ from silkline.store import jobs, urls
 from silkline.store.database import open_database
 from silkline.workers import registry
 from silkline.workers.site import crawl
+from tests.crawl.hostile_client import Names
 
 
 class Control:
@@ -66,8 +69,11 @@ class Progress:
         json.dumps(live)
 
 
-def main(url: str, job_id: str, tuning: str) -> None:
+def main(url: str, job_id: str, tuning: str, names: str) -> None:
     logging.basicConfig(level=logging.INFO)
+    table = json.loads(names)
+    if table:
+        equip.SystemResolver = lambda: Names({host: [tuple(each) for each in given] for host, given in table.items()})
     database = open_database(url, upgrade=False)
     job = jobs.claim_one(database, "test-worker", "test-host", job_id)
     spec = registry.check_payload(registry.kind_named(job.worker), job.payload)

@@ -86,6 +86,28 @@ def test_each_misbehaviour_has_its_reason_and_the_crawl_goes_on(server: HostileS
     assert crawl.grown < 100
 
 
+def test_a_name_that_comes_to_stand_for_another_address_is_judged_again(
+    server: HostileServer, make_crawl: MakeCrawl
+) -> None:
+    """DNS rebinding: an address that may be asked at first, then one inside.
+
+    It is looked up for the limit per address, for robots.txt and for the index; after that it has changed.
+    """
+    once = answer(b'<a href="/ok/1">x</a><a href="/ok/2">x</a>' + f'<a href="{server.url("/ok/3")}">x</a>'.encode())
+    server.route("/", fixed(once.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)))
+    crawl = make_crawl(**QUICK)
+    crawl.names = {"rebind.test": [*[["127.0.0.2"]] * 3, ["127.0.0.1"]]}
+    allowed = [f"127.0.0.2:{server.port}"]
+    start = server.url("/", "rebind.test")
+    assert crawl.run(url=start, scope="any", fetchers=1, allow_private=allowed) == "completed"
+    ledger = crawl.ledger()
+    assert ledger[start].state == "done"
+    turned = [ledger[server.url(path, "rebind.test")] for path in ("/ok/1", "/ok/2")]
+    assert [(row.state, row.reason) for row in turned] == [("failed", "address_blocked")] * 2
+    assert {asked.address for asked in server.requests} == {"127.0.0.2"}
+    crawl.assert_books_balance()
+
+
 def test_a_calendar_without_an_end_is_left_after_its_budget(server: HostileServer, make_crawl: MakeCrawl) -> None:
     async def calendar(asked: Asked, writer: asyncio.StreamWriter) -> None:
         *_, year, month = asked.path.split("/")

@@ -9,8 +9,8 @@ import pytest
 
 from tests.crawl import harness
 from tests.crawl.harness import Crawl
+from tests.crawl.renderers import browsers
 from tests.crawl.scripted_pages import PAGES, ScriptedPages
-from tests.crawl.test_render import browsers
 from tests.support.supervisors import eventually
 
 pytestmark = pytest.mark.usefixtures("chromium")

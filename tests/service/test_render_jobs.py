@@ -14,8 +14,8 @@ from silkline.runner.leftovers import environment
 from silkline.runner.wire import MARK_JOB
 from silkline.store import jobs, results
 from silkline.workers import browser
+from tests.crawl.renderers import anything_of, browsers, folder_of
 from tests.crawl.scripted_pages import PAGES, ScriptedPages
-from tests.crawl.test_render import anything_of, browsers, folder_of
 from tests.support.inline import Inline
 from tests.support.supervisors import eventually
 from tests.support.supervisors import yard as open_yard

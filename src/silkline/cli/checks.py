@@ -115,7 +115,7 @@ def memory_control(root: Path = CGROUP, of_process: Path = Path("/proc/self/cgro
 def chromium(settings: Settings) -> Check:
     if settings.renderer_url:
         return Check("browser", OK, f"the one at {without_password(settings.renderer_url)}")
-    from silkline.fetch.render_browser import find_browser
+    from silkline.fetch.render_program import find_browser
 
     found = find_browser()
     if found:

@@ -23,7 +23,7 @@ _LOCAL = re.compile(r"localhost\b|[\d.]+(:\d+)?(/|$)|\[", re.IGNORECASE)
 
 def with_scheme(address: str) -> str:
     """A URL as people type it: `example.com` is on https, `localhost:8000` and bare addresses on http."""
-    if _SCHEME.match(address):
+    if "://" in address and _SCHEME.match(address):
         return address
     return f"{'http' if _LOCAL.match(address) else 'https'}://{address}"
 

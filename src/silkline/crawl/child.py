@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import uvloop
 
-from silkline.crawl.equip import obey, open_client
+from silkline.crawl.equip import calm_collector, obey, open_client
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.messages import Batch, Drained, Refill, Start, to_fetcher
 from silkline.crawl.parser import Parser, ParserPool
@@ -127,6 +127,7 @@ async def serve(role: str, wire: socket.socket, door: socket.socket) -> None:
 def main(role: str, wire: str, door: str, parent: str) -> None:
     die_with(int(parent))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the leader decides what ^C means
+    calm_collector()
     uvloop.run(serve(role, socket.socket(fileno=int(wire)), socket.socket(fileno=int(door))))
     os._exit(0)  # nothing here needs saving, and threads that still look up a host need not be waited for
 

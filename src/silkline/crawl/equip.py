@@ -1,7 +1,8 @@
-"""What a fetcher needs besides itself: its HTTP client, and an ear for the leader's messages."""
+"""What a fetcher needs besides itself: its HTTP client, a calm collector, and an ear for the leader's messages."""
 
 from __future__ import annotations
 
+import gc
 from array import array
 
 from silkline.crawl.fetcher import Fetcher
@@ -38,6 +39,12 @@ def open_client(plan: Plan) -> Client:
         origin_headers=plan.origin_headers,
     )
     return Client(settings, Guard(map(parse_exemption, plan.allow_private)), SystemResolver())
+
+
+def calm_collector() -> None:
+    """Look for garbage in cycles less often: a crawl makes hardly any, and looking took 4 to 6 % of its CPU."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 def obey(fetcher: Fetcher, message: ToFetcher) -> None:

@@ -73,11 +73,10 @@ class PageReader:
     full = False
 
     def __init__(self, plan: Plan) -> None:
-        rich = plan.content != "none"
         agent = plan.user_agent.partition("/")[0].lower() or "silkline"
         self._wanted = Wanted(
             content=plan.content,  # type: ignore[arg-type]
-            facts=rich,
+            outline=plan.content != "none",
             agent=agent,
             scripts=plan.rendering is not None and plan.rendering.auto,
         )
@@ -137,7 +136,7 @@ class PageReader:
             data["canonical"] = page.canonical
         if page.truncated:
             data["truncated"] = page.truncated
-        if self._wanted.facts:
+        if self._wanted.outline:
             data["description"] = page.description
             data["language"] = page.language
             data["headings"] = page.headings

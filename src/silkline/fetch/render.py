@@ -16,9 +16,10 @@ from typing import Any, Final
 import msgspec
 
 from silkline.fetch.client import Client
-from silkline.fetch.render_browser import WHAT_TO_INSTALL, BrowserProcess, find_browser
+from silkline.fetch.render_browser import BrowserProcess
 from silkline.fetch.render_cdp import BrowserGone, CommandRefused, Conversation
 from silkline.fetch.render_page import PageInBrowser
+from silkline.fetch.render_program import WHAT_TO_INSTALL, find_browser
 from silkline.fetch.render_proxy import PageProxy, Upstream
 from silkline.fetch.render_slots import Slots
 from silkline.fetch.render_socket import SocketLine

@@ -43,8 +43,10 @@ class Wanted(msgspec.Struct, frozen=True):
     """What to take from a page. The less is wanted, the less a page costs."""
 
     content: Content = "none"
+    outline: bool = False
+    """Description, headings and language, besides links, title and robots."""
     facts: bool = False
-    """Description, headings, languages, JSON-LD, OpenGraph and the words of links, besides links, title and robots."""
+    """The outline, and also JSON-LD, OpenGraph, other languages and the words of links."""
     simhash: bool = False
     scripts: bool = False
     """Whether the page is only there for its scripts to fill."""

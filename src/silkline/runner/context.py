@@ -9,7 +9,6 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -17,6 +16,7 @@ import msgspec
 from silkline.errors import Unavailable
 from silkline.model.job import End, Job
 from silkline.runner import wire
+from silkline.runner.orders import Orders
 from silkline.store import urls
 from silkline.store.database import Database
 
@@ -25,33 +25,18 @@ OUTAGE_STEP = 0.5
 END_TIMEOUT = 5.0
 
 
-class Channel:
+class Channel(Orders):
     """The runner's end of the socket: orders come in on a thread of its own, events go out without ever blocking."""
 
     def __init__(self, channel: socket.socket) -> None:
+        super().__init__()
         self._socket = channel
-        self._order: End | None = None
-        self._ordered = threading.Event()
-        self._lock = threading.Lock()
-        self._callbacks: list[Callable[[End], None]] = []
+        self._ending = threading.Lock()
         self._last_sign = 0.0
         threading.Thread(target=self._listen, name="orders", daemon=True).start()
         if threading.current_thread() is threading.main_thread():
             # Somebody who stops this one process by hand means: let go of it in good order.
-            signal.signal(signal.SIGTERM, lambda *_: self._obey(End.RELEASED))
-
-    @property
-    def order(self) -> End | None:
-        return self._order
-
-    def wait(self, seconds: float) -> End | None:
-        self._ordered.wait(seconds)
-        return self._order
-
-    def subscribe(self, callback: Callable[[End], None]) -> None:
-        self._callbacks.append(callback)
-        if self._order is not None:
-            callback(self._order)
+            signal.signal(signal.SIGTERM, lambda *_: self.give(End.RELEASED))
 
     def sign(self) -> None:
         """Show that the attempt is alive, at most once a second."""
@@ -69,7 +54,7 @@ class Channel:
         """Say how the attempt ended; this one is waited for. Whether it could be said."""
         text = _sayable(message[-wire.MAX_TEXT :])
         event = wire.Event(end=end, reason=_sayable(reason), message=text, wait=wait)
-        with self._lock, contextlib.suppress(OSError):
+        with self._ending, contextlib.suppress(OSError):
             self._socket.settimeout(END_TIMEOUT)
             self._socket.send(msgspec.json.encode(event))
             return True
@@ -86,13 +71,7 @@ class Channel:
             if not isinstance(order, wire.Order):
                 # The supervisor closed its end: this attempt is over, whatever it thinks.
                 os._exit(wire.EXIT_LEASE_LOST)
-            self._obey(order.end)
-
-    def _obey(self, end: End) -> None:
-        self._order = end
-        self._ordered.set()
-        for callback in self._callbacks:
-            callback(end)
+            self.give(order.end)
 
 
 class Recorder:

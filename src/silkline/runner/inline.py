@@ -12,7 +12,6 @@ import random
 import secrets
 import socket
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -21,6 +20,7 @@ from silkline.config import Settings
 from silkline.errors import LeaseLost, Permanent, SpecError, Temporary, Unavailable
 from silkline.model.job import Backoff, End, Ended, Job, NewJob, Verb, Wish, decide
 from silkline.model.worker import Context
+from silkline.runner.orders import Orders
 from silkline.store import jobs, urls
 from silkline.store.database import Database
 from silkline.workers import registry
@@ -30,35 +30,17 @@ _OURS_FIRST = timedelta(hours=1)
 _ENDS = {Wish.PAUSE: End.PAUSED, Wish.STOP: End.STOPPED, Wish.CANCEL: End.CANCELLED}
 
 
-class WatchedControl:
+class WatchedControl(Orders):
     """Renews the lease in a thread of its own, and learns from it what people want of the job."""
 
     def __init__(self, database: Database, job: Job, interval: float) -> None:
+        super().__init__()
         self._database = database
         self._job = job
         self._interval = interval
-        self._order: End | None = None
-        self._ordered = threading.Event()
         self._over = threading.Event()
-        self._lock = threading.Lock()
-        self._callbacks: list[Callable[[End], None]] = []
         self._thread = threading.Thread(target=self._watch, name="lease", daemon=True)
         self._thread.start()
-
-    @property
-    def order(self) -> End | None:
-        return self._order
-
-    def wait(self, seconds: float) -> End | None:
-        self._ordered.wait(seconds)
-        return self._order
-
-    def subscribe(self, callback: Callable[[End], None]) -> None:
-        with self._lock:
-            self._callbacks.append(callback)
-            order = self._order
-        if order is not None:
-            callback(order)
 
     def close(self) -> None:
         self._over.set()
@@ -71,20 +53,10 @@ class WatchedControl:
             except Unavailable:
                 continue
             except LeaseLost:
-                self._give(End.CANCELLED)
+                self.give(End.CANCELLED)
                 return
             if wish in _ENDS:
-                self._give(_ENDS[wish])
-
-    def _give(self, end: End) -> None:
-        with self._lock:
-            if self._order is end:
-                return
-            self._order = end
-            self._ordered.set()
-            callbacks = list(self._callbacks)
-        for callback in callbacks:
-            callback(end)
+                self.give(_ENDS[wish])
 
 
 class DirectProgress:

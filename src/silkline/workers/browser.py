@@ -5,7 +5,7 @@ from __future__ import annotations
 from silkline.config import Settings
 from silkline.crawl.plan import Rendering
 from silkline.errors import Permanent, UsageError
-from silkline.fetch.render_browser import WHAT_TO_INSTALL, find_browser
+from silkline.fetch.render_program import WHAT_TO_INSTALL, find_browser
 from silkline.fetch.render_proxy import Upstream
 from silkline.model.spec import Fetching
 from silkline.model.worker import Context

@@ -8,6 +8,7 @@ import msgspec
 import uvloop
 
 from silkline import config
+from silkline.crawl.equip import calm_collector
 from silkline.crawl.leader import Leader
 from silkline.crawl.plan import Tuning, plan_of
 from silkline.model.job import End
@@ -40,6 +41,7 @@ def crawl(context: Context, tuning: Tuning) -> End | None:
     async def lead() -> End | None:
         return await Leader(context, plan, list(spec.all_urls())).run()
 
+    calm_collector()
     return uvloop.run(lead())
 
 
