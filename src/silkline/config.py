@@ -45,7 +45,10 @@ class Settings(BaseModel):
         "", description="sqlite:///PATH or postgresql://…; empty: silkline.db in the data directory."
     )
     redis_url: str = Field("", description="Redis for one crawl over many machines.")
-    renderer_url: str = Field("", description="A browser to connect to instead of starting one.")
+    renderer_url: str = Field(
+        "",
+        description="A browser to connect to instead of starting one: ws://…, or http://HOST:PORT where it listens.",
+    )
     api_token: str = Field("", description="Bearer token; required to bind to anything but loopback.")
     api_hosts: Names = Field(
         (), description="Further names, comma separated, under which the API is reached: crawler.example.com:443."
@@ -55,7 +58,9 @@ class Settings(BaseModel):
     )
     api_body_limit: int = Field(16 << 20, ge=1024, description="The largest body the API takes.")
     max_concurrent_http: int = Field(300, ge=1, description="Requests in flight in one fetcher process.")
-    max_concurrent_chrome: int = Field(2, ge=0, description="Browser pages open at once.")
+    max_concurrent_chrome: int = Field(
+        2, ge=0, description="Pages in browsers at once, on this machine; 0: none is rendered."
+    )
     bluesky_url: str = Field("https://public.api.bsky.app", description="Where the worker `bluesky` asks.")
     youtube_url: str = Field("https://www.youtube.com", description="Where the worker `youtube` asks.")
     contact: str = Field("", description="An address or URL that site owners can write to; sent in the User-Agent.")

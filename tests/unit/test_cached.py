@@ -24,6 +24,26 @@ MARKDOWN = {"title": "A", "markdown": "# A"}
         (MARKDOWN, {}, {"cookies": {"sid": "x"}}, "none", "never", False),
         (MARKDOWN, {}, {}, "markdown", "always", False),
         (MARKDOWN, {"rendered": True}, {}, "markdown", "always", True),
+        (
+            MARKDOWN,
+            {"rendered": False, "render_failed": "render_timeout"},
+            {"render": "auto"},
+            "markdown",
+            "always",
+            False,
+        ),
+        (MARKDOWN, {"rendered": True}, {"render": "always"}, "markdown", "auto", True),
+        (MARKDOWN, {}, {"render": "auto"}, "markdown", "auto", True),
+        (MARKDOWN, {}, {}, "markdown", "auto", False),
+        (
+            MARKDOWN,
+            {"rendered": False, "render_failed": "render_timeout"},
+            {"render": "auto"},
+            "markdown",
+            "auto",
+            False,
+        ),
+        (MARKDOWN, {"rendered": True}, {"render": "always"}, "markdown", "never", True),
     ],
 )
 def test_what_serves(data: dict, metadata: dict, payload: dict, content: str, render: str, will_do: bool) -> None:

@@ -23,7 +23,6 @@ OK, WARN, FAIL = "ok", "warn", "fail"
 WAL_RESET_BUG = ((3, 7, 0), (3, 51, 2))  # a checkpoint that races with a writer may lose committed data
 CLOCK_WARN = timedelta(seconds=5)
 CGROUP = Path("/sys/fs/cgroup")
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +115,11 @@ def memory_control(root: Path = CGROUP, of_process: Path = Path("/proc/self/cgro
 def chromium(settings: Settings) -> Check:
     if settings.renderer_url:
         return Check("browser", OK, f"the one at {without_password(settings.renderer_url)}")
-    cache = Path(os.environ.get("PLAYWRIGHT_BROWSERS_PATH") or Path.home() / ".cache" / "ms-playwright")
-    found = [place for name in CHROMIUM if (place := shutil.which(name))]
-    found += [str(place) for place in sorted(cache.glob("chromium-*/chrome-linux*/chrome"), reverse=True)]
+    from silkline.fetch.render_program import find_browser
+
+    found = find_browser()
     if found:
-        return Check("browser", OK, found[0])
+        return Check("browser", OK, found)
     advice = "Pages that need scripts cannot be rendered. Install chromium, or run `playwright install chromium`."
     return Check("browser", WARN, "no Chromium was found", advice)
 

@@ -49,6 +49,7 @@ def _choice(field: str) -> click.Choice[str]:
 @click.option("--seeded-hosts-only", is_flag=True, default=None, help="Only hosts that a seed named.")
 @click.option("--delay", metavar="SECONDS", type=float, help="Least time between two requests to one host.")
 @click.option("--speed", type=_choice("speed"), help="How hard a host may be worked. Default: normal.")
+@click.option("--render", type=_choice("render"), help="Let scripts run in a browser: never, auto (if needed), always.")
 @click.option("--content", type=_choice("content"), help="What is kept of a page. Default: markdown.")
 @click.option("--fetchers", type=int, help="Processes that fetch. Default: one for each core, as far as hosts need.")
 @click.option("--parsers", type=int, help="Processes that only parse. Default: 0, fetchers parse their own pages.")

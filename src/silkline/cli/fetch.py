@@ -43,6 +43,11 @@ from silkline.workers import cache, registry
     show_default=True,
     help="The main content, the full page, plain text, or nothing but the facts.",
 )
+@click.option(
+    "--render",
+    type=click.Choice(["never", "auto", "always"]),
+    help="Let the page's scripts run in a browser: never, auto (if it needs them) or always. Default: never.",
+)
 @click.option("--warc", is_flag=True, help="Keep the answers as they came, for `silkline results --format warc`.")
 @asking
 @everywhere()

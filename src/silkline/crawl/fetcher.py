@@ -22,6 +22,7 @@ from silkline.crawl.plan import Plan
 from silkline.crawl.politeness import retry_delay
 from silkline.crawl.reading import SITEMAP, Reader, Reading
 from silkline.crawl.robots import unreachable
+from silkline.crawl.screen import Screen
 from silkline.crawl.waits import Lookout
 from silkline.fetch.client import Client, Exchange
 from silkline.fetch.robots import Robots
@@ -66,6 +67,7 @@ class Fetcher:
         self._introductions = Introductions(plan, client, self.frontier, self._introduced)
         self._links_decoder = links_decoder()
         self._archive = open_archive(plan.archive, index)
+        self._screen = Screen(plan, client) if plan.rendering is not None else None
         self._flying: dict[int, tuple[Entry, float, Exchange | None]] = {}
         self._reading: dict[int, tuple[Host, Entry, Fetched]] = {}
         self._gave_up: dict[str, str] = {}
@@ -159,17 +161,23 @@ class Fetcher:
                 timer.cancel()
         if self._archive is not None:
             self._archive.close()
+        if self._screen is not None:
+            self._screen.close()
         self._client.close()
 
     # Taking URLs.
 
     @property
     def in_flight(self) -> int:
-        return len(self._flying) + len(self._reading)
+        return len(self._flying) + len(self._reading) + self._showing
+
+    @property
+    def _showing(self) -> int:
+        return len(self._screen) if self._screen is not None else 0
 
     def _room(self) -> int:
         """Requests that may start: fewer beyond the soft limit of what is not durable yet, none beyond the hard one."""
-        if self._reader.full:
+        if self._reader.full or (self._screen is not None and self._screen.full):
             return 0
         tuning, outbox = self._tuning, self._outbox
         most = self._plan.concurrency
@@ -180,6 +188,7 @@ class Fetcher:
         )
         if pressure > 0:
             most = int(most * (1 - pressure))
+        most += self._showing  # they are in flight, but it is not the network that they wait for
         if self._allowance is not None:
             most = min(most, self._allowance - outbox.unsaved_pages)
         return most - self.in_flight - self._introductions.under_way
@@ -283,10 +292,12 @@ class Fetcher:
             self._note_pace(host, fetched, started, now)
             if fetched.redirect:
                 self._redirected(entry, fetched)
-            elif fetched.ok:
-                self._read(host, entry, fetched)
-            else:
+            elif not fetched.ok:
                 self._failed(host, entry, fetched, now)
+            elif self._screen is not None and self._screen.wants(entry, fetched):
+                self._screen.show(entry, fetched, partial(self._shown, host, entry))
+            else:
+                self._read(host, entry, fetched)
         self.frontier.ended(host, now)
         self._after()
 
@@ -364,6 +375,10 @@ class Fetcher:
         if known is None:  # it came too late, after the time to drain was up
             return
         host, entry, fetched = known
+        if reading.needs_scripts and fetched.rendered is None and self._screen is not None:
+            self._screen.show(entry, fetched, partial(self._shown, host, entry))
+            self._after()
+            return
         if reading.links:
             via = SITEMAP if entry.via in SITEMAP_VIAS else "link"
             deeper = entry.depth if via == SITEMAP else entry.depth + 1
@@ -375,6 +390,18 @@ class Fetcher:
                 self._archive.add(entry.id, fetched)
             self.discovery.fetched(host.name, entry.url, reading.simhash)
         self._outbox.page(page_of(entry, fetched, reading))
+        self._after()
+
+    def _shown(self, host: Host, entry: Entry, fetched: Fetched) -> None:
+        """The page has been in a browser."""
+        if fetched.rendered is not None:
+            self._outbox.wire_bytes += fetched.rendered.wire_bytes
+        if fetched.redirect:
+            self._redirected(entry, fetched)
+        elif fetched.ok:
+            self._read(host, entry, fetched)
+        else:
+            self._failed(host, entry, fetched, self._loop.time())
         self._after()
 
     # Reporting.
@@ -390,6 +417,7 @@ class Fetcher:
 
     def _live(self) -> Live:
         urls = [entry.url for entry, _, _ in islice(self._flying.values(), 10)]
+        urls += self._screen.urls(10) if self._screen is not None else ()
         return Live(self.in_flight, self.frontier.size, urls)
 
     def _look(self) -> None:
@@ -407,11 +435,15 @@ class Fetcher:
                 self._client.cancel(exchange)
         self._flying.clear()
         self._reading.clear()
+        if self._screen is not None:
+            self._screen.cut_off()
         self._maybe_drained()
 
     def _maybe_drained(self) -> None:
-        if self._running and not self._flying and not self._reading:
+        if self._running and not self.in_flight:
             self._running = False
+            if self._screen is not None:
+                self._screen.close()
             if self._flush_later is not None:
                 self._flush_later.cancel()
             self._flush()

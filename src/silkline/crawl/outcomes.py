@@ -12,7 +12,7 @@ from silkline.crawl.reading import Body, Reading
 from silkline.crawl.seen import digest_of
 from silkline.model import fetched as reasons
 from silkline.model.fetched import Fetched
-from silkline.model.url import url_key
+from silkline.model.url import canonical, url_key
 from silkline.store.urls import DONE, REDIRECTED, SKIPPED, NewResult, Settled
 
 _encode = msgspec.json.Encoder().encode
@@ -21,7 +21,34 @@ _encode = msgspec.json.Encoder().encode
 def body_of(entry: Entry, fetched: Fetched, *, simhash: bool, sitemap: bool) -> Body:
     """The page as it is handed to a reader."""
     robots_tag = fetched.headers.get("x-robots-tag", "")
-    return Body(entry.id, entry.url, fetched.body, fetched.content_type, fetched.charset, robots_tag, simhash, sitemap)
+    url, body, charset = as_seen(entry.url, fetched)
+    return Body(entry.id, url, body, fetched.content_type, charset, robots_tag, simhash, sitemap)
+
+
+def as_seen(url: str, fetched: Fetched) -> tuple[str, bytes, str]:
+    """Address, body and charset of a page: what its scripts made of it, where they ran."""
+    shown = fetched.rendered
+    if shown is None or shown.reason is not None:
+        return url, fetched.body, fetched.charset
+    return canonical(shown.url) or url, shown.body, "utf-8"
+
+
+def rendering_of(fetched: Fetched) -> dict[str, Any]:
+    """What a result says of the browser that the page was in."""
+    shown = fetched.rendered
+    if shown is None:
+        return {}
+    if shown.reason is not None:
+        return {"rendered": False, "render_failed": shown.reason, "render_detail": shown.detail[:500]}
+    about: dict[str, Any] = {
+        "rendered": True,
+        "render_seconds": round(shown.seconds, 3),
+        "render_requests": shown.requests,
+        "render_bytes": shown.wire_bytes,
+    }
+    if shown.cut:
+        about["render_cut"] = shown.cut
+    return about
 
 
 def page_of(entry: Entry, fetched: Fetched, reading: Reading) -> Ended:
@@ -65,14 +92,18 @@ def _result(entry: Entry, fetched: Fetched, reading: Reading) -> NewResult:
         "seconds": round(fetched.timings.total, 4),
         "first_byte": round(fetched.timings.first_byte, 4),
     }
+    final = entry.url
     if entry.chain:
         metadata["redirected_from"] = entry.chain.split()
-    key = url_key(entry.url)
+    if fetched.rendered is not None:
+        metadata.update(rendering_of(fetched))
+        final = as_seen(final, fetched)[0]
+    key = url_key(final)
     return NewResult(
         url_id=entry.id,
         original_url=asked,
-        original_key=key if asked is entry.url else url_key(asked),
-        final_url=entry.url,
+        original_key=key if asked is final else url_key(asked),
+        final_url=final,
         final_key=key,
         data=reading.data,
         success=True,

@@ -65,6 +65,21 @@ class Tuning(msgspec.Struct, frozen=True):
     host_budget: int = 200_000
     template_budget: int = 10_000
     query_budget: int = 2_000
+    most_rendering: int = 64
+    most_rendering_bytes: int = 64 << 20
+    render_seconds: float = 20.0
+
+
+class Rendering(msgspec.Struct, frozen=True):
+    """That pages go through a browser, and where it is."""
+
+    auto: bool
+    """Only those that need it; else all."""
+    count: int
+    """Pages in browsers at once, on this machine."""
+    places: str
+    url: str = ""
+    """A browser that the operator runs; empty: one of our own."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -92,6 +107,7 @@ class Plan(msgspec.Struct, frozen=True):
     tuning: Tuning = Tuning()
     archive: tuple[str, str, int] | None = None
     """Where answers are kept as they came, if they are: the data directory, the job and its lease."""
+    rendering: Rendering | None = None
 
     @property
     def scoped(self) -> bool:
@@ -100,7 +116,13 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def plan_of(
-    spec: SiteSpec, *, fetchers: int, concurrency: int, contact: str = "", tuning: Tuning | None = None
+    spec: SiteSpec,
+    *,
+    fetchers: int,
+    concurrency: int,
+    contact: str = "",
+    tuning: Tuning | None = None,
+    rendering: Rendering | None = None,
 ) -> Plan:
     """The plan for a spec. `fetchers`, `concurrency` and `contact` are what holds where the spec is silent."""
     pace = PACES[spec.speed]
@@ -127,6 +149,7 @@ def plan_of(
         allow_private=spec.allow_private,
         origin_headers=_headers_of(spec),
         tuning=tuning or Tuning(),
+        rendering=rendering,
     )
 
 

@@ -55,6 +55,7 @@ class Reading(msgspec.Struct, array_like=True, gc=False):
     simhash: int | None = None
     sitemaps: list[str] = []
     names: bytes = b""
+    needs_scripts: bool = False
 
 
 OnReading = Callable[[Reading], None]
@@ -78,7 +79,12 @@ class PageReader:
 
     def __init__(self, plan: Plan) -> None:
         agent = plan.user_agent.partition("/")[0].lower() or "silkline"
-        self._wanted = Wanted(content=plan.content, outline=plan.content != "none", agent=agent)  # type: ignore[arg-type]
+        self._wanted = Wanted(
+            content=plan.content,  # type: ignore[arg-type]
+            outline=plan.content != "none",
+            agent=agent,
+            scripts=plan.rendering is not None and plan.rendering.auto,
+        )
         self._with_simhash = msgspec.structs.replace(self._wanted, simhash=True)
         self._obeys = not plan.ignore_robots
 
@@ -116,6 +122,7 @@ class PageReader:
             data="{}" if hidden else _encode(self._data(page)).decode(),
             simhash=page.simhash,
             names=digests_of([link.url for link in page.links]),
+            needs_scripts=page.needs_scripts and not hidden,
         )
 
     def _links(self, page: Page) -> list[str]:

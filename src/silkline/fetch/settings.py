@@ -72,6 +72,31 @@ class FetchSettings:
         return certifi.where()
 
 
+@dataclass(frozen=True, slots=True)
+class RenderLimits:
+    """How long a page may run in a browser, and how much it may take. Seconds, bytes, characters."""
+
+    seconds: float = 20.0
+    """From its start to the moment it is read, done or not."""
+    settle_seconds: float = 5.0
+    """How long a page that is loaded may go on asking for more."""
+    quiet_seconds: float = 0.5
+    """A page that is loaded and has asked for nothing for so long is done."""
+    snapshot_seconds: float = 5.0
+    wait_seconds: float = 600.0
+    """How long a page waits for a place in a browser."""
+    max_dom: int = 10_000_000
+    max_requests: int = 300
+    max_bytes: int = 32 * MIB
+    max_memory: int = 1024 * MIB
+    """Of the page's process, which is killed beyond it."""
+    max_reloads: int = 2
+    pages_per_browser: int = 200
+    idle_seconds: float = 30.0
+    """A browser that has shown nothing for so long is closed."""
+    origin_headers: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+
+
 def is_header_name(name: str) -> bool:
     """RFC 9110's token; the colon and line breaks would start another header."""
     return bool(name) and name.isascii() and all(c.isalnum() or c in "!#$%&'*+-.^_`|~" for c in name)

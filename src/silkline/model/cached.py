@@ -20,11 +20,17 @@ def serves(
     """Whether a result (`data`, `metadata`) of a job (`payload`) will do: nobody's own, with the content wanted.
 
     A crawl that stored no text, or another sort of it, cannot answer; nor can a page without its scripts, where they
-    must run.
+    must run, or where they must be looked for and never were.
     """
-    if is_personal(payload) or (render == "always" and not metadata.get("rendered")):
+    if is_personal(payload) or not _scripts_ran(metadata, payload, render):
         return False
     stored = metadata.get("content") or payload.get("content") or "markdown"
     if stored != content and content != "none":
         return False
     return content == "none" or ("text" if content == "text" else "markdown") in data
+
+
+def _scripts_ran(metadata: Mapping[str, Any], payload: Mapping[str, Any], render: str) -> bool:
+    if render == "never" or metadata.get("rendered"):
+        return True
+    return render == "auto" and payload.get("render") == "auto" and "render_failed" not in metadata

@@ -37,6 +37,13 @@ MEMORY_FULL: Final = "memory_full"
 BAD_REDIRECT: Final = "bad_redirect"
 REDIRECT_LOOP: Final = "redirect_loop"
 TOO_MANY_REDIRECTS: Final = "too_many_redirects"
+# The page came, and its scripts were to run.
+RENDERER_MISSING: Final = "renderer_missing"
+RENDER_BUSY: Final = "render_busy"
+RENDER_CRASHED: Final = "render_crashed"
+RENDER_FAILED: Final = "render_failed"
+RENDER_TIMEOUT: Final = "render_timeout"
+RENDER_TOO_LARGE: Final = "render_too_large"
 
 _TEMPORARY: Final = frozenset(
     {
@@ -50,6 +57,7 @@ _TEMPORARY: Final = frozenset(
         TRUNCATED,
         MEMORY_FULL,
         CLOSED,
+        RENDER_BUSY,
     }
 )
 _TEMPORARY_STATUSES: Final = frozenset({408, 421, 425, 429, 500, 502, 503, 504, 507, 509, *range(520, 528), 529, 530})
@@ -78,6 +86,21 @@ class Timings(msgspec.Struct, frozen=True):
     total: float = 0.0
 
 
+class Rendered(msgspec.Struct, frozen=True):
+    """What became of a page in a browser: its DOM as UTF-8, or the reason why there is none."""
+
+    url: str
+    """Where the page's scripts say it is."""
+    body: bytes = b""
+    reason: str | None = None
+    detail: str = ""
+    seconds: float = 0.0
+    requests: int = 0
+    wire_bytes: int = 0
+    cut: tuple[str, ...] = ()
+    """What the page wanted more of than it was given: time, requests, bytes, navigations."""
+
+
 class Fetched(msgspec.Struct, frozen=True):
     """The outcome of one hop. A Struct, because building a frozen dataclass of this size costs ten times as much."""
 
@@ -97,6 +120,8 @@ class Fetched(msgspec.Struct, frozen=True):
     """The URLs that redirected here, first to last; only `follow` fills it."""
     detail: str = ""
     """What the network library said, for logs and `explain`; never for decisions."""
+    rendered: Rendered | None = None
+    """What a browser made of it; the rest is as the server sent it."""
 
     @property
     def ok(self) -> bool:

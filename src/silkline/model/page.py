@@ -48,6 +48,8 @@ class Wanted(msgspec.Struct, frozen=True):
     facts: bool = False
     """The outline, and also JSON-LD, OpenGraph, other languages and the words of links."""
     simhash: bool = False
+    scripts: bool = False
+    """Whether the page is only there for its scripts to fill."""
     rules: Rules = KEEP_ALL
     agent: str = "silkline"
     """The name by which a page may address us in its robots tags, in lower case."""
@@ -82,5 +84,6 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     opengraph: dict[str, str] = {}
     markdown: str = ""
     text: str = ""
+    needs_scripts: bool = False
     truncated: tuple[str, ...] = ()
     """What was cut, because the page has more of it than any honest one: body, formatting, links, content."""

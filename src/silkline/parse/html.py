@@ -16,6 +16,7 @@ from silkline.parse.defuse import defused, shortened
 from silkline.parse.directives import robots
 from silkline.parse.fingerprint import content_hash, simhash
 from silkline.parse.harvest import Harvest, label
+from silkline.parse.scripted import needs_scripts
 from silkline.parse.sniff import utf16_without_mark
 
 LINKS_ONLY: Final = Wanted()
@@ -67,6 +68,7 @@ def parse_page(
         simhash=simhash(text) if wanted.simhash else None,
         markdown=rendered.markdown,
         text=rendered.text,
+        needs_scripts=wanted.scripts and needs_scripts(text, kept),
         truncated=_names(
             body=kept is not body, formatting=safe is not kept, links=harvest.truncated, content=rendered.truncated
         ),

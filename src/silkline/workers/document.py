@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from silkline.crawl.outcomes import as_seen
 from silkline.crawl.plan import Plan
 from silkline.crawl.reading import Body, PageReader
 from silkline.model.fetched import Fetched
@@ -28,6 +29,7 @@ class Document(NamedTuple):
     data: str = "{}"
     reason: str | None = None
     detail: str = ""
+    needs_scripts: bool = False
 
 
 class DocumentReader:
@@ -45,10 +47,9 @@ class DocumentReader:
     def read(self, fetched: Fetched) -> Document:
         kind = sniff(fetched.body, fetched.content_type)
         if kind == "html":
-            reading = self._pages.reading_of(
-                Body(0, fetched.url, fetched.body, fetched.content_type, fetched.charset, "")
-            )
-            return Document(reading.data, reading.reason, reading.detail or "")
+            url, body, charset = as_seen(fetched.url, fetched)
+            reading = self._pages.reading_of(Body(0, url, body, fetched.content_type, charset, ""))
+            return Document(reading.data, reading.reason, reading.detail or "", reading.needs_scripts)
         if kind in ("text", "xml", "feed"):
             return self._text(fetched)
         if kind == "pdf":

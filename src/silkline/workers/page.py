@@ -17,10 +17,12 @@ from silkline import config
 from silkline.crawl.equip import open_client
 from silkline.crawl.frontier import Entry
 from silkline.crawl.messages import Found
-from silkline.crawl.plan import Plan, Tuning, plan_of
+from silkline.crawl.outcomes import as_seen, rendering_of
+from silkline.crawl.plan import Plan, Rendering, Tuning, plan_of
 from silkline.crawl.recorder import Recorder
-from silkline.errors import Permanent
+from silkline.crawl.screen import open_renderer
 from silkline.fetch.client import Client
+from silkline.fetch.render import Renderer
 from silkline.model import fetched as reasons
 from silkline.model.cached import PERSONAL, is_personal
 from silkline.model.fetched import Fetched
@@ -28,11 +30,13 @@ from silkline.model.job import End
 from silkline.model.spec import Fetching, PageSpec, SiteSpec
 from silkline.model.url import canonical, host_of, url_key
 from silkline.model.worker import Context
+from silkline.parse.sniff import sniff
 from silkline.store.archive import Archive, open_archive, place_of
 from silkline.store.results import Result
 from silkline.store.urls import DONE, FAILED, QUEUED, NewResult, QueuedUrl, Settled
 from silkline.workers import cache
 from silkline.workers.books import Books
+from silkline.workers.browser import rendering_for
 from silkline.workers.document import Document, DocumentReader
 from silkline.workers.visits import Visit, Visits
 
@@ -44,26 +48,35 @@ _encode = msgspec.json.Encoder().encode
 
 def run(context: Context) -> End | None:
     spec: PageSpec = context.spec
-    return uvloop.run(_work(context, plan_for(spec, spec.all_urls())))
+    rendering = rendering_for(spec, config.load().settings, context)
+    return uvloop.run(_work(context, plan_for(spec, spec.all_urls(), rendering)))
 
 
-def plan_for(spec: Fetching, urls: Sequence[str]) -> Plan:
+def plan_for(spec: Fetching, urls: Sequence[str], rendering: Rendering | None = None) -> Plan:
     """How the pages of a spec are asked for, in the engine's own terms."""
-    if spec.render == "always":
-        raise Permanent("this version of Silkline renders no pages: leave `render` out, or set it to never")
     settings = config.load().settings
     shared = {name: getattr(spec, name) for name in Fetching.model_fields}
     like = SiteSpec.model_construct(**shared, urls=tuple(urls), scope="any")
-    return plan_of(like, fetchers=1, concurrency=settings.max_concurrent_http, contact=settings.contact, tuning=TUNING)
+    return plan_of(
+        like,
+        fetchers=1,
+        concurrency=settings.max_concurrent_http,
+        contact=settings.contact,
+        tuning=TUNING,
+        rendering=rendering,
+    )
 
 
 async def _work(context: Context, plan: Plan) -> End | None:
     archive = _archive(context)
     client = open_client(plan)
+    renderer = open_renderer(plan, client) if plan.rendering is not None else None
     recorder = Recorder(context.progress, plan, context.log)
     try:
-        return await PageJob(context, plan, client, recorder, archive).run()
+        return await PageJob(context, plan, client, recorder, archive, renderer).run()
     finally:
+        if renderer is not None:
+            renderer.close()
         if archive is not None:
             archive.close()
         client.close()
@@ -79,15 +92,22 @@ class PageJob:
     """One attempt at a batch of pages."""
 
     def __init__(
-        self, context: Context, plan: Plan, client: Client, recorder: Recorder, archive: Archive | None = None
+        self,
+        context: Context,
+        plan: Plan,
+        client: Client,
+        recorder: Recorder,
+        archive: Archive | None = None,
+        renderer: Renderer | None = None,
     ) -> None:
         self._archive = archive
+        self._renderer = renderer
         self._context = context
         self._spec: PageSpec = context.spec
         self._plan = plan
         self._recorder = recorder
         self._reader = DocumentReader(plan)
-        self._visits = Visits(plan, client, self._visited)
+        self._visits = Visits(plan, client, self._visited, show=self._show if renderer is not None else None)
         self._asked = {canonical(url) or url: url for url in reversed(self._spec.all_urls())}
         self._personal = is_personal(self._spec.model_dump(include={*PERSONAL}))
         self._books = Books(context, recorder)
@@ -141,8 +161,17 @@ class PageJob:
         tries = visit.entry.attempts + (visit.fetched is not None)
         detail = document.detail[:1000] or None
         settled = Settled(visit.entry.id, state, document.reason, detail, tries, status or None)
-        self._recorder.count_bytes(visit.fetched.wire_bytes if visit.fetched is not None else 0)
+        self._recorder.count_bytes(_wire_bytes(visit.fetched))
         await self._books.end(settled, self._result(visit, document))
+
+    async def _show(self, fetched: Fetched) -> Fetched:
+        """The page as its scripts make it, if they are to run."""
+        assert self._renderer is not None and self._plan.rendering is not None  # noqa: S101, PT018
+        if sniff(fetched.body, fetched.content_type) != "html":
+            return fetched
+        if self._plan.rendering.auto and not self._reader.read(fetched).needs_scripts:
+            return fetched
+        return await self._renderer.render(fetched)
 
     async def _read(self, fetched: Fetched) -> Document:
         if self._reader.slow(fetched):
@@ -152,7 +181,8 @@ class PageJob:
     def _result(self, visit: Visit, document: Document) -> NewResult:
         entry = visit.entry
         address = entry.chain.split(" ", 1)[0] if entry.chain else entry.url
-        keys = cache.HIDDEN_KEYS if self._personal else (url_key(address), url_key(entry.url))
+        final = as_seen(entry.url, visit.fetched)[0] if visit.fetched is not None else entry.url
+        keys = cache.HIDDEN_KEYS if self._personal else (url_key(address), url_key(final))
         metadata = metadata_of(visit, document)
         if document.reason is None:
             metadata["content"] = self._plan.content
@@ -160,7 +190,7 @@ class PageJob:
             url_id=entry.id,
             original_url=self._asked.get(address, address),
             original_key=keys[0],
-            final_url=entry.url,
+            final_url=final,
             final_key=keys[1],
             data=document.data,
             success=document.reason is None,
@@ -180,6 +210,7 @@ def metadata_of(visit: Visit, document: Document) -> dict[str, Any]:
             "seconds": round(fetched.timings.total, 4),
             "first_byte": round(fetched.timings.first_byte, 4),
         }
+        metadata |= rendering_of(fetched)
     if visit.entry.chain:
         metadata["redirected_from"] = visit.entry.chain.split()
     if document.reason is not None:
@@ -187,6 +218,12 @@ def metadata_of(visit: Visit, document: Document) -> dict[str, Any]:
         metadata["detail"] = document.detail
         metadata["retryable"] = reasons.is_temporary(document.reason)
     return metadata
+
+
+def _wire_bytes(fetched: Fetched | None) -> int:
+    if fetched is None:
+        return 0
+    return fetched.wire_bytes + (fetched.rendered.wire_bytes if fetched.rendered is not None else 0)
 
 
 def _seed(address: str) -> Found:

@@ -16,6 +16,7 @@ from silkline.model.spec import SiteSpec
 from silkline.model.url import canonical, host_of
 from silkline.model.worker import Context
 from silkline.store.archive import place_of
+from silkline.workers.browser import rendering_for
 
 
 def run(context: Context) -> End | None:
@@ -25,8 +26,6 @@ def run(context: Context) -> End | None:
 def crawl(context: Context, tuning: Tuning) -> End | None:
     """The same with the engine's own times and bounds."""
     spec: SiteSpec = context.spec
-    if spec.render != "never" or spec.warc:
-        context.log.warning("site crawls neither render pages nor write WARC files: the setting is ignored")
     settings = config.load().settings
     plan = plan_of(
         spec,
@@ -34,6 +33,7 @@ def crawl(context: Context, tuning: Tuning) -> End | None:
         concurrency=settings.max_concurrent_http,
         contact=settings.contact,
         tuning=tuning,
+        rendering=rendering_for(spec, settings, context),
     )
     if spec.warc:
         plan = msgspec.structs.replace(plan, archive=place_of(settings.data, context.progress.job))

@@ -40,17 +40,22 @@ class Visit(NamedTuple):
 
 
 OnEnd = Callable[[Visit], Awaitable[None]]
+Show = Callable[[Fetched], Awaitable[Fetched]]
+"""What is done with a page that came before it counts as had: letting its scripts run, which may lead elsewhere."""
 
 
 class Visits:
     """Must be made and run inside an event loop. `on_end` is awaited once for each URL, before its place is free."""
 
-    def __init__(self, plan: Plan, client: Client, on_end: OnEnd, *, max_body: int | None = None) -> None:
+    def __init__(
+        self, plan: Plan, client: Client, on_end: OnEnd, *, max_body: int | None = None, show: Show | None = None
+    ) -> None:
         self._plan = plan
         self._max_body = max_body
         self._tuning = plan.tuning
         self._client = client
         self._on_end = on_end
+        self._show = show
         self._loop = asyncio.get_running_loop()
         self._frontier = Frontier(plan.pace, window=1 << 60, per_host=1 << 60)
         self._robots = RobotsCache(client, plan.user_agent.partition("/")[0].lower(), ignore=plan.ignore_robots)
@@ -180,6 +185,8 @@ class Visits:
             now = self._loop.time()
             self._frontier.ended(host, now)
         waited = self._note_pace(host, fetched, now)
+        if self._show is not None and fetched.ok:
+            fetched = await self._show(fetched)
         if fetched.reason == reasons.CLOSED:
             self._asking.pop(entry.id, None)
         elif fetched.redirect:

@@ -1,0 +1,96 @@
+"""The pages of one fetcher that wait for a browser, or are in one. Fetching goes on meanwhile, up to a bound."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from silkline.crawl.discovery import SITEMAP_VIAS
+from silkline.crawl.frontier import Entry
+from silkline.crawl.plan import Plan
+from silkline.fetch.client import Client
+from silkline.fetch.render import Renderer
+from silkline.fetch.settings import RenderLimits
+from silkline.model.fetched import Fetched
+from silkline.parse.sniff import sniff
+
+OnShown = Callable[[Fetched], None]
+
+
+def open_renderer(plan: Plan, client: Client) -> Renderer:
+    """The renderer that a plan calls for."""
+    rendering = plan.rendering
+    if rendering is None:
+        raise ValueError("the plan renders no pages")
+    limits = RenderLimits(seconds=plan.tuning.render_seconds, origin_headers=plan.origin_headers)
+    return Renderer(
+        client,
+        places=Path(rendering.places),
+        count=rendering.count,
+        url=rendering.url,
+        fallback=rendering.auto,
+        limits=replace(limits, max_dom=min(limits.max_dom, plan.tuning.max_body)),
+    )
+
+
+class Screen:
+    """Must be made and used inside an event loop."""
+
+    def __init__(self, plan: Plan, client: Client) -> None:
+        self._plan = plan
+        self._loop = asyncio.get_running_loop()
+        self._renderer = open_renderer(plan, client)
+        self._tasks: dict[int, tuple[asyncio.Task[Fetched], str, int]] = {}
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    @property
+    def full(self) -> bool:
+        """More is waiting for a browser than memory should hold."""
+        tuning = self._plan.tuning
+        return len(self._tasks) >= tuning.most_rendering or self._bytes >= tuning.most_rendering_bytes
+
+    def urls(self, most: int) -> list[str]:
+        return [url for _, url, _ in islice(self._tasks.values(), most)]
+
+    def wants(self, entry: Entry, fetched: Fetched) -> bool:
+        """Whether the page is to be shown before anybody reads it."""
+        if self._plan.rendering is None or self._plan.rendering.auto or entry.via in SITEMAP_VIAS:
+            return False
+        return sniff(fetched.body, fetched.content_type) == "html"
+
+    def show(self, entry: Entry, fetched: Fetched, on_shown: OnShown) -> None:
+        """Render the page, and hand over what came of it; nothing is handed over after `cut_off`."""
+        size = len(fetched.body)
+        self._bytes += size
+        task = self._loop.create_task(self._renderer.render(fetched))
+        self._tasks[entry.id] = (task, entry.url, size)
+        task.add_done_callback(partial(self._shown, entry.id, on_shown))
+
+    def cut_off(self) -> None:
+        """Give up whatever is under way."""
+        for task, _, _ in self._tasks.values():
+            task.cancel()
+        self._tasks.clear()
+        self._bytes = 0
+
+    def close(self) -> None:
+        self.cut_off()
+        self._renderer.close()
+
+    def _shown(self, id: int, on_shown: OnShown, task: asyncio.Task[Fetched]) -> None:
+        known = self._tasks.pop(id, None)
+        if known is None or task.cancelled():
+            return
+        self._bytes -= known[2]
+        error = task.exception()
+        if error is not None:
+            self._loop.call_exception_handler({"message": "a page could not be rendered", "exception": error})
+        else:
+            on_shown(task.result())

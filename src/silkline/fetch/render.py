@@ -1,0 +1,266 @@
+"""Pages whose scripts must run: a browser for them, one page in each place, and what came of it.
+
+How a page travels: it waits for a place (render_slots.py), gets a proxy (render_proxy.py) and a context in the browser
+(render_page.py), runs, is read, and is thrown away. The browser (render_browser.py, or render_socket.py for one that
+the operator runs) is started for the first page, replaced after some hundred of them or when it died, and closed when
+it has had nothing to do for a while. Nothing is raised: every outcome is a `Fetched`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from silkline.fetch.client import Client
+from silkline.fetch.render_browser import BrowserProcess
+from silkline.fetch.render_cdp import BrowserGone, CommandRefused, Conversation
+from silkline.fetch.render_page import PageInBrowser
+from silkline.fetch.render_program import WHAT_TO_INSTALL, find_browser
+from silkline.fetch.render_proxy import PageProxy, Upstream
+from silkline.fetch.render_slots import Slots
+from silkline.fetch.render_socket import SocketLine
+from silkline.fetch.settings import RenderLimits
+from silkline.model.fetched import RENDER_BUSY, RENDER_CRASHED, RENDER_TIMEOUT, RENDERER_MISSING, Fetched, Rendered
+
+_START_SECONDS: Final = 60.0
+_TRIES: Final = 2
+_WATCH_SECONDS: Final = 0.5
+_LOOPBACK: Final = "127.0.0.1"
+
+
+class NoBrowser(Exception):
+    """There is no browser to start, or it does not start."""
+
+
+class Browser:
+    """A browser with the pages that are in it."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        process: BrowserProcess | None,
+        line: SocketLine | None,
+        limits: RenderLimits,
+    ) -> None:
+        self.conversation = conversation
+        self._limits = limits
+        self._process = process
+        self._line = line
+        self.pages: dict[str, PageInBrowser] = {}
+        self.under_way = 0
+        self.shown = 0
+        self.broken = False
+        self._evicted = 0
+        self._watching = asyncio.ensure_future(self._watch_memory())
+        conversation.listen("", self._heard)
+
+    @classmethod
+    async def open(cls, url: str, user_agent: str, limits: RenderLimits) -> Browser:
+        """Connect to the browser at `url`, or start one of our own."""
+        if url:
+            conversation = Conversation()
+            line = SocketLine(conversation)
+            try:
+                await line.open(url)
+            except BrowserGone as error:
+                raise NoBrowser(str(error)) from error
+            browser = cls(conversation, None, line, limits)
+        else:
+            program = find_browser()
+            if program is None:
+                raise NoBrowser(WHAT_TO_INSTALL)
+            process = await BrowserProcess.start(program, user_agent)
+            browser = cls(process.conversation, process, None, limits)
+        try:
+            await browser.conversation.ask("Target.setDiscoverTargets", discover=True, seconds=_START_SECONDS)
+        except (BrowserGone, TimeoutError, CommandRefused) as error:
+            browser.close()
+            raise NoBrowser(f"the browser does not start: {error!r}") from error
+        except BaseException:
+            browser.close()
+            raise
+        return browser
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Where a proxy for this browser listens, and from where it is called."""
+        return (self._line.local, self._line.peer) if self._line is not None else (_LOOPBACK, _LOOPBACK)
+
+    @property
+    def usable(self) -> bool:
+        return not self.broken and not self.conversation.gone.is_set()
+
+    def close(self) -> None:
+        """For good, and at once."""
+        self.broken = True
+        self._watching.cancel()
+        for page in self.pages.values():
+            page.close()
+        if self._process is not None:
+            self._process.close()
+        else:
+            self.conversation.close()
+
+    def _heard(self, method: str, params: dict[str, Any]) -> None:
+        if method == "Target.targetCreated":
+            self._close_popup(params["targetInfo"])
+        elif method == "Target.targetCrashed":
+            for page in self.pages.values():
+                if page.target == params["targetId"]:
+                    page.died(too_large=self._evicted > 0)
+                    self._evicted = max(0, self._evicted - 1)
+
+    def _close_popup(self, target: dict[str, Any]) -> None:
+        owner = self.pages.get(target.get("browserContextId", ""))
+        if owner is not None and target["type"] == "page" and target["targetId"] != owner.target:
+            self.conversation.say("Target.closeTarget", targetId=target["targetId"])
+
+    async def _watch_memory(self) -> None:
+        """A page that takes all memory must not take the job with it."""
+        while self._process is not None:
+            await asyncio.sleep(_WATCH_SECONDS)
+            if self.pages:
+                with contextlib.suppress(CommandRefused, TimeoutError, BrowserGone):
+                    found = (await self.conversation.ask("SystemInfo.getProcessInfo"))["processInfo"]
+                    of_pages = [each["id"] for each in found if each["type"] == "renderer"]
+                    self._evicted += self._process.end_large(of_pages, self._limits.max_memory)
+
+
+class Renderer:
+    """Renders pages for one process. Must be made and used inside a running event loop.
+
+    `fallback`: a page that cannot be rendered is handed back as it was fetched, with a note; else it has failed.
+    """
+
+    def __init__(
+        self, client: Client, *, places: Path, count: int, url: str = "", fallback: bool, limits: RenderLimits
+    ) -> None:
+        self._client = client
+        self._slots = Slots(places, count)
+        self._url = url
+        self._fallback = fallback
+        self._limits = limits
+        self._upstream = Upstream(client.settings.proxy) if client.settings.proxy else None
+        self._browser: Browser | None = None
+        self._retired: set[Browser] = set()
+        self._starting = asyncio.Lock()
+        self._idle: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    async def render(self, fetched: Fetched) -> Fetched:
+        """The page as it is when its scripts have run; or with `location` where they lead elsewhere."""
+        try:
+            async with self._slots.one(self._limits.wait_seconds):
+                return await self._try(fetched)
+        except TimeoutError:
+            return self._failed(fetched, RENDER_BUSY, "no place in a browser became free in time")
+
+    def close(self) -> None:
+        """End every browser, and whatever is in it."""
+        self._closed = True
+        if self._idle is not None:
+            self._idle.cancel()
+        for browser in (*self._retired, *((self._browser,) if self._browser is not None else ())):
+            browser.close()
+        self._browser = None
+        self._retired.clear()
+
+    async def _try(self, fetched: Fetched) -> Fetched:
+        """A browser that dies takes its pages with it through no fault of theirs: they get another try."""
+        detail = ""
+        for _ in range(_TRIES):
+            try:
+                browser = await self._get_browser()
+                rendered, location = await self._show(browser, fetched)
+            except NoBrowser as error:
+                return self._failed(fetched, RENDERER_MISSING, str(error))
+            except BrowserGone as error:
+                detail = str(error) or "the browser ended"
+                continue
+            except (TimeoutError, CommandRefused) as error:
+                detail = f"the browser no longer answers: {error!r}"
+                continue
+            if location:
+                return msgspec.structs.replace(fetched, location=location)
+            if rendered.reason is None:
+                return msgspec.structs.replace(fetched, rendered=rendered)
+            detail = rendered.detail
+            if rendered.reason != RENDER_CRASHED:
+                return self._failed(fetched, rendered.reason, detail, rendered)
+        return self._failed(fetched, RENDER_CRASHED, detail)
+
+    async def _show(self, browser: Browser, fetched: Fetched) -> tuple[Rendered, str]:
+        client, limits = self._client, self._limits
+        proxy = PageProxy(client.guard, client.resolver, self._upstream, limits.max_bytes)
+        page = PageInBrowser(browser.conversation, fetched, limits, proxy)
+        browser.under_way += 1
+        browser.shown += 1
+        try:
+            await proxy.open(*browser.ends)
+            await page.open()
+            browser.pages[page.context] = page
+            rendered = await page.show(client.settings.user_agent, client.settings.accept_language.partition(",")[0])
+            if rendered.reason == RENDER_TIMEOUT:
+                await page.dispose()  # a browser that cannot end a page that hangs is of no more use
+            return rendered, page.location
+        except (TimeoutError, CommandRefused):
+            browser.broken = True
+            raise
+        finally:
+            page.close()
+            proxy.close()
+            browser.pages.pop(page.context, None)
+            browser.under_way -= 1
+            self._let_go(browser)
+
+    # Browsers come and go.
+
+    async def _get_browser(self) -> Browser:
+        async with self._starting:
+            if self._idle is not None:
+                self._idle.cancel()
+                self._idle = None
+            current = self._browser
+            if current is not None and (not current.usable or current.shown >= self._limits.pages_per_browser):
+                self._browser = None
+                self._retired.add(current)
+                self._let_go(current)
+                current = None
+            if current is None:
+                current = await Browser.open(self._url, self._client.settings.user_agent, self._limits)
+                if self._closed:
+                    current.close()
+                    raise NoBrowser("it is closed")
+                self._browser = current
+            return current
+
+    def _let_go(self, browser: Browser) -> None:
+        """Nothing is in it: close it, now if it is not to be used again, else later."""
+        if browser.under_way:
+            return
+        if browser in self._retired:
+            self._retired.discard(browser)
+            browser.close()
+        elif browser is self._browser and not browser.usable:
+            self._browser = None
+            browser.close()
+        elif browser is self._browser and not self._closed:
+            if self._idle is not None:
+                self._idle.cancel()
+            loop = asyncio.get_running_loop()
+            self._idle = loop.call_later(self._limits.idle_seconds, self._rest, browser)
+
+    def _rest(self, browser: Browser) -> None:
+        if browser is self._browser and not browser.under_way:
+            self._browser = None
+            browser.close()
+
+    def _failed(self, fetched: Fetched, reason: str, detail: str, rendered: Rendered | None = None) -> Fetched:
+        noted = rendered or Rendered(fetched.url, reason=reason, detail=detail)
+        if self._fallback:
+            return msgspec.structs.replace(fetched, rendered=noted)
+        return msgspec.structs.replace(fetched, reason=reason, detail=detail, rendered=noted)

@@ -1,0 +1,158 @@
+"""Speaks the Chrome DevTools Protocol: commands and their answers, and events to whoever listens for them.
+
+Knows nothing of pages. What carries the messages is a `Line`: the socket of a browser of our own (here), or a
+WebSocket to somebody else's (render_socket.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any, Final, Protocol, cast
+
+import msgspec
+
+COMMAND_SECONDS: Final = 15.0
+_LARGEST: Final = 256 << 20
+
+Listener = Callable[[str, dict[str, Any]], None]
+
+
+class BrowserGone(Exception):
+    """The browser has ended, or no longer answers."""
+
+
+class CommandRefused(Exception):
+    """The browser would not do this; the page it was for may be gone."""
+
+
+class Line(Protocol):
+    """What carries messages to a browser."""
+
+    def send(self, message: bytes) -> None: ...
+    def close(self) -> None: ...
+
+
+class _Message(msgspec.Struct):
+    id: int = 0
+    method: str = ""
+    sessionId: str = ""
+    params: dict[str, Any] = {}
+    result: dict[str, Any] = {}
+    error: dict[str, Any] | None = None
+
+
+_decode = msgspec.json.Decoder(_Message).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class Conversation:
+    """With one browser. `gone` is set when its end of the line is closed."""
+
+    def __init__(self) -> None:
+        self.gone = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._line: Line | None = None
+        self._last = 0
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._listeners: dict[str, Listener] = {}
+
+    def over(self, line: Line) -> None:
+        self._line = line
+
+    def listen(self, session: str, listener: Listener | None) -> None:
+        """Events of a session (empty: of the browser itself) go there; None: nowhere any more."""
+        if listener is None:
+            self._listeners.pop(session, None)
+        else:
+            self._listeners[session] = listener
+
+    def say(self, method: str, session: str = "", /, **params: Any) -> int:
+        """Send a command whose answer does not matter."""
+        self._last += 1
+        message = {"id": self._last, "method": method, "params": params}
+        if session:
+            message["sessionId"] = session
+        if self._line is not None and not self.gone.is_set():
+            self._line.send(_encode(message))
+        return self._last
+
+    async def ask(
+        self, method: str, session: str = "", /, *, seconds: float = COMMAND_SECONDS, **params: Any
+    ) -> dict[str, Any]:
+        """Send a command and wait for its answer. `TimeoutError` when none comes."""
+        if self.gone.is_set():
+            raise BrowserGone
+        answer: asyncio.Future[dict[str, Any]] = self._loop.create_future()
+        number = self.say(method, session, **params)
+        self._waiting[number] = answer
+        try:
+            return await asyncio.wait_for(answer, seconds)
+        finally:
+            self._waiting.pop(number, None)
+
+    def heard(self, data: bytes | bytearray) -> None:
+        """The line has brought a message."""
+        message = _decode(data)
+        if message.id:
+            answer = self._waiting.get(message.id)
+            if answer is not None and not answer.done():
+                if message.error is None:
+                    answer.set_result(message.result)
+                else:
+                    answer.set_exception(CommandRefused(str(message.error.get("message"))))
+        elif (listener := self._listeners.get(message.sessionId)) is not None:
+            listener(message.method, message.params)
+
+    def ended(self) -> None:
+        """The line is closed, from whichever side."""
+        self.gone.set()
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(BrowserGone())
+
+    def close(self) -> None:
+        if self._line is not None:
+            self._line.close()
+        self.ended()
+
+
+class PipeLine(asyncio.Protocol):
+    """`--remote-debugging-pipe` over one socket: JSON with a NUL after each message."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._held = bytearray()
+        self._looked = 0
+        self._transport: asyncio.Transport | None = None
+
+    async def open(self, end: socket.socket) -> None:
+        await asyncio.get_running_loop().create_connection(lambda: self, sock=end)
+        self._conversation.over(self)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        held = self._held
+        held += data
+        while (end := held.find(0, self._looked)) >= 0:
+            message = held[:end]
+            del held[: end + 1]
+            self._looked = 0
+            self._conversation.heard(message)
+        self._looked = len(held)
+        if len(held) > _LARGEST:
+            self.close()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._conversation.ended()
+
+    def send(self, message: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(message + b"\0")
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()

@@ -1,0 +1,296 @@
+"""One page in a browser: shown as it was fetched, left to its scripts until it is quiet, and read.
+
+The page gets a context (cookies, storage, cache, process) and a proxy of its own, and both end with it. The document
+itself is not asked for again: the browser is handed what our client fetched. Where a script leads the browser to
+another page, that is a redirect like any other, for whoever asked to follow or not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Any, Final
+
+from silkline.fetch.origin import origin_of
+from silkline.fetch.render_cdp import BrowserGone, CommandRefused, Conversation
+from silkline.fetch.render_proxy import PageProxy
+from silkline.fetch.render_scripts import PREPARE, SNAPSHOT
+from silkline.fetch.settings import RenderLimits
+from silkline.model.fetched import RENDER_CRASHED, RENDER_FAILED, RENDER_TIMEOUT, RENDER_TOO_LARGE, Fetched, Rendered
+from silkline.model.url import canonical
+
+_BLOCKED: Final = frozenset(
+    {"Image", "Media", "Font", "TextTrack", "Ping", "CSPViolationReport", "Prefetch", "Manifest", "Other"}
+)
+# These go on for as long as they like: nobody waits for them.
+_ENDLESS: Final = frozenset({"EventSource", "WebSocket", "Media", "Ping"})
+# The body is decoded already, and the page is to be looked at, not saved.
+_NOT_HANDED_ON: Final = frozenset(
+    {
+        *("content-encoding", "content-length", "transfer-encoding", "content-disposition", "connection", "keep-alive"),
+        *("strict-transport-security", "alt-svc", "refresh", "report-to", "nel", "reporting-endpoints"),
+    }
+)
+# Cookies that were joined to one line: a comma followed by a name and `=`, which the comma in a date never is.
+_COOKIES: Final = re.compile(r",\s*(?=[!#$%&'*+.^_`|~0-9A-Za-z-]+=)")
+# What a browser would save to disk, and stay where it is.
+_FILE: Final = re.compile(
+    r"\.(?:zip|gz|tgz|bz2|xz|7z|rar|dmg|exe|msi|deb|rpm|apk|iso|jar|csv|xlsx?|docx?|mp3|mp4)(?:\?|$)", re.I
+)
+_LEAVING: Final = "leaving"
+_VIEW: Final = {"width": 1280, "height": 2400}  # tall, so that what loads when it is scrolled to loads
+
+
+class PageInBrowser:
+    """From `open` to `close`. `location`: a script leads there."""
+
+    def __init__(self, conversation: Conversation, fetched: Fetched, limits: RenderLimits, proxy: PageProxy) -> None:
+        self._talk = conversation
+        self._page = fetched
+        self._limits = limits
+        self._proxy = proxy
+        self._address = canonical(fetched.url) or fetched.url
+        self._loop = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+        self._loading: set[str] = set()
+        self._loaded_at: float | None = None
+        self._quiet_since = self._loop.time()
+        self._handed = False
+        self._reloads = 0
+        self._cut: set[str] = set()
+        self._frame = ""
+        self._session = ""
+        self.context = ""
+        self.target = ""
+        self.location = ""
+        self.crashed = False
+        self._too_large = False
+        self.requests = 0
+
+    async def open(self) -> None:
+        """A context and an empty page in it."""
+        ask = self._talk.ask
+        made = await ask(
+            "Target.createBrowserContext",
+            proxyServer=self._proxy.address,
+            proxyBypassList="<-loopback>",
+            disposeOnDetach=True,
+        )
+        self.context = made["browserContextId"]
+        self._talk.say("Browser.setDownloadBehavior", behavior="deny", browserContextId=self.context)
+        made = await ask("Target.createTarget", url="about:blank", browserContextId=self.context, **_VIEW)
+        self.target = self._frame = made["targetId"]
+        made = await ask("Target.attachToTarget", targetId=self.target, flatten=True)
+        self._session = made["sessionId"]
+        self._talk.listen(self._session, self._heard)
+
+    async def show(self, user_agent: str, language: str) -> Rendered:
+        """Let the page run, and read it. `BrowserGone` when the browser ends meanwhile."""
+        say, session = self._talk.say, self._session
+        say("Page.enable", session)
+        say("Network.enable", session, maxTotalBufferSize=0, maxResourceBufferSize=0, maxPostDataSize=0)
+        say("Network.setBypassServiceWorker", session, bypass=True)
+        say("Emulation.setUserAgentOverride", session, userAgent=user_agent, acceptLanguage=language)
+        say("Fetch.enable", session, patterns=[{"urlPattern": "*"}])
+        await self._talk.ask("Page.addScriptToEvaluateOnNewDocument", session, source=PREPARE)
+        started = self._loop.time()
+        say("Page.navigate", session, url=self._page.url)
+        await self._settle(started + self._limits.seconds)
+        rendered = await self._outcome()
+        return Rendered(
+            url=rendered.get("url") or self._page.url,
+            body=rendered.get("html", "").encode("utf-8", "replace"),
+            reason=rendered.get("reason"),
+            detail=rendered.get("detail", ""),
+            seconds=self._loop.time() - started,
+            requests=self.requests,
+            wire_bytes=self._proxy.bytes,
+            cut=tuple(sorted(self._cut | ({"bytes"} if self._proxy.full else set()))),
+        )
+
+    def close(self) -> None:
+        """Throw the context away, with all that is in it."""
+        self._talk.listen(self._session, None)
+        if self.context:
+            self._talk.say("Target.disposeBrowserContext", browserContextId=self.context)
+
+    async def dispose(self) -> None:
+        """The same, and wait for it."""
+        await self._talk.ask("Target.disposeBrowserContext", browserContextId=self.context)
+        self.context = ""
+
+    # Waiting until it is done.
+
+    async def _settle(self, deadline: float) -> None:
+        """Until it is loaded and quiet, or leads elsewhere, or has died, or has had its time."""
+        gone = asyncio.ensure_future(self._talk.gone.wait())
+        try:
+            while not (self.location or self.crashed):
+                now = self._loop.time()
+                until = self._done_at(deadline)
+                if now >= until:
+                    if until == deadline:
+                        self._cut.add("time")
+                    return
+                self._changed.clear()
+                change = asyncio.ensure_future(self._changed.wait())
+                await asyncio.wait({change, gone}, timeout=until - now, return_when=asyncio.FIRST_COMPLETED)
+                change.cancel()
+                if gone.done():
+                    raise BrowserGone
+        finally:
+            gone.cancel()
+
+    def _done_at(self, deadline: float) -> float:
+        """When the page counts as done if nothing else happens."""
+        if self._loaded_at is None:
+            return deadline
+        at = self._loaded_at + self._limits.settle_seconds
+        if not self._loading:
+            at = min(at, max(self._loaded_at, self._quiet_since) + self._limits.quiet_seconds)
+        return min(at, deadline)
+
+    async def _outcome(self) -> dict[str, Any]:
+        if self.location:
+            return {}
+        if self.crashed:
+            return self._crash()
+        return await self._snapshot()
+
+    async def _snapshot(self) -> dict[str, Any]:
+        """The DOM, written by our own script in a world that the page's scripts cannot reach."""
+        ask, session = self._talk.ask, self._session
+        seconds = self._limits.snapshot_seconds
+        try:
+            world = await ask("Page.createIsolatedWorld", session, seconds=seconds, frameId=self._frame)
+            answer = await ask(
+                "Runtime.evaluate",
+                session,
+                seconds=seconds,
+                expression=f"({SNAPSHOT})({self._limits.max_dom})",
+                contextId=world["executionContextId"],
+                returnByValue=True,
+            )
+        except TimeoutError:
+            return {"reason": RENDER_TIMEOUT, "detail": "its scripts do not come to an end"}
+        except CommandRefused as error:
+            return self._crash() if self.crashed else {"reason": RENDER_FAILED, "detail": str(error)}
+        found = answer.get("result", {}).get("value")
+        if not isinstance(found, dict):
+            return {"reason": RENDER_FAILED, "detail": "the page could not be read"}
+        if "html" not in found:
+            return {"reason": RENDER_TOO_LARGE, "detail": f"more than {self._limits.max_dom:,} characters"}
+        return found
+
+    def _crash(self) -> dict[str, Any]:
+        if self._too_large:
+            return {"reason": RENDER_TOO_LARGE, "detail": f"more than {self._limits.max_memory >> 20} MB of memory"}
+        return {"reason": RENDER_CRASHED, "detail": "the page's process ended"}
+
+    # What the browser tells of the page.
+
+    def _heard(self, method: str, params: dict[str, Any]) -> None:
+        match method:
+            case "Fetch.requestPaused":
+                self._paused(params)
+            case "Network.requestWillBeSent":
+                if params.get("type") not in _ENDLESS and params["request"]["url"].startswith("http"):
+                    self._loading.add(params["requestId"])
+            case "Network.loadingFinished" | "Network.loadingFailed":
+                self._loading.discard(params["requestId"])
+                self._quiet_since = self._loop.time()
+            case "Page.loadEventFired":
+                self._loaded_at = self._loop.time()
+            case "Page.frameRequestedNavigation" if params.get("disposition") == "currentTab":
+                if params["frameId"] == self._frame:
+                    self._loading.add(_LEAVING)  # until the request for it comes, which may take the browser a while
+            case "Page.frameNavigated" if "parentId" not in params["frame"]:
+                self._frame = params["frame"]["id"]
+            case "Page.javascriptDialogOpening":
+                leave = params.get("type") == "beforeunload"
+                self._talk.say("Page.handleJavaScriptDialog", self._session, accept=leave)
+                return
+            case _:
+                return
+        self._changed.set()
+
+    def died(self, *, too_large: bool = False) -> None:
+        """The page's process is gone; perhaps because it had taken too much memory, and was killed for it."""
+        self.crashed = True
+        self._too_large = self._too_large or too_large
+        self._changed.set()
+
+    # Requests, each held until it is judged.
+
+    def _paused(self, params: dict[str, Any]) -> None:
+        id, request, kind = params["requestId"], params["request"], params.get("resourceType", "")
+        if kind == "Document" and params.get("frameId") == self._frame:
+            self._navigation(id, request, download="networkId" not in params)
+        elif kind in _BLOCKED or not request["url"].startswith(("http:", "https:", "data:", "blob:", "about:")):
+            self._fail(id)
+        elif self.requests >= self._limits.max_requests:
+            self._cut.add("requests")
+            self._fail(id)
+        else:
+            self.requests += 1
+            self._go_on(id, request)
+
+    def _navigation(self, id: str, request: Mapping[str, Any], *, download: bool) -> None:
+        target = canonical(request["url"])
+        self._loading.discard(_LEAVING)
+        if target == self._address and not self._handed:
+            self._handed = True
+            self._hand_over(id)
+        elif download or request["method"] != "GET" or target is None or _FILE.search(target):
+            self._stay(id)
+        elif target != self._address:
+            self.location = target
+            self._fail(id, "Aborted")
+        elif self._reloads >= self._limits.max_reloads:
+            self._cut.add("navigations")
+            self._stay(id)
+        else:
+            self._reloads += 1
+            self._loaded_at = None
+            self.requests += 1
+            self._go_on(id, request)
+
+    def _stay(self, id: str) -> None:
+        """The page stays as it is; leaving may have kept it from ever being loaded."""
+        self._loaded_at = self._loaded_at or self._loop.time()
+        self._fail(id, "Aborted")
+
+    def _hand_over(self, id: str) -> None:
+        """The document, as our client fetched it."""
+        headers = [
+            {"name": name, "value": value}
+            for name, value in self._page.headers.items()
+            if name not in _NOT_HANDED_ON
+            for value in (_COOKIES.split(value) if name == "set-cookie" else (value,))
+        ]
+        self._talk.say(
+            "Fetch.fulfillRequest",
+            self._session,
+            requestId=id,
+            responseCode=self._page.status,
+            responseHeaders=headers,
+            body=b64encode(self._page.body).decode("ascii"),
+        )
+
+    def _go_on(self, id: str, request: Mapping[str, Any]) -> None:
+        """Let it out, with the job's own headers where it goes to the job's own origin."""
+        own = self._limits.origin_headers.get(origin_of(request["url"])) if self._limits.origin_headers else None
+        if not own:
+            self._talk.say("Fetch.continueRequest", self._session, requestId=id)
+            return
+        merged = {name.lower(): value for name, value in request["headers"].items()}
+        for name, value in own:
+            kept = merged.get("cookie") if name.lower() == "cookie" else None
+            merged[name.lower()] = f"{value}; {kept}" if kept else value
+        headers = [{"name": name, "value": value} for name, value in merged.items()]
+        self._talk.say("Fetch.continueRequest", self._session, requestId=id, headers=headers)
+
+    def _fail(self, id: str, why: str = "BlockedByClient") -> None:
+        self._talk.say("Fetch.failRequest", self._session, requestId=id, errorReason=why)

@@ -1,0 +1,217 @@
+"""The only way from a page in a browser to the network: a proxy for this one page, which the guard watches.
+
+Chromium sends every request here (plain ones whole, all else as a tunnel) and resolves nothing itself. A name is looked
+up here, its addresses are judged, and one that passed is connected to: nothing can change in between. The page's bytes
+are counted, and its connections end with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from base64 import b64encode
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from silkline.errors import UsageError
+from silkline.fetch.dns import Resolver
+from silkline.fetch.guard import Guard
+from silkline.fetch.origin import Origin, locate
+from silkline.model.fetched import ADDRESS_BLOCKED
+
+_HEAD: Final = 64 * 1024
+_CHUNK: Final = 64 * 1024
+_CONNECT_SECONDS: Final = 10.0
+_IDLE_SECONDS: Final = 60.0
+_ADDRESSES: Final = 3
+_HOP_BY_HOP: Final = re.compile(rb"\r\n(?:proxy-connection|proxy-authorization|connection|keep-alive):[^\r\n]*", re.I)
+_STATUS: Final = re.compile(rb"HTTP/1\.[01] (\d{3})")
+
+Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class Upstream:
+    """The operator's own proxy, behind ours."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError(f"pages can be rendered through an http or https proxy only, not {parts.scheme}")
+        self.host = parts.hostname
+        self.tls = parts.scheme == "https"
+        self.port = parts.port or (443 if self.tls else 1080)
+        self.authorization = b""
+        if parts.username:
+            pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+            self.authorization = b"Proxy-Authorization: Basic " + b64encode(pair) + b"\r\n"
+
+
+class PageProxy:
+    """Must be opened inside an event loop. `refused` counts requests to addresses that the guard does not allow."""
+
+    def __init__(self, guard: Guard, resolver: Resolver, upstream: Upstream | None, max_bytes: int) -> None:
+        self._guard = guard
+        self._resolver = resolver
+        self._upstream = upstream
+        self._max_bytes = max_bytes
+        self._server: asyncio.Server | None = None
+        self._peer: str | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.address = ""
+        self.bytes = 0
+        self.refused = 0
+
+    async def open(self, host: str, peer: str) -> None:
+        """Listen at this address of ours, for the machine with that address and no other."""
+        self._peer = peer
+        self._server = await asyncio.start_server(self._serve, host, 0, limit=_HEAD)
+        port = self._server.sockets[0].getsockname()[1]
+        self.address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    @property
+    def full(self) -> bool:
+        """The page has had all the bytes it may have."""
+        return self.bytes > self._max_bytes
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for task in self._tasks:
+            task.cancel()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101
+        self._tasks.add(task)
+        try:
+            if writer.get_extra_info("peername")[0] == self._peer and not self.full:
+                await self._answer(reader, writer)
+        except (OSError, EOFError, ValueError, TimeoutError, asyncio.LimitOverrunError):
+            pass  # one side is gone, or what it said is no HTTP; the browser sees a connection that ended
+        except asyncio.CancelledError:
+            pass  # the page is closed
+        finally:
+            self._tasks.discard(task)
+            writer.transport.abort()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async with asyncio.timeout(_IDLE_SECONDS):
+            head = await reader.readuntil(b"\r\n\r\n")
+        method, target, _ = head.split(b"\r\n", 1)[0].decode("ascii").split(" ")
+        tunnel = method == "CONNECT"
+        place = locate(f"http://{target}/" if tunnel else target)
+        if isinstance(place, str) or place.origin.scheme != "http":
+            writer.write(_error(400, "Bad Request"))
+            await writer.drain()
+            return
+        there = await self._connect(place.origin)
+        if there is None:
+            writer.write(_error(403, "Forbidden") if tunnel else _error(502, "Bad Gateway"))
+            await writer.drain()
+            return
+        try:
+            await self._carry(method, target, head, (reader, writer), there, place.origin)
+        finally:
+            there[1].transport.abort()
+
+    async def _carry(self, method: str, target: str, head: bytes, here: Ends, there: Ends, origin: Origin) -> None:
+        upstream = self._upstream
+        if method == "CONNECT":
+            if upstream is not None:
+                name = f"{origin.host}:{origin.port}"
+                there[1].write(b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n" % (name.encode(), name.encode()))
+                there[1].write(upstream.authorization + b"\r\n")
+            else:
+                here[1].write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            await self._relay(here, there)
+            return
+        rest = _HOP_BY_HOP.sub(b"", head[head.index(b"\r\n") : -4])
+        if upstream is None:
+            target = "/" + target.split("/", 3)[3] if target.count("/") >= 3 else "/"
+        line = f"{method} {target} HTTP/1.1".encode("ascii")
+        more = b"" if upstream is None else upstream.authorization
+        there[1].write(line + rest + b"\r\nConnection: close\r\n" + more + b"\r\n")
+        await self._relay(here, there, heads=True)
+
+    async def _connect(self, origin: Origin) -> Ends | None:
+        """A connection to an address of the origin that the guard lets pass; None where there is none."""
+        if self._upstream is not None:
+            return await self._connect_upstream(origin)
+        found = (origin.literal,) if origin.literal else await self._resolver.resolve(origin.host)
+        if isinstance(found, str):
+            return None
+        allowed = [address for address in found if self._guard.check(address, origin.port) is None]
+        if not allowed:
+            self.refused += 1
+        for address in allowed[:_ADDRESSES]:
+            with contextlib.suppress(OSError, TimeoutError):
+                async with asyncio.timeout(_CONNECT_SECONDS):
+                    return await asyncio.open_connection(address, origin.port, limit=_HEAD)
+        return None
+
+    async def _connect_upstream(self, origin: Origin) -> Ends | None:
+        """The operator's proxy resolves names; hosts that are addresses, or this machine, are judged as ever."""
+        assert self._upstream is not None  # noqa: S101
+        host = origin.host.rstrip(".")
+        literal = "127.0.0.1" if host == "localhost" or host.endswith(".localhost") else origin.literal
+        if literal and self._guard.check(literal, origin.port) == ADDRESS_BLOCKED:
+            self.refused += 1
+            return None
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            return await asyncio.open_connection(
+                self._upstream.host, self._upstream.port, ssl=self._upstream.tls or None, limit=_HEAD
+            )
+
+    # Carrying bytes.
+
+    async def _relay(self, here: Ends, there: Ends, *, heads: bool = False) -> None:
+        """Both ways until either ends. What the page sends is carried on the side."""
+        upwards = asyncio.ensure_future(_pump(here[0], there[1]))
+        try:
+            if heads:
+                await self._head(there[0], here[1])
+            while chunk := await _read(there[0]):
+                self.bytes += len(chunk)
+                if self.full:
+                    break
+                here[1].write(chunk)
+                await here[1].drain()
+            await here[1].drain()
+            here[1].close()
+            with contextlib.suppress(OSError, TimeoutError):
+                async with asyncio.timeout(_CONNECT_SECONDS):
+                    await here[1].wait_closed()
+        finally:
+            upwards.cancel()
+            await asyncio.gather(upwards, return_exceptions=True)
+
+    async def _head(self, server: asyncio.StreamReader, browser: asyncio.StreamWriter) -> None:
+        """The head of the answer, saying that the connection ends with it; what comes before it (1xx) is dropped."""
+        while True:
+            async with asyncio.timeout(_IDLE_SECONDS):
+                head = await server.readuntil(b"\r\n\r\n")
+            self.bytes += len(head)
+            status = _STATUS.match(head)
+            if status is None:
+                raise ValueError("not HTTP")
+            if not status[1].startswith(b"1"):
+                break
+        browser.write(_HOP_BY_HOP.sub(b"", head[:-4]) + b"\r\nConnection: close\r\n\r\n")
+
+
+async def _read(reader: asyncio.StreamReader) -> bytes:
+    async with asyncio.timeout(_IDLE_SECONDS):
+        return await reader.read(_CHUNK)
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while chunk := await reader.read(_CHUNK):
+            writer.write(chunk)
+            await writer.drain()
+    writer.transport.abort()  # browsers do not half-close: this one has no more use for the answer
+
+
+def _error(status: int, words: str) -> bytes:
+    return b"HTTP/1.1 %d %b\r\nContent-Length: 0\r\nConnection: close\r\n\r\n" % (status, words.encode())

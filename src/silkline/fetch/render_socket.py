@@ -1,0 +1,152 @@
+"""A line to a browser that the operator runs: a WebSocket (RFC 6455), as much of it as is needed.
+
+The address is `ws://HOST:PORT/devtools/browser/…`, or `http://HOST:PORT`, where the browser is asked for that one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from base64 import b64encode
+from typing import Any, Final
+from urllib.parse import SplitResult, urlsplit
+
+import msgspec
+
+from silkline.fetch.render_cdp import BrowserGone, Conversation
+
+_LARGEST: Final = 256 << 20
+_CONNECT_SECONDS: Final = 10.0
+_TEXT, _CLOSE, _PING, _PONG = 1, 8, 9, 10
+_FINAL, _MASKED = 0x80, 0x80
+_TLS: Final = frozenset({"wss", "https"})
+
+
+class SocketLine:
+    """One WebSocket. `local` and `peer` are the addresses of its two ends."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._writer: asyncio.StreamWriter | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.local = ""
+        self.peer = ""
+
+    async def open(self, url: str) -> None:
+        """Connect. `BrowserGone` says why that was not possible, without what the address holds of secrets."""
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                parts = urlsplit(url)
+                if parts.scheme in ("http", "https"):
+                    parts = await _ask_for_socket(parts)
+                await self._connect(parts)
+        except (OSError, EOFError, ValueError, TimeoutError, msgspec.DecodeError, KeyError) as error:
+            raise BrowserGone(f"the browser at SILKLINE_RENDERER_URL does not answer: {error!r}") from error
+
+    async def _connect(self, parts: SplitResult) -> None:
+        reader, writer = await _connection(parts)
+        key = b64encode(os.urandom(16)).decode("ascii")
+        more = f"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n"
+        writer.write(_request(parts, writer, more))
+        head = await reader.readuntil(b"\r\n\r\n")
+        if b" 101 " not in head.split(b"\r\n", 1)[0]:
+            writer.transport.abort()
+            raise ValueError(f"it answers {head.split(bytes([13]), 1)[0].decode('latin-1')!r}")
+        self._writer = writer
+        self.local = writer.get_extra_info("sockname")[0]
+        self.peer = writer.get_extra_info("peername")[0]
+        self._task = asyncio.ensure_future(self._listen(reader))
+        self._conversation.over(self)
+
+    def send(self, message: bytes) -> None:
+        self._frame(_TEXT, message)
+
+    def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        if self._writer is not None:
+            self._writer.transport.abort()
+
+    def _frame(self, kind: int, data: bytes) -> None:
+        length = len(data)
+        if length < 126:
+            head = bytes((_FINAL | kind, _MASKED | length))
+        elif length < 1 << 16:
+            head = bytes((_FINAL | kind, _MASKED | 126)) + length.to_bytes(2, "big")
+        else:
+            head = bytes((_FINAL | kind, _MASKED | 127)) + length.to_bytes(8, "big")
+        if self._writer is not None:
+            # A mask of zeros: it protects proxies from scripts that choose the bytes, and no script chooses these.
+            self._writer.write(head + bytes(4) + data)
+
+    async def _listen(self, reader: asyncio.StreamReader) -> None:
+        held = bytearray()
+        try:
+            while True:
+                first, second = await reader.readexactly(2)
+                length = second & 0x7F
+                if length > 125:
+                    length = int.from_bytes(await reader.readexactly(2 if length == 126 else 8), "big")
+                if len(held) + length > _LARGEST:
+                    return
+                data = await reader.readexactly(length)
+                kind = first & 0x0F
+                if kind == _CLOSE:
+                    return
+                if kind == _PING:
+                    self._frame(_PONG, data)
+                elif kind != _PONG:
+                    held += data
+                    if first & _FINAL:
+                        self._conversation.heard(held)
+                        held.clear()
+        except (OSError, EOFError):
+            return
+        finally:
+            self._conversation.ended()
+
+
+async def _ask_for_socket(parts: SplitResult) -> SplitResult:
+    """The WebSocket's address, as the browser gives it, at the host and port where we reached it."""
+    reader, writer = await _connection(parts)
+    try:
+        query = f"?{parts.query}" if parts.query else ""
+        there = parts._replace(path=parts.path.rstrip("/") + "/json/version", query=parts.query)
+        writer.write(_request(there, writer, "Connection: close\r\n"))
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = next(
+            (int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")),
+            -1,
+        )
+        said: dict[str, Any] = msgspec.json.decode(await (reader.readexactly(length) if length >= 0 else reader.read()))
+        given = urlsplit(said["webSocketDebuggerUrl"])
+    finally:
+        writer.transport.abort()
+    scheme = "wss" if parts.scheme in _TLS else "ws"
+    return urlsplit(f"{scheme}://{parts.netloc}{given.path}{query}")
+
+
+async def _connection(parts: SplitResult) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    if parts.hostname is None:
+        raise ValueError("there is no host in the address")
+    tls = parts.scheme in _TLS
+    reader, writer = await asyncio.open_connection(
+        parts.hostname, parts.port or (443 if tls else 80), ssl=tls or None, limit=1 << 20
+    )
+    connection: socket.socket = writer.get_extra_info("socket")
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return reader, writer
+
+
+def _request(parts: SplitResult, writer: asyncio.StreamWriter, more: str) -> bytes:
+    """Chromium answers only to a Host that is an address, so it gets the one that we reached it under."""
+    peer = writer.get_extra_info("peername")
+    address = f"[{peer[0]}]" if ":" in peer[0] else peer[0]
+    host = parts.netloc.rpartition("@")[2] if parts.scheme in _TLS else f"{address}:{peer[1]}"
+    login = ""
+    if parts.username:
+        pair = f"{parts.username}:{parts.password or ''}".encode()
+        login = f"Authorization: Basic {b64encode(pair).decode('ascii')}\r\n"
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return f"GET {path} HTTP/1.1\r\nHost: {host}\r\n{login}{more}\r\n".encode("ascii")

@@ -1,0 +1,44 @@
+"""Whether the pages of a job go through a browser, and through which; says early what stands in the way."""
+
+from __future__ import annotations
+
+from silkline.config import Settings
+from silkline.crawl.plan import Rendering
+from silkline.errors import Permanent, UsageError
+from silkline.fetch.render_program import WHAT_TO_INSTALL, find_browser
+from silkline.fetch.render_proxy import Upstream
+from silkline.model.spec import Fetching
+from silkline.model.worker import Context
+
+SWITCHED_OFF = "no page is rendered here: the setting max_concurrent_chrome is 0"
+
+
+def rendering_for(spec: Fetching, settings: Settings, context: Context) -> Rendering | None:
+    """How the pages of a spec are rendered; None: not at all. `Permanent` where they must be and cannot."""
+    if spec.render == "never":
+        return None
+    auto = spec.render == "auto"
+    problem = _problem(spec, settings)
+    if problem and not auto:
+        raise Permanent(problem)
+    if problem:
+        context.log.warning("%s; pages that need their scripts are stored without", problem)
+        if problem != WHAT_TO_INSTALL:
+            return None
+    return Rendering(
+        auto=auto,
+        count=settings.max_concurrent_chrome,
+        places=str(settings.data.absolute() / "browsers"),
+        url=settings.renderer_url,
+    )
+
+
+def _problem(spec: Fetching, settings: Settings) -> str:
+    if settings.max_concurrent_chrome == 0:
+        return SWITCHED_OFF
+    if spec.proxy:
+        try:
+            Upstream(spec.proxy)
+        except UsageError as error:
+            return str(error)
+    return "" if settings.renderer_url or find_browser() else WHAT_TO_INSTALL
