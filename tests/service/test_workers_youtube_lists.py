@@ -1,0 +1,82 @@
+"""Playlists and channels through the real yt-dlp, answered by a server of our own in the shapes that YouTube has."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from silkline.errors import Permanent
+from silkline.sample.server import SampleServer
+from silkline.sample.site import Answer
+from silkline.workers.captions import videos_of
+
+YOUTUBE = "https://www.youtube.com"
+PLAYLIST = f"{YOUTUBE}/playlist?list=PLlights"
+CLIENT = {"INNERTUBE_API_KEY": "key-1", "INNERTUBE_CONTEXT": {"client": {"clientName": "WEB", "clientVersion": "2.1"}}}
+MORE = {
+    "continuationEndpoint": {"continuationCommand": {"token": "more", "request": "CONTINUATION_REQUEST_TYPE_BROWSE"}}
+}
+
+
+def listed(name: str) -> dict[str, Any]:
+    return {"playlistVideoRenderer": {"videoId": name, "title": {"runs": [{"text": f"Film {name}"}]}}}
+
+
+def page(data: dict[str, Any]) -> Answer:
+    body = f"<script>ytcfg.set({json.dumps(CLIENT)});</script><script>var ytInitialData = {json.dumps(data)};</script>"
+    return Answer(200, "text/html; charset=utf-8", body.encode())
+
+
+def tab(content: dict[str, Any], **more: Any) -> dict[str, Any]:
+    tabs = [{"tabRenderer": {"selected": True, "content": content, **more}}]
+    return {"twoColumnBrowseResultsRenderer": {"tabs": tabs}}
+
+
+def playlist() -> Answer:
+    videos = [listed("lightlight1"), listed("lightlight2"), {"continuationItemRenderer": MORE}]
+    section = {"itemSectionRenderer": {"contents": [{"playlistVideoListRenderer": {"contents": videos}}]}}
+    title = {"playlistMetadataRenderer": {"title": "Lights"}}
+    return page({"metadata": title, "contents": tab({"sectionListRenderer": {"contents": [section]}})})
+
+
+def channel() -> Answer:
+    video = {"videoId": "lightlight3", "title": {"runs": [{"text": "Film"}]}}
+    grid = {"richGridRenderer": {"contents": [{"richItemRenderer": {"content": {"videoRenderer": video}}}]}}
+    endpoint = {"commandMetadata": {"webCommandMetadata": {"url": "/@ternrock/videos"}}}
+    title = {"channelMetadataRenderer": {"title": "Tern Rock", "externalId": "UCabcdefghijklmnopqrstuv"}}
+    return page({"metadata": title, "contents": tab(grid, title="Videos", endpoint=endpoint)})
+
+
+def respond(target: str, origin: str) -> Answer:
+    if target.startswith("/playlist?list=PLgone"):
+        said = {"type": "ERROR", "text": {"runs": [{"text": "The playlist does not exist."}]}}
+        return page({"alerts": [{"alertRenderer": said}]})
+    if target.startswith("/playlist"):
+        return playlist()
+    if target.startswith("/youtubei/v1/browse"):
+        added = [{"appendContinuationItemsAction": {"continuationItems": [listed("lightlight4")]}}]
+        return Answer(200, "application/json", json.dumps({"onResponseReceivedActions": added}).encode())
+    return channel() if target.startswith("/@ternrock") else Answer(404, "text/plain", b"")
+
+
+@pytest.fixture
+def base() -> Iterator[str]:
+    with SampleServer(respond=respond) as server:
+        yield server.url
+
+
+def test_a_playlist_of_several_pages(base: str) -> None:
+    assert videos_of(PLAYLIST, None, base) == ["lightlight1", "lightlight2", "lightlight4"]
+    assert videos_of(PLAYLIST, 1, base) == ["lightlight1"]
+
+
+@pytest.mark.parametrize("path", ["/@ternrock", "/@ternrock/videos"])
+def test_a_channel(base: str, path: str) -> None:
+    assert videos_of(YOUTUBE + path, None, base) == ["lightlight3"]
+
+
+def test_a_list_that_is_not_there(base: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Permanent, match=r"yt-dlp cannot list it: .*The playlist does not exist\."):
+        videos_of(f"{YOUTUBE}/playlist?list=PLgone", None, base)
+    assert capfd.readouterr() == ("", "")
