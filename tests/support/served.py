@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.support.supervisors import PATIENCE, QUICK, eventually
+from tests.support.supervisors import LIBC, PATIENCE, QUICK, eventually
 
 STATES = ("queued", "in_flight", "done", "unchanged", "failed", "skipped")
 
@@ -139,6 +139,7 @@ class Served:
                 stderr=log,
                 cwd=folder,
                 start_new_session=True,
+                preexec_fn=lambda: LIBC.prctl(1, signal.SIGKILL),  # it dies with the tests
             )
 
     @property
