@@ -26,6 +26,7 @@ class Books:
         self.recorder = recorder
         self._unsaved = 0
         self._room = asyncio.Event()
+        self._over = asyncio.Event()
         recorder.on_saved = self._saved
 
     async def keep(self, work: Awaitable[None], stop: Callable[[], None]) -> End | None:
@@ -41,9 +42,9 @@ class Books:
         try:
             await asyncio.wait({working, keeper}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (working, keeper):
-                if not task.done():
-                    task.cancel()
+            working.cancel()  # does nothing where it is done
+            # Not cancelled: a checkpoint that has not reached its thread yet would be lost, with all that is in it.
+            self._over.set()
             await asyncio.gather(working, keeper, return_exceptions=True)
         for task in (keeper, working):
             if not task.cancelled() and (error := task.exception()) is not None:
@@ -68,7 +69,9 @@ class Books:
         """A checkpoint when it is time for one; a sign of life now and then."""
         reported = 0.0
         while True:
-            await asyncio.sleep(_BEAT)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._over.wait(), _BEAT)
+                return
             if self.recorder.due or self._unsaved >= MOST_UNSAVED:
                 await self.recorder.save()
             reported += _BEAT
