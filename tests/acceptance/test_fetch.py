@@ -198,3 +198,12 @@ def test_a_crawl_fills_the_cache_unless_it_was_somebodys_own(silkline: Silkline,
     assert silkline("crawl", site.url, *quick, **enough).code == 0
     silkline(site.url, "--max-age", "1h")
     assert asked_for(site).count("/") == 3
+
+
+@pytest.mark.usefixtures("chromium")
+def test_a_page_made_by_a_script(silkline: Silkline, site: SampleServer) -> None:
+    assert "# Gallery" not in silkline(f"{site.url}gallery").out
+    shown = silkline(f"{site.url}gallery", "--render", "auto")
+    assert shown.code == 0, shown
+    assert f"# Gallery\n\n![Spray over the lantern]({site.url}storm.png)" in shown.out
+    assert silkline(f"{site.url}gallery", "--render", "sometimes").code == 2

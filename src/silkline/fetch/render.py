@@ -24,7 +24,15 @@ from silkline.fetch.render_proxy import PageProxy, Upstream
 from silkline.fetch.render_slots import Slots
 from silkline.fetch.render_socket import SocketLine
 from silkline.fetch.settings import RenderLimits
-from silkline.model.fetched import RENDER_BUSY, RENDER_CRASHED, RENDER_TIMEOUT, RENDERER_MISSING, Fetched, Rendered
+from silkline.model.fetched import (
+    RENDER_BUSY,
+    RENDER_CRASHED,
+    RENDER_FAILED,
+    RENDER_TIMEOUT,
+    RENDERER_MISSING,
+    Fetched,
+    Rendered,
+)
 
 _START_SECONDS: Final = 60.0
 _TRIES: Final = 2
@@ -158,6 +166,8 @@ class Renderer:
                 return await self._try(fetched)
         except TimeoutError:
             return self._failed(fetched, RENDER_BUSY, "no place in a browser became free in time")
+        except OSError as error:  # no room for a folder, no more files to open
+            return self._failed(fetched, RENDER_FAILED, str(error))
 
     def close(self) -> None:
         """End every browser, and whatever is in it."""
@@ -205,7 +215,7 @@ class Renderer:
             browser.pages[page.context] = page
             rendered = await page.show(client.settings.user_agent, client.settings.accept_language.partition(",")[0])
             if rendered.reason == RENDER_TIMEOUT:
-                await page.dispose()  # a browser that cannot end a page that hangs is of no more use
+                browser.broken = browser.broken or not await self._end(page)
             return rendered, page.location
         except (TimeoutError, CommandRefused):
             browser.broken = True
@@ -216,6 +226,14 @@ class Renderer:
             browser.pages.pop(page.context, None)
             browser.under_way -= 1
             self._let_go(browser)
+
+    async def _end(self, page: PageInBrowser) -> bool:
+        """Whether a page that hangs could be ended; a browser that cannot do that is of no more use."""
+        try:
+            await page.dispose()
+        except (TimeoutError, CommandRefused):
+            return False
+        return True
 
     # Browsers come and go.
 

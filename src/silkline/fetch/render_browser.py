@@ -143,31 +143,21 @@ class BrowserProcess:
         await asyncio.to_thread(sweep)
         folder = Folder()
         ours, theirs = socket.socketpair()
-        handed = (theirs.fileno(), folder.lock)
-        launcher = [sys.executable, "-I", "-S", str(Path(__file__).with_name("render_launch.py"))]
+        with theirs:
+            try:
+                process = _launch(command_line(program, str(folder.path), user_agent), theirs, folder)
+            except BaseException:
+                ours.close()
+                folder.remove()
+                raise
+        browser = cls(process, folder, Conversation())
         try:
-            with theirs:
-                process = subprocess.Popen(  # noqa: ASYNC220, S603 - starting takes 2 ms; what it starts is our choice
-                    [
-                        *launcher,
-                        str(os.getpid()),
-                        *map(str, handed),
-                        *command_line(program, str(folder.path), user_agent),
-                    ],
-                    pass_fds=handed,
-                    env=_environment(folder.path),
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    start_new_session=True,
-                )
-            conversation = Conversation()
-            await PipeLine(conversation).open(ours)
+            await PipeLine(browser.conversation).open(ours)
         except BaseException:
             ours.close()
-            folder.remove()
+            browser.close()
             raise
-        return cls(process, folder, conversation)
+        return browser
 
     def end_large(self, pids: list[int], most: int) -> int:
         """Kill those processes of this browser that have taken too much memory; how many there were."""
@@ -187,6 +177,21 @@ class BrowserProcess:
         self.conversation.close()
         self._process.wait()
         self._folder.remove()
+
+
+def _launch(command: list[str], line: socket.socket, folder: Folder) -> subprocess.Popen[bytes]:
+    """In a session, so a process group, of its own. Takes 2 ms."""
+    handed = (line.fileno(), folder.lock)
+    launcher = [sys.executable, "-I", "-S", str(Path(__file__).with_name("render_launch.py"))]
+    return subprocess.Popen(  # noqa: S603 - what it starts is our choice
+        [*launcher, str(os.getpid()), *map(str, handed), *command],
+        pass_fds=handed,
+        env=_environment(folder.path),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 def _environment(folder: Path) -> dict[str, str]:

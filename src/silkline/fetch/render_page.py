@@ -119,7 +119,6 @@ class PageInBrowser:
     async def dispose(self) -> None:
         """The same, and wait for it."""
         await self._talk.ask("Target.disposeBrowserContext", browserContextId=self.context)
-        self.context = ""
 
     # Waiting until it is done.
 
