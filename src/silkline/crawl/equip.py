@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from array import array
+from typing import Final
 
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.messages import (
@@ -24,6 +25,10 @@ from silkline.fetch.dns import SystemResolver
 from silkline.fetch.guard import Guard, parse_exemption
 from silkline.fetch.settings import FetchSettings
 
+# Others wait for what this loop has to say: shorter bursts made two fetchers 15 % faster, and one alone 6 % slower.
+_BURST: Final = 64
+_BURST_ALONE: Final = 128
+
 
 def open_client(plan: Plan) -> Client:
     """The HTTP client that a plan calls for."""
@@ -35,6 +40,7 @@ def open_client(plan: Plan) -> Client:
         total_timeout=tuning.total_timeout,
         max_body=tuning.max_body,
         connections=max(64, plan.concurrency),
+        burst=_BURST if plan.fetchers > 1 else _BURST_ALONE,
         proxy=plan.proxy,
         origin_headers=plan.origin_headers,
     )

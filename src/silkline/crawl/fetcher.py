@@ -77,7 +77,7 @@ class Fetcher:
         self._pump_soon: asyncio.Handle | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0.0
-        self._flush_later: asyncio.TimerHandle | None = None
+        self._flush_later: asyncio.Handle | None = None
         self._asked = False
         self._lookout = Lookout(self.frontier)
         self._look_later: asyncio.TimerHandle | None = None
@@ -121,7 +121,9 @@ class Fetcher:
         for links in self._links_decoder.decode(message.links):
             self.discovery.ours(links.urls, links)
         self._outbox.answers.append(message.ticket)
-        self._flush_soon()
+        if self._flush_later is not None:
+            self._flush_later.cancel()
+        self._flush_later = self._loop.call_soon(self._flush)  # pages wait for this answer to count
 
     def refilled(self, message: Refilled) -> None:
         """More of the ledger."""

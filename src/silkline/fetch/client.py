@@ -71,7 +71,7 @@ class Client:
         self.guard = guard
         self.resolver = resolver
         self._loop = asyncio.get_running_loop()
-        self._transport = Transport(self._loop, self._ended, connections=settings.connections)
+        self._transport = Transport(self._loop, self._ended, connections=settings.connections, burst=settings.burst)
         self._base = base_headers(settings)
         self._budget = Budget(settings.max_buffered)
         self._idle: list[Handle] = []

@@ -14,7 +14,7 @@ from silkline.fetch.origin import locate
 MIB: Final = 1024 * 1024
 _ABOVE_ZERO: Final = (
     *("connect_timeout", "idle_timeout", "total_timeout"),
-    *("max_wire", "max_body", "max_headers", "max_buffered", "connections", "addresses"),
+    *("max_wire", "max_body", "max_headers", "max_buffered", "connections", "burst", "addresses"),
 )
 
 
@@ -35,6 +35,8 @@ class FetchSettings:
     """Bodies on their way, all together. Above it those of more than a megabyte are dropped, as a passing failure."""
     connections: int = 512
     """Idle connections kept, over all hosts."""
+    burst: int = 128
+    """Sockets that are served before the loop sees to anything else."""
     addresses: int = 3
     """How many addresses of a host are tried, one after the other."""
     http2: bool = True

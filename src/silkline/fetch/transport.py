@@ -16,7 +16,6 @@ _EVENTS: Final = {
     pycurl.POLL_OUT: select.EPOLLOUT,
     pycurl.POLL_INOUT: select.EPOLLIN | select.EPOLLOUT,
 }
-_BATCH: Final = 128
 # (handle, curl's code or 0, curl's message)
 OnDone = Callable[[Any, int, str], None]
 
@@ -24,9 +23,10 @@ OnDone = Callable[[Any, int, str], None]
 class Transport:
     """Runs easy handles and calls `on_done` for each that ended, outside of any callback of libcurl."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, on_done: OnDone, *, connections: int) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_done: OnDone, *, connections: int, burst: int) -> None:
         self._loop = loop
         self._on_done = on_done
+        self._burst = burst
         self._epoll = select.epoll()
         self._watched: set[int] = set()
         self._due: float | None = None
@@ -107,7 +107,7 @@ class Transport:
 
     def _ready(self) -> None:
         act = self._multi.socket_action
-        for fd, events in self._epoll.poll(0, _BATCH):
+        for fd, events in self._epoll.poll(0, self._burst):
             ready = 0
             if events & select.EPOLLIN:
                 ready |= pycurl.CSELECT_IN
@@ -121,7 +121,7 @@ class Transport:
     def _reap(self) -> None:
         left = 1
         while left:
-            left, succeeded, failed = self._multi.info_read(_BATCH)
+            left, succeeded, failed = self._multi.info_read(self._burst)
             for easy in succeeded:
                 self._done(easy, 0, "")
             for easy, code, message in failed:
