@@ -4,6 +4,7 @@
 
 const EVERY_MINUTES = 0.5;
 const LOAD_LIMIT = 45000;
+const ASK_EVERY = 200;
 const SETTLE = 500; // a page that has loaded may still be drawing
 
 let busy = false;
@@ -66,13 +67,13 @@ async function work({ lease, job }, seconds) {
 
 // One page, as a person would see it.
 async function see(url) {
-  const tab = await chrome.tabs.create({ url: "about:blank", active: false });
+  const tab = await chrome.tabs.create({ url, active: false });
   const began = Date.now();
   try {
-    const status = await loaded(tab.id, url);
+    await loaded(tab.id);
     const [{ result }] = await chrome.scripting.executeScript({ target: { tabId: tab.id }, func: readPage });
     return {
-      url, final_url: result.url, success: true, http_status: status,
+      url, final_url: result.url, success: true, http_status: null,
       data: { title: result.title, text: result.text, markdown: result.markdown, links: result.links },
       metadata: { seconds: (Date.now() - began) / 1000, fetched_by: "extension" },
     };
@@ -83,21 +84,18 @@ async function see(url) {
   }
 }
 
-function loaded(tabId, url) {
-  return new Promise((resolve, reject) => {
-    const fail = (code, message) => { stop(); reject(Object.assign(new Error(message), { code })); };
-    const timer = setTimeout(() => fail("timeout", "the page did not load in time"), LOAD_LIMIT);
-    const seen = (id, change, tab) => {
-      if (id !== tabId || change.status !== "complete" || tab.url === "about:blank") return;
-      stop();
-      if (!/^https?:/.test(tab.url)) { reject(Object.assign(new Error(`landed on ${tab.url.slice(0, 100)}`), { code: "load_failed" })); return; }
-      setTimeout(() => resolve(null), SETTLE);
-    };
-    const stop = () => { clearTimeout(timer); chrome.tabs.onUpdated.removeListener(seen); };
-    chrome.tabs.onUpdated.addListener(seen);
-    chrome.tabs.update(tabId, { url }).catch((error) => fail("load_failed", String(error)));
-  });
+// Asks instead of waiting to be told: an event that comes while the tab is being made would be missed.
+async function loaded(tabId) {
+  for (const give_up = Date.now() + LOAD_LIMIT; Date.now() < give_up; await pause(ASK_EVERY)) {
+    const tab = await chrome.tabs.get(tabId);
+    if (tab.status !== "complete" || !tab.url || tab.url === "about:blank") continue;
+    if (!/^https?:/.test(tab.url)) throw Object.assign(new Error(`landed on ${tab.url.slice(0, 100)}`), { code: "load_failed" });
+    return pause(SETTLE);
+  }
+  throw Object.assign(new Error("the page did not load in time"), { code: "timeout" });
 }
+
+const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 // Runs inside the page.
 function readPage() {
