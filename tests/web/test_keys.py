@@ -41,6 +41,20 @@ def test_keys(visit: Open, site: Client) -> None:
     page.wait_for_url(f"**/jobs/{ids[1]}")
 
 
+def test_enter_opens_the_row_before_the_closed_help_gives_the_focus_back(visit: Open, site: Client) -> None:
+    id = site.job(do="nothing")
+    page = visit("/")
+    page.keyboard.press("j")
+    expect(page.locator(".chosen [data-open]")).to_have_attribute("href", f"/jobs/{id}")
+    page.evaluate("""() => {
+        const help = document.getElementById("help");
+        help.showModal();
+        help.close();
+        document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true}));
+    }""")
+    page.wait_for_url(f"**/jobs/{id}")
+
+
 def test_the_chosen_row_stays_chosen_when_the_list_is_drawn_again(visit: Open, site: Client) -> None:
     site.job(do="nothing")
     page = visit("/")

@@ -44,7 +44,9 @@
     const field = event.target.closest?.("input, select, textarea, [contenteditable]");
     if (field) { if (event.key === "Escape") field.blur(); return; }
     if (document.getElementById("help").open) return;
-    if (event.key === "Enter" && event.target.closest("a, button, summary")) return;
+    // A dialog that was just closed still holds the focus until the next frame is drawn: its button is not meant.
+    const held = event.target.closest("a, button, summary");
+    if (event.key === "Enter" && held?.checkVisibility()) return;
     const act = acts[event.key];
     if (act) { event.preventDefault(); act(); }
   });
