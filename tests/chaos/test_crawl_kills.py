@@ -62,12 +62,15 @@ def test_a_crawl_survives_kill_9_anywhere(tmp_path, figure):
             fetchers, parsers = chance.choice(LAYOUTS)
             crawl.start(fetchers=fetchers, parsers=parsers)
             attempts += 1
-            while kills.total() < KILLS and wait_for_progress(crawl, chance.randrange(step)):
+            struck = ""
+            while kills.total() < KILLS and struck not in ("leader", "tree"):
+                web.slow_after(step)  # it must not be over before we strike, however late we do
+                if not wait_for_progress(crawl, chance.randrange(step)):
+                    break
                 time.sleep(chance.random() * 0.2)
                 kills[struck := strike(crawl, chance)] += 1
                 bound += (TUNING["hard_unsaved"] + CONCURRENCY) * fetchers
-                if struck in ("leader", "tree"):
-                    break
+            web.slow_after(None)
             crawl.process.communicate(timeout=120)
             if crawl.process.returncode == 0:
                 break

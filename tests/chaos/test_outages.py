@@ -13,9 +13,9 @@ import pytest
 
 from silkline.model.job import Status
 from silkline.store import jobs, urls
-from tests.chaos.test_kills import all_done_once
+from tests.chaos.test_kills import all_done_once, end_and_count
 from tests.support.postgres import PostgresServer
-from tests.support.supervisors import STALE, Yard, eventually, yard
+from tests.support.supervisors import ENDLESS, STALE_LATER, Yard, eventually, yard
 
 
 @pytest.fixture
@@ -36,16 +36,14 @@ def test_postgres_is_restarted_under_load(
     postgres_yard: Yard, own_postgres: PostgresServer, long_chaos: bool, figure: list[str]
 ) -> None:
     restarts = 20 if long_chaos else 3
-    steps = 100 * restarts
-    ids = postgres_yard.add("work", many=4, steps=steps, seconds=0.01)
+    ids = postgres_yard.add("work", many=4, **ENDLESS)
     postgres_yard.start("one")
     postgres_yard.start("two")
     for number in range(restarts):
         before = done(postgres_yard, ids)
         eventually("work goes on", lambda b=before: done(postgres_yard, ids) > b + 40)
         own_postgres.restart("immediate" if number % 2 else "fast")
-    postgres_yard.wait_for_end(ids)
-    all_done_once(postgres_yard, ids, steps)
+    end_and_count(postgres_yard, ids)
     assert [postgres_yard.job(id).crash_count for id in ids] == [0] * 4
     figure.append(f"{restarts} restarts: 0 lost, 0 rescued")
 
@@ -58,19 +56,18 @@ def test_postgres_is_away_for_three_times_the_stale_limit(
     postgres_yard: Yard, own_postgres: PostgresServer, figure: list[str]
 ) -> None:
     """Everybody fences itself; on its return nobody is taken for dead."""
-    ids = postgres_yard.add("work", many=4, steps=200, seconds=0.02)
-    postgres_yard.start("one", **STALE)
-    postgres_yard.start("two", **STALE)
+    ids = postgres_yard.add("work", many=4, **ENDLESS)
+    postgres_yard.start("one", **STALE_LATER)
+    postgres_yard.start("two", **STALE_LATER)
     for id in ids:
         postgres_yard.wait_for_results(id)
     own_postgres.stop("immediate")
-    time.sleep(12)  # the outage itself: three times the stale limit
+    time.sleep(24)  # the outage itself: three times the stale limit
     own_postgres.start()
-    postgres_yard.wait_for_end(ids)
-    all_done_once(postgres_yard, ids, 200)
+    end_and_count(postgres_yard, ids)
     assert [postgres_yard.job(id).crash_count for id in ids] == [0] * 4
     assert any("another supervisor may soon start" in each.log for each in postgres_yard.supervisors)
-    figure.append("away for 12 s, stale limit 4 s: 0 lost, 0 rescued, every supervisor fenced itself")
+    figure.append("away for 24 s, stale limit 8 s: 0 lost, 0 rescued, every supervisor fenced itself")
 
 
 @pytest.fixture

@@ -28,7 +28,8 @@ def test_a_memory_bomb_is_killed_at_its_limit_and_its_siblings_are_not(
     yard: Yard, cgroups: bool, figure: list[str]
 ) -> None:
     limit = 256 << 20
-    (bomb,) = yard.add("leak", size=4 << 30, seconds=0.08, max_retries=0)  # 20 % of the limit take it a second
+    # Most of the limit at once, then slowly: 20 % of it take five seconds, in which even a late look is in time.
+    (bomb,) = yard.add("leak", size=4 << 30, steps=42, seconds=0.4, max_retries=0)
     (sibling,) = yard.add("sleep", seconds=600)
     yard.start(memory_limit=limit, cgroups=cgroups)
     job = yard.wait_for(bomb, Status.FAILED)

@@ -162,13 +162,13 @@ class Server:
 
     def log(self) -> list[tuple[float, str, str]]:
         """Every request so far: time, host, path."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/__log", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/__log", timeout=60) as answer:
             return [tuple(json.loads(line)) for line in answer.read().splitlines()]
 
     def close(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=60)
         assert self.process.stdout is not None
         self.process.stdout.close()
 
@@ -181,6 +181,11 @@ class SyntheticWeb(Server):
     @property
     def start(self) -> str:
         return self.web.url(self.web.start, self.port)
+
+    def slow_after(self, pages: int | None) -> None:
+        """Take a second for each page beyond so many more, or (None) no longer."""
+        after = "never" if pages is None else pages
+        urllib.request.urlopen(f"http://127.0.0.1:{self.port}/__slow/{after}", timeout=60).close()
 
     def reachable(self) -> set[str]:
         return {self.web.url(place, self.port) for place in self.web.reachable()}

@@ -1,9 +1,10 @@
 """How the hostile server misbehaves: coroutines that write raw bytes, so that they can break every rule."""
 
 import asyncio
+import functools
 import gzip
 import json
-import os
+import random
 import zlib
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -118,8 +119,14 @@ async def encoded(asked: Asked, writer: asyncio.StreamWriter) -> None:
 @_route("/bomb")
 async def bomb(asked: Asked, writer: asyncio.StreamWriter) -> None:
     """`/bomb/gzip?mib=100`: zeros, encoded in that order."""
-    body = encode(bytes(int(asked.query.get("mib", "100")) * MIB), last_part(asked))
+    body = _zeros(int(asked.query.get("mib", "100")), last_part(asked))
     writer.write(answer(body, content_encoding=last_part(asked)))
+
+
+@functools.cache
+def _zeros(mib: int, encodings: str) -> bytes:
+    """Made once: nobody else gets an answer meanwhile."""
+    return encode(bytes(mib * MIB), encodings)
 
 
 @_route("/shared-bomb")
@@ -301,7 +308,7 @@ async def silence(asked: Asked, writer: asyncio.StreamWriter) -> None:
 
 @_route("/garbage")
 async def garbage(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    writer.write(os.urandom(4096).replace(b"HTTP", b"....") + b"\r\n\r\n")
+    writer.write(random.Random("garbage").randbytes(4096).replace(b"HTTP", b"....") + b"\r\n\r\n")
     writer.close()
 
 

@@ -72,13 +72,17 @@ async def shown(renderer: Renderer, client: Client, url: str) -> Fetched:
     return await renderer.render(fetched)
 
 
-def browsers(folder: str = MARK) -> list[psutil.Process]:
-    """The main processes of browsers that we started."""
+def browsers(parent: int | None = None) -> list[psutil.Process]:
+    """The main processes of browsers that we started: all of them, or those that this process did.
+
+    Other tests that run just now have browsers too, which come and go while we look.
+    """
     found = []
     for process in psutil.process_iter():
         try:
             line = process.cmdline()
-            if any(folder in each for each in line) and not any("type=" in each for each in line):
+            main = any(MARK in each for each in line) and not any("type=" in each for each in line)
+            if main and parent in (None, process.ppid()):
                 found.append(process)
         except psutil.Error:
             continue
@@ -97,12 +101,13 @@ def anything_of(folder: Path) -> list[psutil.Process]:
 
 
 def own_browsers() -> list[psutil.Process]:
-    return [process for process in browsers() if process.ppid() == os.getpid()]
+    return browsers(os.getpid())
 
 
 def attack(targets: list[str], stun: int) -> str:
     return scripted(
         f"""
+        fetch('/until');
         const targets = {targets!r}, tries = [fetch('/words')];
         const attempt = start => {{ try {{ tries.push(start()) }} catch {{}} }};
         const element = (name, fields) => document.body.append(Object.assign(document.createElement(name), fields));
@@ -127,6 +132,6 @@ def attack(targets: list[str], stun: int) -> str:
           peer.createDataChannel('x');
           return peer.createOffer().then(offer => peer.setLocalDescription(offer));
         }});
-        Promise.allSettled(tries).then(() => document.body.append('tried'));
+        Promise.allSettled(tries).then(() => {{ document.body.append('tried'); fetch('/now') }});
         """
     )

@@ -56,13 +56,17 @@ PAGES = {
 
 
 class ScriptedPages:
-    """`on_hold` is called in the server's thread for each request of `/hold`; the answer waits for it."""
+    """`on_hold` is called in the server's thread for each request of `/hold`; the answer waits for it.
+
+    The answer to `/until` waits until `/now` is asked for: a page that asks for both is not quiet before it says so.
+    """
 
     def __init__(self, pages: dict[str, str] | None = None, on_hold: Callable[[], None] = lambda: None) -> None:
         self.pages = PAGES if pages is None else pages
         self.on_hold = on_hold
         self.log: list[tuple[str, dict[str, str]]] = []
         self.closing = threading.Event()
+        self._now = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
@@ -85,6 +89,7 @@ class ScriptedPages:
 
     def __exit__(self, *_: object) -> None:
         self.closing.set()
+        self._now.set()
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -101,10 +106,14 @@ def _handler(site: ScriptedPages) -> type[BaseHTTPRequestHandler]:
                 site.closing.wait(120)
             if path == "/hold":
                 site.on_hold()
+            if path == "/now":
+                site._now.set()
+            if path == "/until":
+                site._now.wait(120)
             if path == "/megabytes":
                 self._answer(200, "text/plain", b"x" * 2_000_000)
-            elif path in site.pages or path == "/hold":
-                kind = "text/html" if path not in ("/words", "/hold") else "text/javascript"
+            elif path in site.pages or path in ("/hold", "/now", "/until"):
+                kind = "text/html" if path in site.pages and path != "/words" else "text/javascript"
                 self._answer(200, kind, site.pages.get(path, "").encode())
             else:
                 self._answer(404, "text/plain", b"not here")

@@ -3,18 +3,22 @@
     python synthetic_web.py HOSTS PAGES SEED LATENCY
 
 prints its port, then serves until its standard input ends. `GET /__log` on 127.0.0.1 gives the log as JSON lines:
-time, host and path.
+time, host and path. After `GET /__slow/20` only twenty more pages come after LATENCY, the others after a second, so
+that a crawl is not over before the test has seen to it; `GET /__slow/never` ends that.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 import random
 import sys
 import time
 
 import uvloop
+
+SLOW = 1.0
 
 
 class Web:
@@ -67,6 +71,7 @@ class Server:
         self.web = web
         self.latency = latency
         self.log: list[tuple[float, str, str]] = []
+        self.quick = math.inf
         self.port = 0
 
     def answer(self, transport, host: str, path: str) -> None:
@@ -74,9 +79,16 @@ class Server:
             body = "\n".join(json.dumps(line) for line in self.log).encode()
             self.send(transport, b"200 OK", body)
             return
+        if path.startswith("/__slow/"):
+            after = path.rpartition("/")[2]
+            self.quick = math.inf if after == "never" else int(after)
+            self.send(transport, b"200 OK", b"")
+            return
         self.log.append((time.time(), host, path))
-        if self.latency:
-            asyncio.get_running_loop().call_later(self.latency, self.serve, transport, host, path)
+        self.quick -= path.startswith("/page/")
+        latency = self.latency if self.quick >= 0 else SLOW
+        if latency:
+            asyncio.get_running_loop().call_later(latency, self.serve, transport, host, path)
         else:
             self.serve(transport, host, path)
 

@@ -123,9 +123,10 @@ def test_a_proxy_that_refuses_the_tunnel(server: HostileServer) -> None:
 
 
 def test_a_proxy_that_is_not_there() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    assert fetch("http://anywhere.test/", proxy=f"http://127.0.0.1:{port}").reason == fetched.PROXY_FAILED
+    with socket.socket() as nobody:  # bound, so that nobody else gets the port, and not listening
+        nobody.bind(("127.0.0.1", 0))
+        port = nobody.getsockname()[1]
+        assert fetch("http://anywhere.test/", proxy=f"http://127.0.0.1:{port}").reason == fetched.PROXY_FAILED
 
 
 def test_the_proxy_of_the_environment_is_not_used(server: HostileServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,9 +49,9 @@ FAILURES = {
 QUICK = {
     "tries": 2,
     "retry_base": 0.05,
-    "total_timeout": 12.0,
-    "idle_timeout": 6.0,
-    "connect_timeout": 10.0,
+    "total_timeout": 16.0,
+    "idle_timeout": 12.0,
+    "connect_timeout": 12.0,
     "give_up_after": 1000,
 }
 
@@ -174,7 +174,7 @@ def test_robots_that_fail_in_each_way(server: HostileServer, make_crawl: MakeCra
 
     server.route("/robots.txt", robots)
     hosts = [f"127.0.0.{number}" for number in range(2, 8)]
-    crawl = make_crawl(retry_base=0.05, total_timeout=3.0, idle_timeout=3.0)
+    crawl = make_crawl(retry_base=0.05, total_timeout=7.0, idle_timeout=7.0)
     assert crawl.run(urls=[server.url("/ok/1", host) for host in hosts], fetchers=1) == "completed"
     ledger = crawl.ledger()
     ends = [(ledger[server.url("/ok/1", host)].state, ledger[server.url("/ok/1", host)].reason) for host in hosts]

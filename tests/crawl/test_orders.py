@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -14,9 +15,17 @@ from tests.crawl.harness import Crawl, SyntheticWeb, closing
 
 
 @pytest.fixture(scope="module")
-def slow_web():
-    with closing(SyntheticWeb(hosts=10, pages=40, latency=0.05)) as server:
-        yield server
+def server():
+    with closing(SyntheticWeb(hosts=10, pages=40, latency=0.05)) as running:
+        yield running
+
+
+@pytest.fixture
+def slow_web(server: SyntheticWeb) -> Iterator[SyntheticWeb]:
+    """Quick for some pages, and then so slow that no crawl is over before it was told what to do."""
+    server.slow_after(40)
+    yield server
+    server.slow_after(None)
 
 
 def until(what: str, happened, timeout: float = 60) -> None:
@@ -41,6 +50,7 @@ def test_an_order_ends_the_attempt_and_loses_nothing(slow_web: SyntheticWeb, mak
     assert 20 < counts.done < len(slow_web.reachable())
     assert counts.in_flight == 0
     assert counts.queued > 0
+    slow_web.slow_after(None)
     crawl.put_back()
     crawl.start(fetchers=1, parsers=0)
     assert crawl.finish() == "completed"
@@ -51,13 +61,13 @@ def test_an_order_ends_the_attempt_and_loses_nothing(slow_web: SyntheticWeb, mak
 def test_an_order_does_not_wait_for_a_server_that_hangs(make_crawl) -> None:
     from tests.crawl.hostile_server import HostileServer
 
-    with HostileServer() as server:
+    with HostileServer() as hanging:
         crawl = make_crawl()
-        crawl.enqueue(url=server.url("/hang"))
+        crawl.enqueue(url=hanging.url("/hang"))
         crawl.start()
-        until("the page was asked for", lambda: "/hang" in server.paths())
+        until("the page was asked for", lambda: "/hang" in hanging.paths())
         crawl.order("paused")
-        assert crawl.finish(timeout=30) == "paused"
+        assert crawl.finish() == "paused"
     assert crawl.counts.queued == 1
     crawl.assert_books_balance()
 
@@ -70,6 +80,7 @@ def test_a_dead_child_is_replaced(slow_web: SyntheticWeb, make_crawl, role: str)
     until("some pages are stored", lambda: crawl.counts.done > 10)
     (victim,) = crawl.children(role)
     victim.kill()
+    slow_web.slow_after(None)
     assert crawl.finish() == "completed"
     assert {result.final_url for result in crawl.results()} == slow_web.reachable()
     crawl.assert_books_balance()
@@ -84,7 +95,7 @@ def test_the_whole_tree_dies_with_its_leader(slow_web: SyntheticWeb, make_crawl)
     assert len(children) == 4
     os.kill(crawl.process.pid, signal.SIGKILL)
     crawl.process.communicate()
-    _, alive = psutil.wait_procs(children, timeout=30)
+    _, alive = psutil.wait_procs(children, timeout=60)
     assert alive == []
 
 

@@ -146,8 +146,8 @@ def test_kill_9_leaves_no_browser_and_the_next_start_no_folder(tmp_path: Path, s
     owner = subprocess.Popen(command, env=ENVIRONMENT, start_new_session=True)
     try:
         eventually("its page is in a browser", lambda: site.asked("/hang") > before)
-        (browser,) = (each for each in browsers() if each.ppid() == owner.pid)
-        (folder,) = (Path(each.partition("=")[2]) for each in browser.cmdline() if each.startswith("--user-data-dir="))
+        (browser,) = browsers(owner.pid)
+        folder = folder_of(browser)
         assert len(anything_of(folder)) > 2
     finally:
         os.kill(owner.pid, signal.SIGKILL)

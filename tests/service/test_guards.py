@@ -18,7 +18,7 @@ from silkline.service.cgroup import Cgroups
 from silkline.service.child import Child
 from silkline.service.cleaner import Cleaner
 from silkline.service.launcher import Launcher
-from silkline.service.output import LogFile, LogQueue, Output, Pump
+from silkline.service.output import LogFile, LogQueue, Output, Pump, Source
 from silkline.service.supervisor import Supervisor
 from silkline.store import jobs
 from silkline.store.archive import folder_of
@@ -40,10 +40,9 @@ def claimed(database: Database) -> jobs.Job:
 
 def test_the_watchdog_goes_on_after_a_log_that_cannot_be_deleted(yard: Yard) -> None:
     watching = yard.ready(yard.start("watching", keep_jobs_count=1, slots=0, **STALE))
-    other = yard.start("other", **STALE)
-    ids = yard.add("nothing", many=3)
-    for id in ids:
+    for id in yard.add("nothing", many=3):
         (watching.data / "logs" / f"{id}.log").mkdir(parents=True)
+    other = yard.start("other", **STALE)
     eventually("the cleaner trips", lambda: "no round of the watchdog" in watching.log)
     (orphan,) = yard.add("sleep", seconds=600)
     yard.runner_of(orphan)
@@ -137,6 +136,42 @@ def test_a_kill_that_comes_after_the_end_does_not_change_it(database: Database) 
     pump.stop()
     assert child.ended is not None
     assert child.ended.end is End.COMPLETED
+
+
+def test_what_a_runner_said_last_counts_however_late_it_is_read(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine stands still, and an escaped process holds the streams open: a pause is not taken for completed."""
+    monkeypatch.setattr("silkline.service.child.STREAMS_TIMEOUT", 0.01)
+    given_up: list[Source] = []
+
+    class Late(Pump):
+        def abandon(self, source: Source) -> None:
+            super().abandon(source)
+            given_up.append(source)
+            if len(given_up) == 3:
+                self.start()
+
+    job = claimed(database)
+    ours, theirs = wire.pair()
+    runner = subprocess.Popen(["true"])
+    child, pump = child_of(job, runner.pid, ours), Late()
+    streams = [os.pipe(), os.pipe()]
+    child.watch(pump, streams[0][0], streams[1][0])
+    os.write(streams[1][1], b"some words\n")
+    for _ in range(50):
+        wire.send(theirs, wire.Event(message="a line"))
+    wire.send(theirs, wire.Event(end=End.PAUSED))
+    child.exited(os.waitpid(runner.pid, 0)[1])
+    runner.returncode = 0
+    child.close()
+    pump.stop()
+    theirs.close()
+    for _, writing in streams:
+        os.close(writing)
+    assert child.ended is not None
+    assert child.ended.end is End.PAUSED
+    assert "some words" in child.output.tail
 
 
 def test_children_are_found_where_the_kernel_does_not_list_them(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from silkline.model.job import Status, Verb
 from silkline.store import jobs, logs, workers
 from tests.support.escapees import find
-from tests.support.supervisors import Yard, alive, eventually
+from tests.support.supervisors import ENDLESS, Yard, alive, eventually
 
 
 def test_a_job_runs_and_completes(yard: Yard) -> None:
@@ -67,7 +67,7 @@ def test_one_tenant_does_not_starve_another(yard: Yard) -> None:
 
 @pytest.mark.parametrize(("verb", "status"), [("pause", "paused"), ("stop", "stopped"), ("cancel", "cancelled")])
 def test_a_running_job_obeys(yard: Yard, verb: str, status: str) -> None:
-    (id,) = yard.add("work", steps=10_000, seconds=0.01)
+    (id,) = yard.add("work", **ENDLESS)
     yard.start()
     yard.wait_for_results(id)
     runner = yard.runner_of(id)
@@ -81,14 +81,11 @@ def test_a_running_job_obeys(yard: Yard, verb: str, status: str) -> None:
 
 
 def test_a_paused_job_goes_on_where_it_was(yard: Yard) -> None:
-    (id,) = yard.add("work", steps=40, seconds=0.01)
+    (id,) = yard.add("work", **ENDLESS)
     yard.start()
     yard.wait_for_results(id)
-    jobs.wish(yard.database, id, Verb.PAUSE)
-    yard.wait_for(id, Status.PAUSED, Status.COMPLETED)
-    jobs.wish(yard.database, id, Verb.RESUME)
-    yard.wait_for(id, Status.COMPLETED)
-    assert yard.results_of(id) == list(range(1, 41))
+    steps = yard.bring_to_an_end(id)
+    assert yard.results_of(id) == list(range(1, steps + 1))
 
 
 def test_a_job_that_does_not_obey_is_killed_and_its_wish_is_kept(yard: Yard) -> None:

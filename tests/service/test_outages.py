@@ -8,7 +8,7 @@ import pytest
 
 from silkline.model.job import Status
 from tests.support.postgres import PostgresServer
-from tests.support.supervisors import PATIENCE, Yard, alive, eventually, yard
+from tests.support.supervisors import ENDLESS, PATIENCE, Yard, alive, eventually, yard
 
 NEVER_STALE = {"fence_after": 2000.0, "stale_after": 3000.0}
 
@@ -20,10 +20,10 @@ def place(own_postgres: PostgresServer, tmp_path: Path) -> Iterator[Yard]:
 
 
 def test_a_fenced_job_starts_once_more_not_again_and_again(place: Yard, own_postgres: PostgresServer) -> None:
-    (id,) = place.add("work", steps=100_000, seconds=0.01)
-    supervisor = place.start(heartbeat_interval=2.0, fence_after=3.0, stale_after=1000.0)
+    (id,) = place.add("work", **ENDLESS)
+    supervisor = place.start(heartbeat_interval=3.0, fence_after=10.0, stale_after=1000.0)
     place.wait_for_results(id)
-    runner, lease = place.runner_of(id), place.job(id).run_lease
+    runner, lease, attempt = place.runner_of(id), place.job(id).run_lease, place.job(id).attempt
     own_postgres.stop("fast")
     eventually("it fences itself", lambda: not alive(runner))
     own_postgres.start()
@@ -31,7 +31,7 @@ def test_a_fenced_job_starts_once_more_not_again_and_again(place: Yard, own_post
     heartbeat = place.job(id).heartbeat_seq
     eventually("its heart beats again", lambda: place.job(id).heartbeat_seq > heartbeat + 1)
     job = place.job(id)
-    assert (job.status, job.attempt, job.crash_count, job.retry_count) == (Status.RUNNING, 2, 0, 0)
+    assert (job.status, job.attempt, job.crash_count, job.retry_count) == (Status.RUNNING, attempt + 1, 0, 0)
     assert supervisor.log.count("the database did not answer") <= 2, "one line says it"
     assert "heartbeats are stored again" in supervisor.log, supervisor.log
 
@@ -53,8 +53,8 @@ def test_ended_while_the_database_was_away_its_jobs_are_taken_back_at_once(
 
 
 def test_an_outage_is_not_counted_against_a_job_that_is_told_to_end(place: Yard, own_postgres: PostgresServer) -> None:
-    (id,) = place.add("work", steps=100_000, seconds=0.01, max_retries=0)
-    supervisor = place.start(**NEVER_STALE)
+    (id,) = place.add("work", max_retries=0, **ENDLESS)
+    supervisor = place.start(grace_period=80.0, **NEVER_STALE)
     place.wait_for_results(id)
     runner = place.runner_of(id)
     own_postgres.stop("fast")

@@ -74,6 +74,7 @@ def test_a_batch_obeys_and_goes_on_where_it_was(yard: Yard, web: GatedWeb, verb:
     id = add(yard, asked)
     yard.start(**PATIENT)
     eventually("pages come", lambda: len(web.server.requests) > web.free)
+    yard.wait_for_results(id)
     jobs.wish(yard.database, id, Verb(verb))
     yard.wait_for(id, Status.PAUSED if verb == "pause" else Status.STOPPED)
     stored = results.count(yard.database, id)

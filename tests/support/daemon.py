@@ -26,7 +26,7 @@ class Daemon:
     def __init__(self, name: str, *, user: str = "") -> None:
         self.name = name
         self.user = user
-        self.port = free_port()
+        self.port, self._claim = claim_port()
         self.directory = Path(tempfile.mkdtemp(prefix=f"silkline-{name}-"))
         if user:
             shutil.chown(self.directory, user)
@@ -79,15 +79,30 @@ class Daemon:
     def remove(self) -> None:
         self.stop(signal.SIGQUIT)
         shutil.rmtree(self.directory, ignore_errors=True)
+        self._claim.close()
 
 
 def free_port() -> int:
+    port, claim = claim_port()
+    claim.close()
+    return port
+
+
+def claim_port() -> tuple[int, socket.socket]:
+    """A free port, and what keeps it ours until it is closed.
+
+    Seconds pass before a server listens, and whenever it is stopped: another test session must not take its port then.
+    A name in Linux's abstract namespace is held by one process at a time, and gone with it.
+    """
     # Not the common generator: Hypothesis gives it the same seed in every process, and then the same ports.
     for port in random.SystemRandom().sample(PORTS, 200):
-        with socket.socket() as probe:
-            try:
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f"\0silkline-test-port-{port}")
+            with socket.socket() as probe:
                 probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
+        except OSError:
+            claim.close()
+            continue
+        return port, claim
     raise RuntimeError("no free port was found for a test server")

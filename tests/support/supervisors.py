@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from silkline.errors import Unavailable
-from silkline.model.job import LIVE, Job, NewJob, Status
+from silkline.model.job import LIVE, Job, NewJob, Status, Verb
 from silkline.runner.leftovers import marked
 from silkline.service import cgroup
 from silkline.store import jobs, logs, results, urls, workers
@@ -25,6 +25,10 @@ COMMAND = ("-m", "silkline", "worker")
 # For tests in which somebody is taken for dead. On a loaded machine a supervisor may then fence itself: that is counted
 # as nobody's crash, and such tests must not mind it.
 STALE = {"fence_after": 3.0, "stale_after": 4.0}
+# For tests in which nobody may be: a supervisor that a loaded machine keeps from its heartbeat is alive.
+STALE_LATER: dict[str, Any] = {"fence_after": 5.0, "stale_after": 8.0}
+# Work that does not end before the test has seen what it wants to see.
+ENDLESS: dict[str, Any] = {"steps": 100_000, "seconds": 0.01}
 PATIENCE = 90.0  # seconds; a loaded machine may need them, an idle one needs a few
 QUICK = {
     "heartbeat_interval": 0.3,
@@ -188,6 +192,18 @@ class Yard:
             lambda: all(self.job(id).status not in LIVE for id in ids),
         )
         return [self.job(id) for id in ids]
+
+    def bring_to_an_end(self, id: str, more: int = 20) -> int:
+        """Let endless `work` end after some more steps, whatever it has done so far; how many that makes in all."""
+        jobs.wish(self.database, id, Verb.PAUSE)
+        job = self.wait_for(id, Status.PAUSED)
+        steps = len(self.results_of(id)) + more
+        payload = json.dumps({**job.payload, "steps": steps})
+        with self.database.transaction() as transaction:
+            transaction.script(f"UPDATE crawl_jobs SET payload = '{payload}' WHERE id = '{id}'")
+        jobs.wish(self.database, id, Verb.RESUME)
+        self.wait_for(id, Status.COMPLETED)
+        return steps
 
     def lines(self, id: str) -> str:
         return "\n".join(line.message for line in logs.page(self.database, id, wanted=100_000))

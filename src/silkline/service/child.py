@@ -18,6 +18,7 @@ from silkline.service.cgroup import Cgroup
 from silkline.service.output import Output, Pump, Source
 
 STREAMS_TIMEOUT = 2.0
+LAST_WORDS_TIMEOUT = 30.0  # only a machine that stands still makes us wait: nothing has to come any more
 
 
 def boot_clock() -> float:
@@ -113,7 +114,7 @@ class Child:
         if not self._silent.wait(STREAMS_TIMEOUT):
             for source in self._sources:
                 self._pump.abandon(source)
-            self._silent.wait(STREAMS_TIMEOUT)
+            self._silent.wait(LAST_WORDS_TIMEOUT)
         self.ended = self._how_it_ended(wait_status)
 
     def close(self) -> None:

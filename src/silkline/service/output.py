@@ -24,6 +24,7 @@ LINE = 4_096
 TAIL_LINES = 20
 QUEUE = 20_000
 BATCH = 1_000
+LAST_READS = 1_000  # a socket to a child holds some 280 messages, a pipe 64 KiB
 # A crawled page must not command the terminal of whoever reads the log.
 _ESCAPED = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160)) if chr(code) not in "\t\n"}
 
@@ -221,20 +222,31 @@ class Pump:
         self._call(register)
 
     def abandon(self, source: Source) -> None:
-        """Stop reading something that a process which escaped still holds open."""
-        self._call(lambda: self._end(source))
+        """Stop reading something that a process which escaped still holds open.
 
-    def _read(self, source: Source) -> None:
+        What lies there by now is read all the same: it was said in time, and it may be how the attempt ended.
+        """
+        self._call(lambda: self._read_last(source))
+
+    def _read_last(self, source: Source) -> None:
+        for _ in range(LAST_READS):
+            if not (source.open and self._read(source)):
+                break
+        self._end(source)
+
+    def _read(self, source: Source) -> bool:
+        """Whether there was something."""
         try:
             data = source.read()
         except BlockingIOError:
-            return
+            return False
         except OSError:
             data = b""
         if data:
             source.take(data)
         else:
             self._end(source)
+        return bool(data)
 
     def _end(self, source: Source) -> None:
         if source.open:

@@ -72,11 +72,12 @@ def _disobey(context: Context, spec: DiagnosticSpec) -> End | None:
 
 
 def _leak(context: Context, spec: DiagnosticSpec) -> End | None:
+    """`size` bytes in pieces of 4 MiB: the first `steps` of them at once, the others `seconds` apart."""
     kept = []
-    for _ in range(max(spec.size >> 22, 1)):
+    for number in range(1, max(spec.size >> 22, 1) + 1):
         kept.append(os.urandom(1 << 22))
         context.progress.report()
-        if context.control.wait(spec.seconds):
+        if number >= spec.steps and context.control.wait(spec.seconds):
             break
     return None
 
