@@ -230,12 +230,14 @@ class Pump:
 
     def _read_last(self, source: Source) -> None:
         for _ in range(LAST_READS):
-            if not (source.open and self._read(source)):
+            if not self._read(source):
                 break
         self._end(source)
 
     def _read(self, source: Source) -> bool:
         """Whether there was something."""
+        if not source.open:  # given up in this very round; its number may be somebody else's by now
+            return False
         try:
             data = source.read()
         except BlockingIOError:
