@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from silkline.fetch import render
-from silkline.fetch.render_browser import sweep
+from silkline.fetch.render_browser import Folder, sweep
 from silkline.fetch.render_program import WHAT_TO_INSTALL
 from silkline.model.fetched import Fetched
 from tests.crawl.harness import ENVIRONMENT
@@ -167,6 +167,26 @@ def test_the_folder_of_a_browser_that_lives_is_left_alone(tmp_path: Path, site: 
         assert (await shown(renderer, client, f"{site.url}/found")).ok
 
     run(tmp_path, work)
+
+
+def test_a_folder_is_locked_as_soon_as_others_can_see_its_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, swept = os.open, []
+
+    def look(path: Path, flags: int, mode: int) -> int:
+        """The file is there, the lock is not: somebody sweeps just now."""
+        descriptor = opened(path, flags, mode)
+        monkeypatch.undo()
+        swept.append(sweep())
+        return descriptor
+
+    monkeypatch.setattr("os.open", look)
+    folder = Folder()
+    assert swept
+    assert (folder.path / "in-use").exists()
+    sweep()
+    assert folder.path.is_dir()
+    folder.remove()
+    assert not folder.path.exists()
 
 
 # Other browsers, and none.

@@ -88,8 +88,11 @@ class Folder:
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        self.lock = os.open(self.path / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        # Locked before it has its name: somebody who sweeps just now would take the folder for abandoned.
+        nameless = self.path / f"{_LOCK}.new"
+        self.lock = os.open(nameless, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        nameless.rename(self.path / _LOCK)
 
     def remove(self) -> None:
         with contextlib.suppress(OSError):
