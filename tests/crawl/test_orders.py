@@ -61,14 +61,16 @@ def test_an_order_ends_the_attempt_and_loses_nothing(slow_web: SyntheticWeb, mak
 def test_an_order_does_not_wait_for_a_server_that_hangs(make_crawl) -> None:
     from tests.crawl.hostile_server import HostileServer
 
-    with HostileServer() as hanging:
-        crawl = make_crawl()
-        crawl.enqueue(url=hanging.url("/hang"))
+    with HostileServer() as server:
+        crawl = make_crawl(idle_seconds=0.1)
+        crawl.enqueue(url=server.url("/hang"))
         crawl.start()
-        until("the page was asked for", lambda: "/hang" in hanging.paths())
+        until("the page was asked for", lambda: "/hang" in server.paths())
+        until("people see it", lambda: crawl.counts.in_flight == 1)
         crawl.order("paused")
         assert crawl.finish() == "paused"
-    assert crawl.counts.queued == 1
+    assert (crawl.counts.queued, crawl.counts.in_flight) == (1, 0)
+    assert crawl.counts.live["in_flight"] == []
     crawl.assert_books_balance()
 
 
