@@ -47,8 +47,8 @@ def test_runners_are_killed(yard: Yard, long_chaos: bool, stopwatch: Stopwatch, 
 
 def end_and_count(yard: Yard, ids: list[str]) -> None:
     """Endless work comes to its end, and every step was done once."""
-    for id in ids:
-        all_done_once(yard, [id], yard.bring_to_an_end(id))
+    for id, steps in zip(ids, yard.bring_to_an_end(*ids), strict=True):
+        all_done_once(yard, [id], steps)
 
 
 def is_running(yard: Yard, id: str) -> bool:

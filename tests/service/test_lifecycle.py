@@ -84,7 +84,7 @@ def test_a_paused_job_goes_on_where_it_was(yard: Yard) -> None:
     (id,) = yard.add("work", **ENDLESS)
     yard.start()
     yard.wait_for_results(id)
-    steps = yard.bring_to_an_end(id)
+    (steps,) = yard.bring_to_an_end(id)
     assert yard.results_of(id) == list(range(1, steps + 1))
 
 

@@ -193,16 +193,19 @@ class Yard:
         )
         return [self.job(id) for id in ids]
 
-    def bring_to_an_end(self, id: str, more: int = 20) -> int:
-        """Let endless `work` end after some more steps, whatever it has done so far; how many that makes in all."""
-        jobs.wish(self.database, id, Verb.PAUSE)
-        job = self.wait_for(id, Status.PAUSED)
-        steps = len(self.results_of(id)) + more
-        payload = json.dumps({**job.payload, "steps": steps})
-        with self.database.transaction() as transaction:
-            transaction.script(f"UPDATE crawl_jobs SET payload = '{payload}' WHERE id = '{id}'")
-        jobs.wish(self.database, id, Verb.RESUME)
-        self.wait_for(id, Status.COMPLETED)
+    def bring_to_an_end(self, *ids: str, more: int = 3) -> list[int]:
+        """Let endless `work` end after some more steps, whatever it has done so far; how many that makes of each."""
+        for id in ids:
+            jobs.wish(self.database, id, Verb.PAUSE)
+        paused = [self.wait_for(id, Status.PAUSED) for id in ids]
+        steps = [len(self.results_of(id)) + more for id in ids]
+        for job, number in zip(paused, steps, strict=True):
+            payload = json.dumps({**job.payload, "steps": number})
+            with self.database.transaction() as transaction:
+                transaction.script(f"UPDATE crawl_jobs SET payload = '{payload}' WHERE id = '{job.id}'")
+            jobs.wish(self.database, job.id, Verb.RESUME)
+        for id in ids:
+            self.wait_for(id, Status.COMPLETED)
         return steps
 
     def lines(self, id: str) -> str:
