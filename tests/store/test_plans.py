@@ -1,15 +1,16 @@
 """The statements that run all the time find their rows by an index, however many jobs wait."""
 
 import json
-from collections.abc import Iterator
+import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from psycopg import sql
 
 from silkline.model.job import NewJob
 from silkline.store import jobs
-from silkline.store.database import Database, open_database
+from silkline.store.database import Database
 from silkline.store.statements import parameters_of, statement
 
 OFTEN = {
@@ -21,6 +22,12 @@ OFTEN = {
     "jobs.finished_before": {"crawl_jobs_finished"},
     "logs.page": {"job_logs_job"},
     "results.cached": {"crawl_results_original", "crawl_results_final"},
+}
+LISTS = {
+    "jobs.page": "sqlite_autoindex_crawl_jobs_1",
+    "jobs.page_by_status": "crawl_jobs_status",
+    "jobs.page_by_worker": "sqlite_autoindex_crawl_jobs_1",
+    "jobs.search": "sqlite_autoindex_crawl_jobs_1",
 }
 
 
@@ -52,34 +59,80 @@ def test_a_sqlite_claim_seeks_in_the_partial_index_and_sorts_no_queue(sqlite_dat
     assert "SEARCH crawl_jobs USING INTEGER PRIMARY KEY (rowid=?)" in steps
 
 
+@pytest.mark.parametrize("name", LISTS)
+def test_sqlite_reads_lists_in_their_order_and_sorts_nothing(sqlite_database: Database, name: str) -> None:
+    assert re.fullmatch(rf"SEARCH crawl_jobs USING INDEX {LISTS[name]} \(.*\)", plan(sqlite_database, name))
+
+
 def full(database: Database) -> None:
     later = database.now() + timedelta(days=1)
     jobs.enqueue_many(database, [NewJob("page", {}, tenant=f"t{number % 100}") for number in range(5_000)])
     jobs.enqueue_many(database, [NewJob("site", {}, run_at=later)] * 5_000)
 
 
-@pytest.fixture
-def fresh_postgres(postgres_url: str) -> Iterator[Database]:
-    """A database whose statistics no other test has touched."""
-    opened = open_database(postgres_url)
-    yield opened
-    opened.close()
+def analyse_only_when_told(database: Database) -> None:
+    """The statistics are what the test says, whenever the server's own housekeeping comes by."""
+    with database.transaction() as transaction:
+        transaction.script("ALTER TABLE crawl_jobs SET (autovacuum_enabled = off)")
 
 
-def test_a_postgres_claim_reads_as_many_rows_as_there_are_lanes(fresh_postgres: Any) -> None:
+def analyse(database: Database) -> None:
+    with database.transaction() as transaction:
+        transaction.script("ANALYZE crawl_jobs")
+
+
+def postgres_nodes(database: Any, name: str, **values: Any) -> list[dict[str, Any]]:
+    """Run a statement with the generic plan, as our connections do, and give the steps that were taken."""
+    names = list(values)
+    text = re.sub(r"%\((\w+)\)s", lambda found: f"${names.index(found[1]) + 1}", statement(name, "postgres"))
+    given = sql.SQL(", ").join(map(sql.Literal, values.values()))
+    with database.transaction() as transaction:
+        transaction.script("PREPARE explained AS " + text.replace("%%", "%"))
+        explain = sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE explained ({})").format(given)
+        (row,) = transaction.connection.execute(explain).fetchall()
+        transaction.script("DEALLOCATE explained")
+    return list(every_node(json.loads(row["QUERY PLAN"])[0]["Plan"]))
+
+
+def rows_read(nodes: list[dict[str, Any]]) -> int:
+    """The most rows that any step looked at."""
+    return max(node["Actual Loops"] * (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) for node in nodes)
+
+
+def test_a_postgres_claim_reads_as_many_rows_as_there_are_lanes(fresh_postgres: Database) -> None:
     database = fresh_postgres
+    analyse_only_when_told(database)
     full(database)
     values = {"now": database.now(), "worker_id": "w", "host": "h", "kinds": '["page","site"]', "wanted": 2}
     for analysed in (False, True):
-        with database.transaction() as transaction:
-            if analysed:
-                transaction.script("ANALYZE crawl_jobs")
-            explain = "EXPLAIN (ANALYZE, FORMAT JSON) " + statement("jobs.claim", "postgres")
-            (row,) = transaction.connection.execute(explain, values).fetchall()
-        nodes = list(every_node(json.loads(row["QUERY PLAN"])[0]["Plan"]))
+        if analysed:
+            analyse(database)
+        nodes = postgres_nodes(database, "jobs.claim", **values)
         assert not [node for node in nodes if node["Node Type"] == "Seq Scan"]
-        most = max(node["Actual Rows"] * node["Actual Loops"] for node in nodes)
-        assert most < 500, "far fewer than the 10,000 jobs that wait"
+        assert rows_read(nodes) < 500, "far fewer than the 10,000 jobs that wait"
+
+
+def test_postgres_lists_read_what_they_show_whatever_the_statistics_say(fresh_postgres: Database) -> None:
+    database = fresh_postgres
+    analyse_only_when_told(database)
+    new = [NewJob("page", {}, f"https://example.com/{number}", paused=True) for number in range(10_000)]
+    jobs.enqueue_many(database, new)
+    newest = {"before": jobs.LAST_ID, "wanted": 51}
+    for analysed in (False, True):
+        if analysed:
+            analyse(database)
+        for name, values in (
+            ("jobs.page", {}),
+            ("jobs.page_by_status", {"status": "paused", "worker": None}),
+            ("jobs.page_by_status", {"status": "paused", "worker": "page"}),
+            ("jobs.page_by_status", {"status": "failed", "worker": None}),
+            ("jobs.page_by_worker", {"worker": "page"}),
+            ("jobs.search", {"pattern": "%example.com/9%", "status": None, "worker": None}),
+            ("jobs.search", {"pattern": "%example.com/9%", "status": "paused", "worker": "page"}),
+        ):
+            nodes = postgres_nodes(database, name, **newest, **values)
+            assert rows_read(nodes) <= 51, (name, values, analysed)
+            assert not [node for node in nodes if "Sort" in node["Node Type"]], (name, values, analysed)
 
 
 def every_node(node: dict[str, Any]) -> Any:
