@@ -1,5 +1,6 @@
 """The statements that run all the time find their rows by an index, however many jobs wait."""
 
+import itertools
 import json
 import re
 from datetime import timedelta
@@ -9,9 +10,11 @@ import pytest
 from psycopg import sql
 
 from silkline.model.job import NewJob
-from silkline.store import jobs
+from silkline.store import jobs, logs, urls
 from silkline.store.database import Database
 from silkline.store.statements import parameters_of, statement
+from silkline.store.urls import Checkpoint
+from tests.store.given import result, running, settled, url
 
 OFTEN = {
     "jobs.claim": {"crawl_jobs_claim", "crawl_jobs_live"},
@@ -70,15 +73,20 @@ def full(database: Database) -> None:
     jobs.enqueue_many(database, [NewJob("site", {}, run_at=later)] * 5_000)
 
 
+TABLES = ("crawl_jobs", "crawl_urls", "crawl_results", "job_logs")
+
+
 def analyse_only_when_told(database: Database) -> None:
     """The statistics are what the test says, whenever the server's own housekeeping comes by."""
     with database.transaction() as transaction:
-        transaction.script("ALTER TABLE crawl_jobs SET (autovacuum_enabled = off)")
+        for table in TABLES:
+            transaction.script(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
 
 
 def analyse(database: Database) -> None:
     with database.transaction() as transaction:
-        transaction.script("ANALYZE crawl_jobs")
+        for table in TABLES:
+            transaction.script(f"ANALYZE {table}")
 
 
 def postgres_nodes(database: Any, name: str, **values: Any) -> list[dict[str, Any]]:
@@ -133,6 +141,39 @@ def test_postgres_lists_read_what_they_show_whatever_the_statistics_say(fresh_po
             nodes = postgres_nodes(database, name, **newest, **values)
             assert rows_read(nodes) <= 51, (name, values, analysed)
             assert not [node for node in nodes if "Sort" in node["Node Type"]], (name, values, analysed)
+
+
+def crawled(database: Database, pages: int) -> str:
+    """A job with that many pages, every other one done, and as many lines of its log."""
+    job, ids, now = running(database), range(1, pages + 1), database.now()
+    done = [settled(id) for id in ids[::2]]
+    urls.record(database, job, Checkpoint([url(id) for id in ids], done, [result(id) for id in ids]))
+    logs.append(database, [logs.NewLine(job.id, 1, "info", f"page {id}", now) for id in ids])
+    return job.id
+
+
+def test_a_small_and_a_large_postgres_crawl_read_what_they_show(fresh_postgres: Database) -> None:
+    """Most rows of every table belong to one job: the statistics say so, and must not lead astray."""
+    database = fresh_postgres
+    analyse_only_when_told(database)
+    both = [crawled(database, 40), crawled(database, 10_000)]
+    first = {"after": 0, "wanted": 20}
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("logs.page", first),
+        ("logs.search", {**first, "levels": ",info,", "pattern": "%page%"}),
+        ("logs.tail", {"wanted": 20}),
+        ("results.page", first),
+        ("urls.page", first),
+        ("urls.page_by_state", {**first, "state": "done"}),
+        ("urls.page_by_reason", {**first, "state": "done", "reason": None}),
+        ("urls.queued", first),
+    ]
+    for analysed in (False, True):
+        if analysed:
+            analyse(database)
+        for (name, values), job_id in itertools.product(asked, both):
+            nodes = postgres_nodes(database, name, job_id=job_id, **values)
+            assert rows_read(nodes) <= 40, (name, analysed, job_id == both[0])
 
 
 def every_node(node: dict[str, Any]) -> Any:

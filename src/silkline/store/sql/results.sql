@@ -11,9 +11,9 @@ SELECT :job_id::uuid, :now::timestamptz, * FROM unnest(:url_id::bigint[], :origi
     :final_url::text[], :final_key::bigint[], :data::jsonb[], :success::boolean[], :metadata::jsonb[]);
 
 -- name: page
--- Results of a job after a cursor, in the order their URLs were discovered.
+-- Results of a job after a cursor, in the order they were stored. A range, as in `logs.page`.
 SELECT id, job_id, url_id, original_url, final_url, data, success, metadata, created_at FROM crawl_results
-WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
+WHERE (job_id, id) > (:job_id, :after) AND job_id <= :job_id ORDER BY job_id, id LIMIT :wanted;
 
 -- name: newest
 -- The latest results, without their content.
