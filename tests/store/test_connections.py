@@ -46,6 +46,23 @@ def test_a_connection_is_given_back_after_every_call(database: Database) -> None
     assert free(database) == 1
 
 
+def test_a_file_that_was_taken_away_is_noticed_and_taken_back(tmp_path: Path) -> None:
+    file, away = tmp_path / "silkline.db", tmp_path / "away.db"
+    database = open_database(f"sqlite:///{file}")
+    queued(database)
+    file.rename(away)
+    with pytest.raises(Unavailable, match="removed or replaced"):
+        queued(database)
+    assert not file.exists(), "no other is made in its place"
+    file.write_bytes(b"")
+    with pytest.raises(Unavailable, match="removed or replaced"):
+        jobs.page(database)
+    away.rename(file)
+    queued(database)
+    assert len(jobs.page(database)) == 2
+    database.close()
+
+
 def test_a_connection_is_given_back_after_an_error(database: Database) -> None:
     queued(database)
     with pytest.raises(StoreError):
