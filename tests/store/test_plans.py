@@ -67,6 +67,11 @@ def test_sqlite_reads_lists_in_their_order_and_sorts_nothing(sqlite_database: Da
     assert re.fullmatch(rf"SEARCH crawl_jobs USING INDEX {LISTS[name]} \(.*\)", plan(sqlite_database, name))
 
 
+@pytest.mark.parametrize("name", ["logs.page", "logs.search", "results.page"])
+def test_sqlite_goes_on_where_the_page_before_ended(sqlite_database: Database, name: str) -> None:
+    assert re.search(r"\(job_id=\? AND (row)?id>\?\)", plan(sqlite_database, name))
+
+
 def full(database: Database) -> None:
     later = database.now() + timedelta(days=1)
     jobs.enqueue_many(database, [NewJob("page", {}, tenant=f"t{number % 100}") for number in range(5_000)])
