@@ -26,7 +26,7 @@ class Daemon:
     def __init__(self, name: str, *, user: str = "") -> None:
         self.name = name
         self.user = user
-        self.port, self._claim = claim_port()
+        self.port = free_port()
         self.directory = Path(tempfile.mkdtemp(prefix=f"silkline-{name}-"))
         if user:
             shutil.chown(self.directory, user)
@@ -79,30 +79,32 @@ class Daemon:
     def remove(self) -> None:
         self.stop(signal.SIGQUIT)
         shutil.rmtree(self.directory, ignore_errors=True)
-        self._claim.close()
 
 
 def free_port() -> int:
-    port, claim = claim_port()
-    claim.close()
-    return port
-
-
-def claim_port() -> tuple[int, socket.socket]:
-    """A free port, and what keeps it ours until it is closed.
-
-    Seconds pass before a server listens, and whenever it is stopped: another test session must not take its port then.
-    A name in Linux's abstract namespace is held by one process at a time, and gone with it.
-    """
+    """A port that no other test process is given as long as this one lives."""
     # Not the common generator: Hypothesis gives it the same seed in every process, and then the same ports.
-    for port in random.SystemRandom().sample(PORTS, 200):
-        claim = socket.socket(socket.AF_UNIX)
-        try:
-            claim.bind(f"\0silkline-test-port-{port}")
+    for port in random.SystemRandom().sample(PORTS, min(200, len(PORTS))):
+        if _reserve(port):
             with socket.socket() as probe:
-                probe.bind(("127.0.0.1", port))
-        except OSError:
-            claim.close()
-            continue
-        return port, claim
+                try:
+                    probe.bind(("127.0.0.1", port))
+                except OSError:
+                    continue
+                return port
     raise RuntimeError("no free port was found for a test server")
+
+
+def _reserve(port: int) -> bool:
+    """A server opens its port seconds after it was chosen, and may be stopped in between: a bare look is not enough.
+
+    A name in the abstract namespace belongs to whoever bound it, leaves no file, and is free again when we end.
+    """
+    name = socket.socket(socket.AF_UNIX)
+    try:
+        name.bind(f"\0silkline-test-port-{port}")
+    except OSError:
+        name.close()
+        return False
+    name.detach()
+    return True

@@ -117,7 +117,7 @@ class SqliteDatabase:
             raise DiskFull(f"no space left for the database {self.path}") from error
         except apsw.IOError as error:
             raise _input_output_error(error, self.path) from error
-        except (apsw.BusyError, apsw.LockedError, apsw.CantOpenError, apsw.ReadOnlyError) as error:
+        except (apsw.BusyError, apsw.LockedError, apsw.ProtocolError, apsw.CantOpenError, apsw.ReadOnlyError) as error:
             raise Unavailable(f"the database {self.path} cannot be used now: {error}") from error
         except (apsw.NotADBError, apsw.CorruptError) as error:
             raise StoreError(f"{self.path} is not a Silkline database, or it is damaged: {error}") from error
