@@ -72,5 +72,5 @@ class RedisServer(RedisDatabase):
         with redis.Redis.from_url(self._url, socket_timeout=5) as client:
             try:
                 return bool(client.ping())
-            except redis.ConnectionError:
+            except (redis.ConnectionError, redis.TimeoutError):
                 return False
