@@ -1,7 +1,9 @@
 """A person crawls a site at the command line, presses Ctrl-C, goes on, asks why, and takes the results away."""
 
 import json
+import os
 import signal
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from silkline.cli.seeds import CHUNK
 from silkline.model.job import Job
 from silkline.store import jobs, urls
 from silkline.store.database import Database
@@ -120,6 +123,34 @@ def test_seeds_from_a_file(silkline: Silkline, web: Web, tmp_path: Path) -> None
     assert done.code == 0, done
     assert "2 seeds; 1 lines are no URLs, first not a host." in done.err
     assert sorted(web.asked) == ["/5", "/7"]
+
+
+@pytest.fixture
+def half_read(on_both: Silkline, web: Web) -> Iterator[subprocess.Popen[bytes]]:
+    """A crawl whose first seeds stand in the ledger, and which waits for more."""
+    os.mkfifo(on_both.folder / "seeds")
+    process = on_both.start("crawl", "--seeds", "seeds", "--allow-private", "127.0.0.0/8", *FAST)
+    with (on_both.folder / "seeds").open("w", buffering=1) as pipe:
+        print(*(f"http://{web.host}/{number}" for number in range(CHUNK + 1)), sep="\n", file=pipe)
+        while not (known := on_both("jobs", "--json").json) or not on_both("urls", known[0]["id"]).out:
+            assert process.poll() is None
+        yield process
+
+
+def test_half_of_the_seeds_is_never_crawled(on_both: Silkline, web: Web, half_read: subprocess.Popen[bytes]) -> None:
+    half_read.kill()
+    half_read.wait(PATIENCE)
+    resumed = on_both("resume", "last")
+    assert resumed.code == 1, resumed
+    assert "start the crawl again" in resumed.err
+    assert on_both("jobs", "--json").json[0]["status"] == "failed"
+    assert web.asked == []
+
+
+def test_seeds_that_are_taken_back_leave_nothing(on_both: Silkline, half_read: subprocess.Popen[bytes]) -> None:
+    half_read.send_signal(signal.SIGINT)
+    assert half_read.wait(PATIENCE) == 130
+    assert on_both("jobs", "--json").json == []
 
 
 def test_what_cannot_be_crawled(silkline: Silkline, tmp_path: Path) -> None:

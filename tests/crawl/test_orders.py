@@ -52,13 +52,15 @@ def test_an_order_does_not_wait_for_a_server_that_hangs(make_crawl) -> None:
     from tests.crawl.hostile_server import HostileServer
 
     with HostileServer() as server:
-        crawl = make_crawl()
+        crawl = make_crawl(idle_seconds=0.1)
         crawl.enqueue(url=server.url("/hang"))
         crawl.start()
         until("the page was asked for", lambda: "/hang" in server.paths())
+        until("people see it", lambda: crawl.counts.in_flight == 1)
         crawl.order("paused")
-        assert crawl.finish(timeout=30) == "paused"
-    assert crawl.counts.queued == 1
+        assert crawl.finish() == "paused"
+    assert (crawl.counts.queued, crawl.counts.in_flight) == (1, 0)
+    assert crawl.counts.live["in_flight"] == []
     crawl.assert_books_balance()
 
 

@@ -1,4 +1,4 @@
-"""What a supervisor does while PostgreSQL is away, and when it is back."""
+"""What a supervisor does while its database is away, and when it is back."""
 
 import signal
 from collections.abc import Iterator
@@ -65,3 +65,18 @@ def test_an_outage_is_not_counted_against_a_job_that_is_told_to_end(place: Yard,
     job = place.job(id)
     assert (job.status, job.retry_count, job.crash_count) == (Status.QUEUED, 0, 0)
     assert (job.exit_reason, "PostgreSQL" in (job.error_message or "")) == ("database_away", True)
+
+
+def test_a_database_file_taken_away_is_an_outage_too(tmp_path: Path) -> None:
+    file = tmp_path / "silkline.db"
+    with yard(f"sqlite:///{file}", tmp_path) as place:
+        (id,) = place.add("work", steps=100_000, seconds=0.01)
+        supervisor = place.start(heartbeat_interval=2.0, fence_after=3.0, stale_after=1000.0)
+        place.wait_for_results(id)
+        runner, lease = place.runner_of(id), place.job(id).run_lease
+        file.rename(tmp_path / "away.db")
+        eventually("it fences itself", lambda: not alive(runner))
+        eventually("it says why", lambda: "was removed or replaced under us" in supervisor.log)
+        (tmp_path / "away.db").rename(file)
+        place.runner_of(id, after=lease)
+        assert place.job(id).crash_count == 0

@@ -14,7 +14,8 @@ from silkline.store.database import Database, open_database
 from tests.support.postgres import PostgresDatabases
 
 EMPTY = """
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid();
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid();
 DELETE FROM crawl_jobs; DELETE FROM crawl_urls; DELETE FROM crawl_url_keys; DELETE FROM crawl_states;
 DELETE FROM crawl_results; DELETE FROM crawl_links; DELETE FROM job_logs; DELETE FROM workers; DELETE FROM deleted_jobs;
 """
@@ -56,6 +57,14 @@ def database(migrated_url: str) -> Iterator[Database]:
 @pytest.fixture
 def postgres_database(migrated_postgres_url: str) -> Iterator[Database]:
     opened = open_database(migrated_postgres_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def fresh_postgres(postgres_url: str) -> Iterator[Database]:
+    """A database whose pages and statistics no other test has touched."""
+    opened = open_database(postgres_url)
     yield opened
     opened.close()
 

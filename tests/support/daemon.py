@@ -82,12 +82,29 @@ class Daemon:
 
 
 def free_port() -> int:
+    """A port that no other test process is given as long as this one lives."""
     # Not the common generator: Hypothesis gives it the same seed in every process, and then the same ports.
-    for port in random.SystemRandom().sample(PORTS, 200):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
+    for port in random.SystemRandom().sample(PORTS, min(200, len(PORTS))):
+        if _reserve(port):
+            with socket.socket() as probe:
+                try:
+                    probe.bind(("127.0.0.1", port))
+                except OSError:
+                    continue
+                return port
     raise RuntimeError("no free port was found for a test server")
+
+
+def _reserve(port: int) -> bool:
+    """A server opens its port seconds after it was chosen, and may be stopped in between: a bare look is not enough.
+
+    A name in the abstract namespace belongs to whoever bound it, leaves no file, and is free again when we end.
+    """
+    name = socket.socket(socket.AF_UNIX)
+    try:
+        name.bind(f"\0silkline-test-port-{port}")
+    except OSError:
+        name.close()
+        return False
+    name.detach()
+    return True

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 
-SECONDS_TO_END = 5
+SECONDS_TO_END = 30
 
 
 def main(parent: str, directory: str, user: str, *command: str) -> int:

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 import redis as redis_client
 
+from tests.support import daemon
 from tests.support.postgres import PostgresDatabases, PostgresServer
 from tests.support.redis import RedisServer
 
@@ -21,6 +22,16 @@ servers = [PostgresServer(), RedisServer()]
 print(*(server._daemon.directory for server in servers), flush=True)
 input()
 """
+
+
+def test_a_port_is_given_to_one_server_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    port = daemon.free_port()
+    monkeypatch.setattr(daemon, "PORTS", range(port, port + 1))
+    command = [sys.executable, "-c", f"from tests.support import daemon; print(daemon._reserve({port}))"]
+    other = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
+    assert other.stdout == "False\n"
+    with pytest.raises(RuntimeError, match="no free port"):
+        daemon.free_port()
 
 
 def test_each_database_is_new_and_empty(postgres: PostgresDatabases) -> None:

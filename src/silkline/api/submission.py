@@ -18,7 +18,7 @@ INT4 = 2**31 - 1
 # Asked for at the command line only: a job from outside must not open the way into a private network, nor claim that
 # its seeds stand in the ledger already.
 PRIVATE = ("allow_private", "proxy")
-NEVER = ("seeded",)
+NEVER = ("seeded", "planting")
 
 
 def _sane(moment: datetime) -> datetime:

@@ -132,7 +132,7 @@ def _spec(urls: list[str], given: dict[str, Any], *, seeded: bool, here: bool) -
     elif urls:
         payload["urls"] = urls
     if seeded:
-        payload["seeded"] = True
+        payload["seeded"] = payload["planting"] = True
     if "headers" in payload:
         payload["headers"] = dict(_header(each) for each in payload["headers"])
     if "exclude_hosts" in payload:
@@ -162,11 +162,15 @@ def _first_seen(lines: Any) -> Any:
 
 def _plant(session: Session, database: Database, job: Job, lines: Any) -> Job:
     found = Seeds(lines)
-    found.plant(database, job.id)
-    if not found.planted:
+    try:
+        found.plant(database, job.id)
+        if not found.planted:
+            raise UsageError(f"the seeds file holds no URL; its first line is {found.first_wrong[:80]!r}")
+    except BaseException:  # ^C as well: a crawl of half its seeds is not what was asked for
         jobs.wish(database, job.id, Verb.CANCEL)
         jobs.delete(database, job.id)
-        raise UsageError(f"the seeds file holds no URL; its first line is {found.first_wrong[:80]!r}")
+        raise
+    jobs.amend(database, job.id, {"planting": False})
     wrong = f"; {found.wrong:,} lines are no URLs, first {terminal.safe(found.first_wrong[:80])}" if found.wrong else ""
     session.say(f"{found.planted:,} seeds{wrong}.")
     return jobs.wish(database, job.id, Verb.RESUME)

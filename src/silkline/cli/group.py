@@ -84,6 +84,7 @@ def is_address(text: str) -> bool:
         "workers": Lazy("silkline.cli.workers:workers", "Show which supervisors are alive."),
         "worker": Lazy("silkline.cli.service:worker", "Run a supervisor: it claims jobs and watches over them."),
         "serve": Lazy("silkline.cli.serve:serve", "Run Silkline on this machine: API, web page and a supervisor."),
+        "mcp": Lazy("silkline.cli.mcp:mcp", "Give a language model tools to fetch and crawl (MCP)."),
         "tokens": Lazy("silkline.cli.tokens:tokens", "Make, list and take back tokens for the API."),
         "config": Lazy("silkline.cli.config:config", "Show each setting, its value and where that came from."),
         "doctor": Lazy("silkline.cli.doctor:doctor", "Check this machine and the database; say what to do."),

@@ -18,7 +18,7 @@ import uvloop
 
 from silkline.crawl.equip import calm_collector, obey, open_client
 from silkline.crawl.fetcher import Fetcher
-from silkline.crawl.messages import Batch, Drained, Refill, Start, Waiting, to_fetcher
+from silkline.crawl.messages import Batch, Drained, Live, Refill, Start, Waiting, to_fetcher
 from silkline.crawl.parser import Parser, ParserPool
 from silkline.crawl.reading import PageReader
 from silkline.crawl.wire import Wire
@@ -43,8 +43,8 @@ class RemoteDesk:
     def hand_in(self, batch: Batch) -> None:
         self._wire.send(batch)
 
-    def show(self, waits: list[Wait]) -> None:
-        self._wire.send(Waiting(waits))
+    def show(self, waits: list[Wait], live: Live) -> None:
+        self._wire.send(Waiting(waits, live))
 
     def ask_for_more(self, cursor: int) -> None:
         self._wire.send(Refill(cursor))

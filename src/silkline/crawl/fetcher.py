@@ -45,7 +45,7 @@ class Desk(Protocol):
     """The leader, as a fetcher sees it."""
 
     def hand_in(self, batch: Batch) -> None: ...
-    def show(self, waits: list[Wait]) -> None: ...
+    def show(self, waits: list[Wait], live: Live) -> None: ...
     def ask_for_more(self, cursor: int) -> None: ...
     def drained(self) -> None: ...
 
@@ -425,7 +425,7 @@ class Fetcher:
     def _look(self) -> None:
         """Say which hosts wait, and why."""
         if self._running and not self._draining:
-            self._desk.show(self._lookout.look(self._loop.time(), time.time()))
+            self._desk.show(self._lookout.look(self._loop.time(), time.time()), self._live())
             self._look_later = self._loop.call_later(self._tuning.look_seconds, self._look)
 
     # The end.

@@ -75,6 +75,7 @@ class Leader:
         self._live: list[Live] = [Live()] * plan.fetchers
         self._waits: list[list[Wait]] = [[]] * plan.fetchers
         self._order: End | None = None
+        self._settled = False
         self._wake = asyncio.Event()
         self._drained: set[int] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -184,6 +185,7 @@ class Leader:
             self._take(seat, message)
         elif isinstance(message, Waiting):
             self._waits[seat.index] = message.waits
+            self._live[seat.index] = message.live
         elif isinstance(message, Refill):
             self._spawn(self._refill(seat, message.cursor))
         elif isinstance(message, Drained):
@@ -308,8 +310,8 @@ class Leader:
             self._wake.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), _BEAT)
-        self._live, self._waits = [Live()] * self._plan.fetchers, [[]] * self._plan.fetchers
-        await self._recorder.save()
+        self._settled = True
+        await self._recorder.save(idle=True)  # nothing is in flight any more, and nothing waits
 
     async def _complete(self, reason: str | None) -> None:
         """Nothing more will come: account for what is left over, and make every URL of a large crawl findable."""
@@ -350,14 +352,15 @@ class Leader:
     # What people see.
 
     def _in_flight(self) -> int:
-        return min(sum(live.in_flight for live in self._live), self._recorder.pending)
+        return 0 if self._settled else min(sum(live.in_flight for live in self._live), self._recorder.pending)
 
     def _show(self) -> dict[str, Any]:
         seconds = max(self._loop.time() - self._started_at, 0.001)
-        waits = most_waiting([wait for waits in self._waits for wait in waits])
+        waits = [] if self._settled else most_waiting([wait for waits in self._waits for wait in waits])
+        flying = [] if self._settled else [url for live in self._live for url in live.urls]
         return {
             "rate": round((self._recorder.stored - self._stored_at_start) / seconds, 2),
-            "in_flight": [url for live in self._live for url in live.urls][:20],
+            "in_flight": flying[:20],
             "waits": [wait._asdict() for wait in waits],
             "reasons": dict(Counter(self._recorder.reasons).most_common(20)),
             "fetchers": self._plan.fetchers,
@@ -375,8 +378,8 @@ class LocalDesk:
     def hand_in(self, batch: Batch) -> None:
         self._heard(self.seat, batch)
 
-    def show(self, waits: list[Wait]) -> None:
-        self._heard(self.seat, Waiting(waits))
+    def show(self, waits: list[Wait], live: Live) -> None:
+        self._heard(self.seat, Waiting(waits, live))
 
     def ask_for_more(self, cursor: int) -> None:
         self._heard(self.seat, Refill(cursor))

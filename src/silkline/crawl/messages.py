@@ -78,9 +78,10 @@ class Batch(msgspec.Struct, array_like=True, tag=True, gc=False):
 
 
 class Waiting(msgspec.Struct, array_like=True, tag=True, gc=False):
-    """The hosts this fetcher waits for most, once in a while."""
+    """The hosts this fetcher waits for most, and what it is doing, once in a while."""
 
     waits: list[Wait]
+    live: Live
 
 
 class Refill(msgspec.Struct, array_like=True, tag=True, gc=False):

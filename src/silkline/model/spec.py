@@ -129,6 +129,7 @@ class SiteSpec(UrlSpec, Fetching):
     exclude_hosts: tuple[str, ...] = ()
     seeded_hosts_only: bool = False
     seeded: bool = False  # the seeds stand in the ledger already, put there from a seeds file
+    planting: bool = False  # not all of them: the file is still being read, or its reader was killed
     fetchers: int | None = Field(None, ge=1, le=256)
     parsers: int | None = Field(None, ge=0, le=256)
     concurrency: int | None = Field(None, ge=1, le=10_000)

@@ -22,8 +22,8 @@ class Orphaned(Exception):
     """The supervisor is gone."""
 
 
-def die_with_parent(expected: int) -> None:
-    """Ask the kernel for SIGKILL when the parent ends, and make sure that the parent is still the expected one.
+def die_with_parent(expected: int, number: int = signal.SIGKILL) -> None:
+    """Ask the kernel for this signal when the parent ends, and make sure that the parent is still the expected one.
 
     A runner from the fork server is born twice removed and becomes the supervisor's own child a moment later, which has
     made itself the subreaper; so wait for that first.
@@ -33,7 +33,7 @@ def die_with_parent(expected: int) -> None:
         if time.monotonic() > give_up:
             raise Orphaned
         select.select((), (), (), 0.0005)
-    if _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+    if _libc.prctl(PR_SET_PDEATHSIG, number, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
     if os.getppid() != expected:
         raise Orphaned

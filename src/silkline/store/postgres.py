@@ -28,6 +28,9 @@ CONNECT_TIMEOUT = 5
 # A server that vanished without a word is noticed within about 15 seconds, well before a lease runs out.
 KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 3, "keepalives_count": 3, "tcp_user_timeout": 15_000}
 CLOCK_EVERY = 300.0
+# The server's answer is somewhere within its round trip: one that took long is asked for again.
+CLOCK_ASKS = 3
+CLOCK_SOON = 0.005
 
 Connection = psycopg.Connection[dict[str, Any]]
 
@@ -55,10 +58,15 @@ class PostgresDatabase:
         return asked + timedelta(seconds=_uptime() - uptime)
 
     def _ask_clock(self) -> tuple[datetime, float]:
+        answers: list[tuple[float, datetime, float]] = []
         with self._connection() as connection:
-            before = _uptime()
-            rows = connection.execute("SELECT clock_timestamp() AS now").fetchall()
-            return rows[0]["now"], (before + _uptime()) / 2
+            while len(answers) < CLOCK_ASKS and not (answers and answers[-1][0] < CLOCK_SOON):
+                before = _uptime()
+                rows = connection.execute("SELECT clock_timestamp() AS now").fetchall()
+                took = _uptime() - before
+                answers.append((took, rows[0]["now"], before + took / 2))
+        _, asked, uptime = min(answers)
+        return asked, uptime
 
     def rows(self, name: str, *, durable: bool = False, **parameters: Any) -> list[dict[str, Any]]:
         with self._connection() as connection:
@@ -134,8 +142,11 @@ class PostgresDatabase:
         for name in ("uuid", "json", "jsonb"):
             connection.adapters.register_loader(name, TextLoader)
         # Our statements are short and always the same: compiling one, or planning it anew (1.3 ms for a claim), costs
-        # more than running it.
-        connection.execute("SET TimeZone = 'UTC'; SET jit = off; SET plan_cache_mode = force_generic_plan")
+        # more than running it. Lists end after a page: to read a whole job in another order and sort it never pays.
+        connection.execute(
+            "SET TimeZone = 'UTC'; SET jit = off; "
+            "SET plan_cache_mode = force_generic_plan; SET enable_incremental_sort = off"
+        )
         return connection
 
 

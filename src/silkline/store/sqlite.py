@@ -7,6 +7,7 @@ queue by short constant retries, because SQLite's own busy timeout backs off eve
 from __future__ import annotations
 
 import operator
+import os
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,10 +36,11 @@ class SqliteDatabase:
         self._free: list[apsw.Connection] = []
         self._lock = threading.Lock()
         self._closed = False
+        self._file: tuple[int, int] | None = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._connection():
-                pass
+                self._file = self._file_there()
         except OSError as error:
             raise Unavailable(f"cannot open the database {self.path}: {error}") from error
 
@@ -85,6 +87,14 @@ class SqliteDatabase:
         for connection in free:
             connection.close()
 
+    def _file_there(self) -> tuple[int, int] | None:
+        """What the path leads to now. Rows written to a file without a name would be lost; asking takes 2 to 4 µs."""
+        try:
+            found = os.stat(self.path)  # noqa: PTH116
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino
+
     @property
     def _bells(self) -> Path:
         return self.path.with_name(self.path.name + "-bells")
@@ -94,6 +104,11 @@ class SqliteDatabase:
         with self._lock:
             if self._closed:
                 raise Unavailable("the database has been closed")
+            if self._file is not None and self._file_there() != self._file:
+                raise Unavailable(
+                    f"the database file {self.path} was removed or replaced under us: "
+                    "put it back, or start Silkline again to use another"
+                )
             connection = self._free.pop() if self._free else None
         try:
             connection = connection or self._open()
@@ -102,7 +117,7 @@ class SqliteDatabase:
             raise DiskFull(f"no space left for the database {self.path}") from error
         except apsw.IOError as error:
             raise _input_output_error(error, self.path) from error
-        except (apsw.BusyError, apsw.LockedError, apsw.CantOpenError, apsw.ReadOnlyError) as error:
+        except (apsw.BusyError, apsw.LockedError, apsw.ProtocolError, apsw.CantOpenError, apsw.ReadOnlyError) as error:
             raise Unavailable(f"the database {self.path} cannot be used now: {error}") from error
         except (apsw.NotADBError, apsw.CorruptError) as error:
             raise StoreError(f"{self.path} is not a Silkline database, or it is damaged: {error}") from error

@@ -351,6 +351,8 @@ def requeue(database: Database, job_id: str, reason: str, *, chunk: int = 2_000)
     total = 0
     while True:
         with database.transaction() as transaction:
+            # The counters are ours first: two who ask at once take turns, and never wait for each other's URLs.
+            transaction.rows("urls.requeued", job_id=job_id, urls=0, now=database.now())
             ids = [row["id"] for row in transaction.rows("urls.requeue", job_id=job_id, reason=reason, wanted=chunk)]
             moved = len(ids)
             transaction.rows("results.withdraw", job_id=job_id, url_ids=json.dumps(ids))

@@ -11,6 +11,7 @@ from silkline import config
 from silkline.crawl.equip import calm_collector
 from silkline.crawl.leader import Leader
 from silkline.crawl.plan import Tuning, plan_of
+from silkline.errors import Permanent
 from silkline.model.job import End
 from silkline.model.spec import SiteSpec
 from silkline.model.url import canonical, host_of
@@ -26,6 +27,8 @@ def run(context: Context) -> End | None:
 def crawl(context: Context, tuning: Tuning) -> End | None:
     """The same with the engine's own times and bounds."""
     spec: SiteSpec = context.spec
+    if spec.planting:
+        raise Permanent("the command that read its seeds was killed before the last one: start the crawl again")
     settings = config.load().settings
     plan = plan_of(
         spec,

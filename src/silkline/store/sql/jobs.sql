@@ -225,20 +225,26 @@ SELECT id FROM crawl_jobs WHERE id >= :low::uuid AND id <= :high::uuid AND id::t
 SELECT * FROM crawl_jobs WHERE id < :before ORDER BY id DESC LIMIT :wanted;
 
 -- name: page_by_status
--- The same for one status and, unless :worker is null, one kind.
+-- The same for one status and, unless :worker is null, one kind. A range of crawl_jobs_status and not `status = :status`:
+-- for that PostgreSQL trusts its statistics, which may be old or missing, and then reads and sorts every job.
 SELECT * FROM crawl_jobs
-WHERE status = :status AND id < :before AND (CAST(:worker AS text) IS NULL OR worker = CAST(:worker AS text))
-ORDER BY id DESC LIMIT :wanted;
+WHERE (status, id) < (:status, :before) AND status >= :status
+  AND (CAST(:worker AS text) IS NULL OR worker = CAST(:worker AS text))
+ORDER BY status DESC, id DESC LIMIT :wanted;
 
 -- name: page_by_worker
-SELECT * FROM crawl_jobs WHERE worker = :worker AND id < :before ORDER BY id DESC LIMIT :wanted;
+-- CASE as in `search`.
+SELECT * FROM crawl_jobs WHERE id < :before AND CASE WHEN worker = :worker THEN true ELSE false END
+ORDER BY id DESC LIMIT :wanted;
 
 -- name: search
--- The same for jobs whose URL holds a text.
+-- The same for jobs whose URL holds a text. CASE, so that they are read from the newest back until there are enough: of a
+-- bare LIKE PostgreSQL believes that hardly any job fits, and may rather read all of them and sort what is left.
 SELECT * FROM crawl_jobs
-WHERE id < :before AND lower(request_url) LIKE :pattern ESCAPE '\'
-  AND (CAST(:status AS text) IS NULL OR status = CAST(:status AS text))
-  AND (CAST(:worker AS text) IS NULL OR worker = CAST(:worker AS text))
+WHERE id < :before AND CASE
+    WHEN CAST(:status AS text) <> status THEN false
+    WHEN CAST(:worker AS text) <> worker THEN false
+    ELSE lower(request_url) LIKE :pattern ESCAPE '\' END
 ORDER BY id DESC LIMIT :wanted;
 
 -- name: counts

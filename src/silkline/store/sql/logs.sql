@@ -8,25 +8,41 @@ INSERT INTO job_logs (job_id, attempt, level, message, at) VALUES (:job_id, :att
 INSERT INTO job_logs (job_id, attempt, level, message, at)
 SELECT * FROM unnest(:job_id::uuid[], :attempt::int[], :level::text[], :message::text[], :at::timestamptz[]);
 
--- name: page
+-- name: page [sqlite]
 -- Lines of a job after a cursor, oldest first.
 SELECT id, attempt, level, message, at FROM job_logs WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
 
--- name: search
+-- name: page [postgres]
+-- A range of job_logs_job and not `job_id = :job_id`: where one job has written most of the lines, PostgreSQL would look for
+-- those of any other by reading them all. (SQLite would read a range from the job's first line on.)
+SELECT id, attempt, level, message, at FROM job_logs
+WHERE (job_id, id) > (:job_id, :after) AND job_id <= :job_id ORDER BY job_id, id LIMIT :wanted;
+
+-- name: search [sqlite]
 -- The same for lines of some levels that hold a text.
 SELECT id, attempt, level, message, at FROM job_logs
 WHERE job_id = :job_id AND id > :after AND (:levels = '' OR :levels LIKE '%,' || level || ',%')
   AND lower(message) LIKE :pattern ESCAPE '\'
 ORDER BY id LIMIT :wanted;
 
+-- name: search [postgres]
+-- CASE as in `jobs.search`.
+SELECT id, attempt, level, message, at FROM job_logs
+WHERE (job_id, id) > (:job_id, :after) AND job_id <= :job_id AND CASE
+    WHEN :levels <> '' AND :levels NOT LIKE '%,' || level || ',%' THEN false
+    ELSE lower(message) LIKE :pattern ESCAPE '\' END
+ORDER BY job_id, id LIMIT :wanted;
+
 -- name: tail
 -- The newest lines of a job, newest first.
-SELECT id, attempt, level, message, at FROM job_logs WHERE job_id = :job_id ORDER BY id DESC LIMIT :wanted;
+SELECT id, attempt, level, message, at FROM job_logs
+WHERE (job_id, id) <= (:job_id, 9223372036854775807) AND job_id >= :job_id ORDER BY job_id DESC, id DESC LIMIT :wanted;
 
 -- name: trim
 -- Of one attempt keep the newest lines only.
 DELETE FROM job_logs WHERE job_id = :job_id AND id <= (
-    SELECT id FROM job_logs WHERE job_id = :job_id ORDER BY id DESC LIMIT 1 OFFSET :keep);
+    SELECT id FROM job_logs WHERE (job_id, id) <= (:job_id, 9223372036854775807) AND job_id >= :job_id
+    ORDER BY job_id DESC, id DESC LIMIT 1 OFFSET :keep);
 
 -- name: expire
 -- Lines of ended jobs older than the retention, a bounded number at a time.

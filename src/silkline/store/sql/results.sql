@@ -10,10 +10,15 @@ INSERT INTO crawl_results (job_id, created_at, url_id, original_url, original_ke
 SELECT :job_id::uuid, :now::timestamptz, * FROM unnest(:url_id::bigint[], :original_url::text[], :original_key::bigint[],
     :final_url::text[], :final_key::bigint[], :data::jsonb[], :success::boolean[], :metadata::jsonb[]);
 
--- name: page
--- Results of a job after a cursor, in the order their URLs were discovered.
+-- name: page [sqlite]
+-- Results of a job after a cursor, in the order they were stored.
 SELECT id, job_id, url_id, original_url, final_url, data, success, metadata, created_at FROM crawl_results
 WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
+
+-- name: page [postgres]
+-- A range, as in `logs.page`.
+SELECT id, job_id, url_id, original_url, final_url, data, success, metadata, created_at FROM crawl_results
+WHERE (job_id, id) > (:job_id, :after) AND job_id <= :job_id ORDER BY job_id, id LIMIT :wanted;
 
 -- name: newest
 -- The latest results, without their content.

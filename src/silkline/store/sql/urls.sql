@@ -83,10 +83,12 @@ SELECT host, count(*) AS discovered, sum(CASE WHEN state = 'queued' THEN 1 ELSE 
 FROM crawl_urls WHERE job_id = :job_id GROUP BY host ORDER BY discovered DESC, host LIMIT :wanted;
 
 -- name: page_by_reason
--- URLs of one state and, unless :reason is null, one reason.
+-- URLs of one state and, unless :reason is null, one reason. CASE as in `jobs.search`: read in order until there are enough.
 SELECT * FROM crawl_urls
-WHERE job_id = :job_id AND id > :after AND state = :state
-  AND (CAST(:reason AS text) IS NULL OR reason = CAST(:reason AS text))
+WHERE job_id = :job_id AND id > :after AND CASE
+    WHEN state <> :state THEN false
+    WHEN CAST(:reason AS text) IS NULL THEN true
+    ELSE reason = CAST(:reason AS text) END
 ORDER BY id LIMIT :wanted;
 
 -- name: named_on
@@ -105,12 +107,13 @@ WHERE job_id = :job_id AND id = ANY(ARRAY(SELECT jsonb_array_elements_text(:ids:
 SELECT * FROM crawl_urls WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
 
 -- name: page_by_state
-SELECT * FROM crawl_urls WHERE job_id = :job_id AND id > :after AND state = :state ORDER BY id LIMIT :wanted;
+SELECT * FROM crawl_urls
+WHERE job_id = :job_id AND id > :after AND CASE WHEN state = :state THEN true ELSE false END ORDER BY id LIMIT :wanted;
 
 -- name: queued
 -- What is left to do, for a crawl that starts or refills its frontier.
 SELECT id, url_key, url, host, depth, attempts, detail, found_via FROM crawl_urls
-WHERE job_id = :job_id AND id > :after AND state = 'queued' ORDER BY id LIMIT :wanted;
+WHERE job_id = :job_id AND id > :after AND CASE WHEN state = 'queued' THEN true ELSE false END ORDER BY id LIMIT :wanted;
 
 -- name: queued_depths
 -- What is left to do, by depth.

@@ -1,0 +1,96 @@
+"""`silkline mcp`: tools for a language model, on standard input and output."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from silkline.cli.resources import settings_of
+from silkline.cli.session import Session, everywhere, text
+from silkline.config import Settings
+from silkline.errors import SilklineError, UsageError
+from silkline.runner.process import die_with_parent
+
+_HERE = re.compile(r"Silkline is at (http://\S+)")
+
+
+@click.command()
+@click.option("--server", type=text, metavar="URL", help="Use this Silkline server. Default: one of its own.")
+@click.option(
+    "--allow-private",
+    multiple=True,
+    type=text,
+    metavar="CIDR[:PORT]",
+    help="Let its jobs ask for these private addresses.",
+)
+@everywhere()
+@click.pass_obj
+def mcp(session: Session, server: str | None, allow_private: tuple[str, ...]) -> int:
+    """Give a language model tools to fetch and crawl (MCP).
+
+    Speaks the Model Context Protocol on standard input and output; `silkline mcp` is the command to enter in the
+    settings of an assistant. Without --server it runs Silkline on your own database for as long as it lasts; crawls
+    that have not ended by then go on the next time.
+    """
+    settings = settings_of(session)
+    try:
+        from silkline.api.client import Client
+        from silkline.api.mcp import Tools, server_of
+    except ImportError as error:
+        raise UsageError(f"mcp needs an extra: pip install 'silkline[mcp]' ({error})") from error
+    more: dict[str, Any] = {"allow_private": list(allow_private)} if allow_private else {}
+    if server is not None:
+        server_of(Tools(lambda: Client(server, token=settings.api_token), **more)).run()
+        return 0
+    with _own_server(settings, private=bool(allow_private)) as url:
+        server_of(Tools(lambda: Client(url, token=settings.api_token), **more)).run()
+    return 0
+
+
+@contextmanager
+def _own_server(settings: Settings, *, private: bool) -> Iterator[str]:
+    """`silkline serve` on a free port, with our settings; it ends in good order when we do, however we end."""
+    us = os.getpid()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "silkline", "serve", "--port", "0"],
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env={**os.environ, **_variables(settings, private=private)},
+        start_new_session=True,  # ^C is for us
+        preexec_fn=lambda: die_with_parent(us, signal.SIGTERM),
+    )
+    try:
+        yield _address(process)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _variables(settings: Settings, *, private: bool) -> dict[str, str]:
+    """What the command line said of the settings goes on to the server."""
+    said = {"SILKLINE_DATABASE_URL": settings.database, "SILKLINE_DATA": str(settings.data)}
+    return {**said, "SILKLINE_API_ALLOW_PRIVATE": "true"} if private else said
+
+
+def _address(process: subprocess.Popen[str]) -> str:
+    """Where it listens, as it says itself; what else it says goes on to our own standard error."""
+    lines = process.stderr
+    assert lines is not None  # noqa: S101
+    for line in lines:
+        sys.stderr.write(line)
+        if found := _HERE.search(line):
+            threading.Thread(target=sys.stderr.writelines, args=(lines,), daemon=True).start()
+            return found[1]
+    raise SilklineError(f"the server ended with {process.wait()} before it was ready")

@@ -1,0 +1,143 @@
+"""`silkline mcp` as an assistant starts it, spoken to by the protocol's own client."""
+
+import re
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import psutil
+import pytest
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from silkline.sample.server import SampleServer
+from tests.acceptance.conftest import PATIENCE, Silkline
+
+
+@pytest.fixture
+def site() -> Iterator[SampleServer]:
+    with SampleServer() as server:
+        yield server
+
+
+@asynccontextmanager
+async def assistant(silkline: Silkline, *arguments: str) -> AsyncIterator[Client]:
+    command, *rest = silkline.command("mcp", "--allow-private", "127.0.0.0/8", *arguments)
+    started = StdioServerParameters(command=command, args=rest, env=silkline.environment(), cwd=str(silkline.folder))
+    with (silkline.folder / "mcp.log").open("a") as log:
+        async with Client(stdio_client(started, errlog=log)) as client:
+            yield client
+
+
+async def use(client: Client, tool: str, **arguments: Any) -> str:
+    answer = await client.call_tool(tool, arguments)
+    (content,) = answer.content
+    assert not answer.is_error, content
+    return str(content.text)  # type: ignore[union-attr]
+
+
+async def refused(client: Client, tool: str, **arguments: Any) -> str:
+    answer = await client.call_tool(tool, arguments)
+    assert answer.is_error, answer
+    return str(answer.content[0].text)  # type: ignore[union-attr]
+
+
+def test_a_model_reads_a_page_and_crawls_a_site(on_both: Silkline, site: SampleServer) -> None:
+    async def talk() -> None:
+        async with assistant(on_both) as client:
+            page = await use(client, "fetch_page", url=f"{site.url}birds/puffin")
+            assert page.startswith("Title: ")
+            assert f"URL: {site.url}birds/puffin" in page
+            assert "Puffins dig." in page
+
+            started = await use(client, "crawl_site", url=site.url, limit=15, wait=0)
+            id = re.match(r"Job (\S+) \(site", started)[1]  # type: ignore[index]
+            while "completed" not in (said := await use(client, "job", id=id, wait=60)):
+                assert "running" in said or "queued" in said, said
+            assert "done 15" in said
+            pages = await use(client, "job_pages", id=id)
+            addresses = re.findall(r"^- (\S+)", pages, re.MULTILINE)
+            assert len(addresses) == 15
+            assert addresses[3] in await use(client, "read_page", id=id, url=addresses[3])
+            assert id in await use(client, "jobs", status="completed")
+            await use(client, "job_errors", id=id)
+            found = await use(client, "map_site", url=site.url)
+            assert f"{site.url}birds/puffin" in found
+
+    anyio.run(talk)
+    assert {job["worker"] for job in on_both("jobs", "--json").json} == {"page", "site", "map"}, "in our own database"
+
+
+def test_what_goes_wrong_is_told_to_the_model(silkline: Silkline, site: SampleServer) -> None:
+    async def talk() -> None:
+        async with assistant(silkline) as client:
+            assert "http_404" in await refused(client, "fetch_page", url=f"{site.url}nowhere")
+            assert "no job" in await refused(client, "job", id="nonsense")
+            assert "nonsense" in await refused(client, "steer_job", id="nonsense", action="pause")
+            assert "limit" in await refused(client, "crawl_site", url=site.url, limit=0)
+            assert await use(client, "jobs", q="nothing like this") == "There is no such job."
+
+    anyio.run(talk)
+
+
+def test_a_long_page_comes_in_parts(silkline: Silkline) -> None:
+    words = "".join(f"<p>Paragraph {number} has a few words to make the page a long one.</p>" for number in range(2000))
+
+    def respond(_: str, path: str) -> Any:
+        from silkline.sample.site import Answer
+
+        return Answer(200, {"Content-Type": "text/html"}, f"<title>Long</title><article>{words}</article>".encode())
+
+    async def talk(url: str) -> None:
+        async with assistant(silkline) as client:
+            offset, parts = 0, []
+            while True:
+                head, _, text = (await use(client, "fetch_page", url=url, offset=offset)).partition("\n\n")
+                parts.append(text)
+                if (more := re.search(r"go on with offset=(\d+)", head)) is None:
+                    break
+                offset = int(more[1])
+            whole = "".join(parts)
+            assert len(parts) > 2
+            assert [int(number) for number in re.findall(r"Paragraph (\d+) has", whole)] == list(range(2000))
+
+    with SampleServer(respond=respond) as long:
+        anyio.run(talk, f"{long.url}long")
+
+
+def test_nothing_is_left_of_it(silkline: Silkline) -> None:
+    """Whether it ends in good order or is killed, its server ends, and a crawl goes back to the queue."""
+
+    def ours() -> list[psutil.Process]:
+        marks = str(silkline.folder)
+        return [each for each in psutil.process_iter(["environ", "cmdline"]) if marks in str(each.info["environ"])]
+
+    async def talk(kill: bool) -> None:
+        async with assistant(silkline) as client:
+            await use(client, "jobs")
+            assert len(ours()) > 1
+            if kill:
+                (mcp,) = [each for each in ours() if "mcp" in each.info["cmdline"]]
+                mcp.send_signal(signal.SIGKILL)
+                mcp.wait(PATIENCE)
+
+    for kill in (False, True):
+        try:
+            anyio.run(talk, kill)
+        except* Exception:
+            assert kill
+        _, alive = psutil.wait_procs(ours(), timeout=PATIENCE)
+        assert alive == []
+
+
+def test_another_server(silkline: Silkline, tmp_path: Path) -> None:
+    async def talk() -> None:
+        async with assistant(silkline, "--server", "http://127.0.0.1:9") as client:
+            tools = await client.list_tools()
+            assert "fetch_page" in [tool.name for tool in tools.tools]
+
+    anyio.run(talk)
+    assert not (tmp_path / "data" / "silkline.db").exists()
