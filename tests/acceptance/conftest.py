@@ -34,7 +34,9 @@ class Silkline:
         if clean.pop("PYTHONDONTWRITEBYTECODE", None):
             # Without byte code each command costs three times as much.
             clean["PYTHONPYCACHEPREFIX"] = str(self._byte_code)
-        ours = {"PYTHONPATH": str(ROOT / "src"), "TZ": "UTC", "SILKLINE_DATA": str(self.folder / "data")}
+        # However little space is left where the tests run.
+        ours = {"PYTHONPATH": str(ROOT / "src"), "TZ": "UTC", "SILKLINE_DISK_FREE_MIN": "0"}
+        ours["SILKLINE_DATA"] = str(self.folder / "data")
         if self.database_url:
             ours["SILKLINE_DATABASE_URL"] = self.database_url
         return {**clean, **ours, **more}

@@ -28,6 +28,8 @@ class Web:
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.reached = {number: threading.Event() for number in range(50)}
+        self.last = 1_000_000  # pages after this one are answered when the gate opens
+        self.gate = threading.Event()
         web = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -38,6 +40,8 @@ class Web:
                     self.send_error(404)
                     return
                 number = int(name)
+                if number > web.last:
+                    web.gate.wait(PATIENCE)
                 body = f"<title>Page {number}</title><h1>Page {number}</h1><p>Words, words.</p>"
                 body += f"<a href=/{number + 1}>on</a> <a href=/missing-{number}>gone</a>"
                 self.send_response(200)
@@ -60,6 +64,7 @@ class Web:
 def web() -> Iterator[Web]:
     web = Web()
     yield web
+    web.gate.set()
     web.server.shutdown()
     web.server.server_close()
 
@@ -90,10 +95,12 @@ def test_crawl_explain_results(on_both: Silkline, web: Web) -> None:
 
 
 def test_ctrl_c_pauses_and_resume_goes_on(on_both: Silkline, web: Web) -> None:
-    crawl = on_both.start("crawl", web.host, "--limit", "8", "--delay", "0.4", "--ignore-robots", "-o", "pages.csv")
-    assert web.reached[2].wait(60)
+    web.last = 3  # so that it cannot end before it is told to
+    crawl = on_both.start("crawl", web.host, "--limit", "8", "--delay", "0.2", "--ignore-robots", "-o", "pages.csv")
+    assert web.reached[2].wait(PATIENCE)
     crawl.send_signal(signal.SIGINT)
-    out, err = crawl.communicate(timeout=60)
+    out, err = crawl.communicate(timeout=PATIENCE)
+    web.gate.set()
     assert (crawl.returncode, out) == (3, b""), err.decode()
     id = on_both("jobs", "--json").json[0]["id"]
     assert f"Go on with: silkline resume {id}" in err.decode()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-from tests.acceptance.conftest import Finished, Silkline
+from tests.acceptance.conftest import PATIENCE, Finished, Silkline
 from tests.acceptance.test_output import on_terminal
 
 DONE, LISTED = 30, 43
@@ -45,10 +45,10 @@ def test_the_sample_site_can_be_served_alone(silkline: Silkline) -> None:
     process = silkline.start("demo", "--serve")
     assert process.stdout is not None
     url = process.stdout.readline().decode().strip()
-    with urllib.request.urlopen(f"{url}birds/puffin", timeout=60) as page:
+    with urllib.request.urlopen(f"{url}birds/puffin", timeout=PATIENCE) as page:
         assert b"Puffins dig." in page.read()
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
 
 
@@ -147,5 +147,6 @@ def test_errors_name_their_source_pages(after_demo: Silkline) -> None:
     assert {line.split("/", 3)[3] for line in lost} == {"", "about/keepers"}
     found = {problem["reason"]: problem for problem in after_demo("errors", "last", "--json").json}
     assert found["http_404"]["examples"][0]["links_in"]["count"] == 2
-    assert found["http_404"]["examples"][0]["source"].endswith("/")
+    source = found["http_404"]["examples"][0]["source"]
+    assert source.split("/", 3)[3] in {"", "about/keepers"}, "whichever of the two was read first"
     assert found["redirect_loop"]["examples"][0]["source"].endswith("/visit/getting-there")

@@ -8,7 +8,7 @@ from silkline.model.job import Backoff, End, Ended, Job, decide
 from silkline.store import jobs, urls
 from silkline.store.database import Database, open_database
 from silkline.store.urls import Checkpoint, NewResult, NewUrl, Settled
-from tests.acceptance.conftest import Silkline
+from tests.acceptance.conftest import PATIENCE, Silkline
 
 UNKNOWN = "0123abcd"
 
@@ -140,7 +140,7 @@ def test_the_log_is_followed_until_the_job_ends(
     assert b"second" in follower.stdout.readline()
     logs.append(store, [logs.NewLine(job.id, 1, "info", "third", store.now())])
     finish(store, job, End.COMPLETED)
-    rest, complaints = follower.communicate(timeout=60)
+    rest, complaints = follower.communicate(timeout=PATIENCE)
     assert b"third" in rest
     assert complaints == b""
     assert follower.returncode == 0

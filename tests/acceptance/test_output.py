@@ -12,7 +12,7 @@ import pytest
 from silkline.model.job import Job
 from silkline.store import logs
 from silkline.store.database import Database
-from tests.acceptance.conftest import Silkline
+from tests.acceptance.conftest import PATIENCE, Silkline
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil\r\x08\x7f"
 RAW = {"\x1b", "\x07", "\x08", "\x7f", "\x9b", "\u202e", "\r"}
@@ -69,7 +69,7 @@ def test_whoever_reads_may_go_away(silkline: Silkline, enqueue: Callable[..., Jo
     process.stdout.close()
     assert process.stderr.read() == b""
     process.stderr.close()
-    assert process.wait(60) == 141
+    assert process.wait(PATIENCE) == 141
 
 
 def test_a_disk_that_takes_no_output(silkline: Silkline, enqueue: Callable[..., Job]) -> None:
@@ -81,7 +81,7 @@ def test_a_disk_that_takes_no_output(silkline: Silkline, enqueue: Callable[..., 
             env=silkline.environment(),
             stdout=full,
             stderr=subprocess.PIPE,
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
         )
     assert done.returncode == 1
@@ -95,7 +95,7 @@ def test_ctrl_c_is_quiet(silkline: Silkline, store: Database, enqueue: Callable[
     assert process.stdout is not None
     assert b"first" in process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE)
     assert (out, err, process.returncode) == (b"", b"", 130)
 
 
@@ -119,7 +119,7 @@ def on_terminal(silkline: Silkline, *arguments: str, **more: str) -> str:
         while part := os.read(ours, 65_536):
             seen += part
     os.close(ours)
-    assert process.wait(60) == 0
+    assert process.wait(PATIENCE) == 0
     return seen.decode()
 
 

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from tests.acceptance.conftest import Silkline
+from tests.acceptance.conftest import PATIENCE, Silkline
 
 
 @pytest.mark.parametrize("program", ["worker", "serve"])
@@ -18,7 +18,7 @@ def test_a_job_from_add_to_completed(on_both: Silkline, program: str) -> None:
         assert follower.code == 0, follower
     finally:
         supervisor.send_signal(signal.SIGTERM)
-        out, err = supervisor.communicate(timeout=60)
+        out, err = supervisor.communicate(timeout=PATIENCE)
     assert (supervisor.returncode, out) == (0, b""), err.decode()
     assert (b"Silkline is at http://127.0.0.1:" in err) is (program == "serve")
     assert on_both("jobs", "show", "last", "--json").json["status"] == "completed"

@@ -1,5 +1,6 @@
 """`POST /v1/fetch`: the page itself where it can be had in time, from the cache where that will do, else the job."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 import pytest
 
 from silkline.sample.server import SampleServer
+from silkline.sample.site import Answer as Page
+from silkline.sample.site import answer as answer_of
 from tests.support.served import Answer, Client, Served
 
 HOUR = 3_600
@@ -108,12 +111,20 @@ def test_an_address_that_nobody_allowed(trusting: Client, site: SampleServer) ->
     assert len(site.requests) == requests, "it was not even asked for its robots.txt"
 
 
-def test_a_page_that_takes_too_long_is_a_job_to_wait_for(trusting: Client, site: SampleServer) -> None:
-    answer = fetch(trusting, site, "birds/arctic-tern", timeout=0, delay=0.2)
-    assert answer.status == 202, answer
-    id = answer.json["id"]
-    assert answer.headers["location"] == f"/v1/jobs/{id}"
-    assert trusting.wait_for(id, "completed")["progress"]["done"] == 1
+def test_a_page_that_takes_too_long_is_a_job_to_wait_for(trusting: Client) -> None:
+    gate = threading.Event()
+
+    def respond(target: str, origin: str) -> Page:
+        gate.wait(60)
+        return answer_of(target, origin)
+
+    with SampleServer(respond=respond) as slow:
+        answer = fetch(trusting, slow, "birds/arctic-tern", timeout=0)
+        assert answer.status == 202, answer
+        gate.set()
+        id = answer.json["id"]
+        assert answer.headers["location"] == f"/v1/jobs/{id}"
+        assert trusting.wait_for(id, "completed")["progress"]["done"] == 1
     (result,) = trusting.get(f"/v1/jobs/{id}/results").json["items"]
     assert "tern" in result["data"]["markdown"]
 

@@ -49,6 +49,7 @@ def crawl(database: Database, pages: int, *, status: Status = Status.PAUSED, siz
 
 
 def ended(database: Database, job: Job, status: Status) -> Job:
+    """Resumed and claimed in one transaction: the server's own supervisor would take a job that is queued."""
     if status is Status.PAUSED:
         return job
     with database.transaction() as transaction:
@@ -65,7 +66,8 @@ def ended(database: Database, job: Job, status: Status) -> Job:
             finished_at=None,
             now=database.now(),
         )
-    job = jobs.claim_one(database, "test", "test", job.id)
+        transaction.rows("jobs.claim_one", id=job.id, worker_id="test", host="test", now=database.now())
+    job = jobs.get(database, job.id)
     if status is Status.RUNNING:
         return job
     decision = Decision(status, Wish.RUN, database.now(), 0, 0, "test", None)

@@ -1,6 +1,7 @@
 """`silkline serve`: one command, a free port, nothing open to strangers, and an end in good order."""
 
 import contextlib
+import http.client
 import os
 import signal
 import socket
@@ -115,6 +116,7 @@ def test_the_api_is_started_again_when_it_dies(serve: Any) -> None:
     runner = client.wait_for(id, "running")
     before = server.api_pid()
     os.kill(before, signal.SIGKILL)
+    eventually("the API is gone", lambda: not alive(before))
     eventually("the API is back", lambda: _answers(client))
     assert server.api_pid() != before
     after = client.get(f"/v1/jobs/{id}").json
@@ -143,5 +145,5 @@ def _answers(client: Client) -> bool:
     try:
         with closing(socket.create_connection((client.host, client.port), timeout=5)):
             return client.get("/healthz").status == 200
-    except OSError:
+    except (OSError, http.client.HTTPException):
         return False

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 GUARD = Path(__file__).with_name("guard.py")
-SECONDS_TO_START = 60
-SECONDS_TO_STOP = 60
+SECONDS_TO_START = 120
+SECONDS_TO_STOP = 120
 # Below the range that Linux hands out to outgoing connections (from 32768): a server that is stopped and started again
 # in a test finds its port free, whatever a crawl on the same machine has opened in between.
 PORTS = range(20_000, 32_000)

@@ -174,7 +174,7 @@ class Served:
         if self.process.poll() is None:
             self.process.terminate()
             try:
-                self.process.wait(30)
+                self.process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
@@ -186,7 +186,7 @@ class Served:
 
 def command_line(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
     except OSError:
         return ""
 
@@ -194,5 +194,5 @@ def command_line(pid: int) -> str:
 def _answers(client: Client) -> bool:
     try:
         return client.get("/healthz").status == 200
-    except OSError:
+    except (OSError, http.client.HTTPException):
         return False

@@ -15,7 +15,7 @@ FLAGS = [
     *("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--no-sandbox"),
 ]
-PATIENCE = 60_000  # milliseconds
+PATIENCE = 120_000  # milliseconds; a loaded machine may need them
 expect.set_options(timeout=PATIENCE)
 
 
@@ -28,7 +28,7 @@ def playwright() -> Iterator[Playwright]:
 
 @pytest.fixture(scope="module")
 def browser(playwright: Playwright, chromium: Path) -> Iterator[Browser]:
-    browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+    browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS, timeout=PATIENCE)
     yield browser
     browser.close()
 

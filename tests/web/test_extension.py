@@ -8,6 +8,7 @@ from playwright.sync_api import Playwright
 
 from silkline.sample.server import SampleServer
 from tests.support.served import Served
+from tests.support.supervisors import eventually
 from tests.web.conftest import FLAGS, PATIENCE
 
 EXTENSION = Path(__file__).resolve().parents[2] / "extension"
@@ -32,6 +33,7 @@ def test_a_page_is_fetched_in_the_persons_own_browser(playwright: Playwright, ch
                 "--headless=new",
             ],
             headless=False,
+            timeout=PATIENCE,
         )
         try:
             worker = (
@@ -39,6 +41,9 @@ def test_a_page_is_fetched_in_the_persons_own_browser(playwright: Playwright, ch
                 if context.service_workers
                 else context.wait_for_event("serviceworker", timeout=PATIENCE)
             )
+            # Its target is there before its script has run: only then is it told when the settings change.
+            ready = "Boolean(globalThis.chrome?.storage?.local) && typeof look === 'function'"
+            eventually("the extension is ready", lambda: worker.evaluate(ready))
             wanted = {"server": server_url, "token": worker_token, "enabled": True}
             worker.evaluate(f"chrome.storage.local.set({json.dumps(wanted)})")
             job = client.wait_for(id, "completed", "failed")

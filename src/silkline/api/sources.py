@@ -20,7 +20,7 @@ from silkline.store.database import Database
 from silkline.store.urls import Counts
 
 PROGRESS_EVERY = 1.0
-LAST_LINES = timedelta(seconds=2)  # a supervisor stores lines a moment after the end that they tell of
+LAST_LINES = timedelta(seconds=4)  # a supervisor stores lines after the end that they tell of; a busy one takes a while
 LINES = 500
 TAIL = 100
 

@@ -94,7 +94,7 @@ class JobPages:
         job = jobs.get(self._database, id)
         values = self._head(job)
         name = "job.html"
-        if request.headers.get("hx-target") in ("tab", "panels"):
+        if request.headers.get("hx-target") in ("tab-place", "panels-place"):
             name = "_tab.html"
         return self._templates.page(name, tab=tab, tabs=TABS, query=query, **values, **self._read[tab](job, query))
 

@@ -77,7 +77,7 @@ class Pages:
 
     def home(self, request: Request, filters: Annotated[Filters, Query()]) -> Response:
         """The list of jobs; just the table when htmx asks for it."""
-        fragment = request.headers.get("hx-target") == "jobs"
+        fragment = request.headers.get("hx-target") == "jobs-place"
         return self._list("_jobs.html" if fragment else "jobs.html", filters)
 
     def _list(self, name: str, filters: Filters, *, status: int = 200, **more: Any) -> Response:

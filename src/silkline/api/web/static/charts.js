@@ -119,6 +119,6 @@
     addEventListener("resize", () => {
       for (const [name, chart] of Object.entries(charts)) chart.setSize(size(document.querySelector(`[data-chart="${name}"]`)));
     });
-    document.body.addEventListener("htmx:afterSettle", (event) => { if (event.detail.target.id === "tab" || event.detail.elt.id === "tab") { charts = {}; load(); } });
+    document.body.addEventListener("htmx:afterSettle", (event) => { if (event.detail.elt.id === "tab-place") { charts = {}; load(); } });
   });
 })();

@@ -3,7 +3,31 @@
 (() => {
   const { visible, number, size, duration, localTimes } = window.silkline;
   const PANELS_EVERY = 1500, LINES_KEPT = 5000;
-  let source = null, lastId = "", ended = false, panelsAt = 0, lostAt = null;
+  let source = null, lastId = "", ended = 0, panelsAt = 0, panelsLater = null, lostAt = null;
+  let steps = 0, headAt = 0, movedAt = 0; // requests and events in their order; those of the head and of the last move
+  const askedAt = new WeakMap();
+
+  // Draws a place of the page again. The place itself stays: htmx drops an answer whose target was replaced on its way.
+  // One request at a time for each place, and once more after it if that was wished for meanwhile.
+  const draw = (name, address, select = "") => {
+    const place = document.getElementById(`${name}-place`);
+    if (place) window.htmx.ajax("GET", address, { source: place, target: place, swap: "innerHTML", select }).catch(() => {}); // said in a note
+  };
+  const here = () => location.pathname + location.search;
+
+  // Answers come in any order: one that is older than what is shown, or for an address that was left, is not drawn.
+  const inOrder = ({ detail }) => {
+    if (!detail.shouldSwap) return;
+    const { elt } = detail.requestConfig, at = askedAt.get(detail.xhr);
+    const late = (shown) => { if (at < shown) detail.shouldSwap = false; return Math.max(at, shown); };
+    if (detail.target.id === "head-place") headAt = late(headAt);
+    else if (elt.hasAttribute("hx-push-url")) movedAt = late(movedAt);
+    else if (!elt.isConnected) detail.shouldSwap = false;
+    else if (elt === detail.target && elt.id !== "panels-place" && detail.pathInfo.requestPath !== here()) {
+      detail.shouldSwap = false;
+      redraw();
+    }
+  };
 
   const say = (state, text) => {
     const place = document.getElementById("link");
@@ -29,10 +53,21 @@
   // What only the server can count: the panels of the overview, the hosts; the other tabs when the job's status changes.
   const panels = (changed = false) => {
     const tab = document.getElementById("tab")?.dataset.tab;
-    if (!tab || (!changed && Date.now() - panelsAt < PANELS_EVERY)) return;
+    if (!tab || document.hidden) return;
+    const wait = panelsAt + PANELS_EVERY - Date.now();
+    if (!changed && wait > 0) {
+      panelsLater ??= setTimeout(() => { panelsLater = null; panels(); }, wait);
+      return;
+    }
     panelsAt = Date.now();
-    if (tab === "overview") window.htmx.trigger("#panels", "refresh");
-    else if (tab === "hosts" || (changed && tab !== "logs")) window.htmx.ajax("GET", location.pathname + location.search, { target: "#tab", swap: "outerHTML" });
+    if (tab === "overview") draw("panels", `/jobs/${document.body.dataset.job}/overview`, "#panels");
+    else if (tab === "hosts" || (changed && tab !== "logs")) draw("tab", here());
+  };
+
+  const redraw = () => {
+    const list = document.body.dataset.refresh;
+    if (list) draw(list, here(), `#${list}`);
+    else panels(true);
   };
 
   const lines = (found) => {
@@ -71,10 +106,14 @@
   const refreshHead = (job) => {
     const head = document.getElementById("head");
     if (!head) return;
-    if (head.dataset.status === job.status) { counts(job.progress); return; }
-    panels(true);
-    window.htmx.ajax("GET", `/jobs/${job.id}/head`, { target: "#head", swap: "outerHTML" });
     document.title = `${visible(job.url || job.worker)} · ${job.status} · Silkline`;
+    if (head.dataset.status === job.status) {
+      headAt = ++steps; // what was asked for before this is older
+      counts(job.progress);
+      return;
+    }
+    panels(true);
+    draw("head", `/jobs/${job.id}/head`);
   };
 
   const on = (name, handle) => source.addEventListener(name, (event) => {
@@ -96,12 +135,9 @@
     on("status", (job) => { refreshHead(job); window.silkline.charts.add(job.progress); });
     on("progress", (progress) => { counts(progress); window.silkline.charts.add(progress); panels(); });
     on("logs", (data) => lines(data.lines));
-    on("end", () => { ended = true; close(); window.silkline.charts.load(); say("ended", "Ended"); });
-    on("gone", () => { ended = true; close(); say("lost", "This job was removed"); });
-    on("jobs", () => {
-      const target = document.body.dataset.refresh;
-      if (target && document.querySelector(target)) window.htmx.ajax("GET", location.pathname + location.search, { target, swap: "outerHTML", select: target });
-    });
+    on("end", () => { ended = ++steps; close(); window.silkline.charts.load(); say("ended", "Ended"); });
+    on("gone", () => { ended = ++steps; close(); say("lost", "This job was removed"); });
+    on("jobs", redraw);
   };
 
   const close = () => { if (source) source.close(); source = null; };
@@ -115,9 +151,11 @@
       else if (!document.hidden && !ended) open();
     });
     addEventListener("pagehide", close);
+    document.body.addEventListener("htmx:beforeRequest", ({ detail }) => askedAt.set(detail.xhr, ++steps));
+    document.body.addEventListener("htmx:beforeSwap", inOrder);
     document.body.addEventListener("htmx:afterSettle", () => {
       const head = document.getElementById("head");
-      if (ended && head && ["queued", "running", "pending"].includes(head.dataset.status)) { ended = false; open(); }
+      if (ended && headAt > ended && head && ["queued", "running", "pending"].includes(head.dataset.status)) { ended = 0; open(); }
       const shown = document.getElementById("log");
       if (shown && !shown.dataset.shown) { shown.dataset.shown = "yes"; shown.scrollTop = shown.scrollHeight; }
     });

@@ -63,7 +63,7 @@ window.silkline = (() => {
     setInterval(() => { if (!document.hidden) localTimes(document); }, 10000);
     setInterval(() => { if (!document.hidden) countDown(); }, 1000);
     document.body.addEventListener("htmx:afterSwap", (event) => localTimes(event.detail.target.parentElement || document));
-    document.body.addEventListener("htmx:afterSettle", (event) => { localTimes(document); if (event.detail.elt.id === "tab") showTab(); });
+    document.body.addEventListener("htmx:afterSettle", (event) => { localTimes(document); if (event.detail.elt.id === "tab-place") showTab(); });
     document.body.addEventListener("htmx:responseError", (event) => {
       let text = `The server answered ${event.detail.xhr.status}.`;
       try { text = JSON.parse(event.detail.xhr.responseText).detail || text; } catch { /* not a problem document */ }
