@@ -229,7 +229,10 @@ def sides(options: argparse.Namespace, web: dict[str, str]) -> dict[str, Callabl
     ours("silkline 1x1, two cores", web["http"], both, "none", 1, 1)
     for name in ("scrapy", "crawlee"):
         found[name] = lambda name=name: peer(name, web["http"], options.peer_pages, one[0], bundle)
-    return {name: side for name, side in found.items() if not options.only or options.only in name}
+    wanted = {name: side for name, side in found.items() if options.only.lower() in name.lower()}
+    if not wanted:
+        raise SystemExit(f"--only {options.only}: there are {'; '.join(found)}")
+    return wanted
 
 
 def main() -> None:
