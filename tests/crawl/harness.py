@@ -187,6 +187,11 @@ class SyntheticWeb(Server):
         after = "never" if pages is None else pages
         urllib.request.urlopen(f"http://127.0.0.1:{self.port}/__slow/{after}", timeout=60).close()
 
+    def connections(self) -> int:
+        """How many there have been, this one included."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/__connections", timeout=60) as answer:
+            return int(answer.read())
+
     def reachable(self) -> set[str]:
         return {self.web.url(place, self.port) for place in self.web.reachable()}
 

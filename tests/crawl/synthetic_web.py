@@ -3,7 +3,8 @@
     python synthetic_web.py HOSTS PAGES SEED LATENCY
 
 prints its port, then serves until its standard input ends. `GET /__log` on 127.0.0.1 gives the log as JSON lines:
-time, host and path. After `GET /__slow/20` only twenty more pages come after LATENCY, the others after a second, so
+time, host and path; `GET /__connections` how many connections there were.
+After `GET /__slow/20` only twenty more pages come after LATENCY, the others after a second, so
 that a crawl is not over before the test has seen to it; `GET /__slow/never` ends that.
 """
 
@@ -56,6 +57,7 @@ class Site(asyncio.Protocol):
 
     def connection_made(self, transport) -> None:
         self.transport = transport
+        self.server.connections += 1
 
     def data_received(self, data: bytes) -> None:
         self.buffer += data
@@ -73,11 +75,15 @@ class Server:
         self.log: list[tuple[float, str, str]] = []
         self.quick = math.inf
         self.port = 0
+        self.connections = 0
 
     def answer(self, transport, host: str, path: str) -> None:
         if path == "/__log":
             body = "\n".join(json.dumps(line) for line in self.log).encode()
             self.send(transport, b"200 OK", body)
+            return
+        if path == "/__connections":
+            self.send(transport, b"200 OK", b"%d" % self.connections)
             return
         if path.startswith("/__slow/"):
             after = path.rpartition("/")[2]

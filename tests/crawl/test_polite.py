@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.crawl.harness import Crawl
+from tests.crawl.harness import Crawl, SyntheticWeb, closing
 from tests.crawl.hostile_routes import Asked, Route, answer
 from tests.crawl.hostile_server import HostileServer
 
@@ -223,3 +223,14 @@ def test_robots_txt_of_many_hosts_is_asked_for_within_the_concurrency(make_crawl
         crawl.run(urls=[server.url("/ok/1", address) for address in addresses], fetchers=1, concurrency=3)
     assert crawl.counts.done == 30
     assert meter.most <= 3
+
+
+def test_a_host_is_not_connected_to_again_for_every_page(make_crawl: MakeCrawl) -> None:
+    with closing(SyntheticWeb(hosts=200, pages=6)) as web:
+        crawl = make_crawl()
+        assert crawl.run(url=web.start, scope="any", fetchers=1, concurrency=8) == "completed"
+        asked, connections = len(web.log()), web.connections()
+        print(f"{asked} requests, {connections} connections")
+        assert crawl.counts.done == len(web.reachable()) > 800
+    assert asked > 1000, "a robots.txt for each host, and its pages"
+    assert connections < 400, "about one for each host, of which two hundred are met in turn"
