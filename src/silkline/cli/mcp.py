@@ -47,6 +47,8 @@ def mcp(session: Session, server: str | None, allow_private: tuple[str, ...]) ->
         from silkline.api.mcp import Tools, server_of
     except ImportError as error:
         raise UsageError(f"mcp needs an extra: pip install 'silkline[mcp]' ({error})") from error
+    if sys.stdin.isatty():
+        session.say("This is for an assistant, not for a person: enter `silkline mcp` in its settings. ^C ends it.")
     more: dict[str, Any] = {"allow_private": list(allow_private)} if allow_private else {}
     if server is not None:
         server_of(Tools(lambda: Client(server, token=settings.api_token), **more)).run()
