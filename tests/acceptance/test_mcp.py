@@ -141,3 +141,4 @@ def test_another_server(silkline: Silkline, tmp_path: Path) -> None:
 
     anyio.run(talk)
     assert not (tmp_path / "data" / "silkline.db").exists()
+    silkline("mcp", "--server", "nonsense").refused(2, "http://127.0.0.1:8700")

@@ -51,6 +51,7 @@ def mcp(session: Session, server: str | None, allow_private: tuple[str, ...]) ->
         session.say("This is for an assistant, not for a person: enter `silkline mcp` in its settings. ^C ends it.")
     more: dict[str, Any] = {"allow_private": list(allow_private)} if allow_private else {}
     if server is not None:
+        Client(server).close()  # refuses what is no address
         server_of(Tools(lambda: Client(server, token=settings.api_token), **more)).run()
         return 0
     with _own_server(settings, private=bool(allow_private)) as url:
