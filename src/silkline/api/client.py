@@ -132,12 +132,13 @@ class Client:
         while True:
             try:
                 for event in self._stream(path, last):
+                    if event is None:
+                        return
                     last, lost_at = event.id, 0.0
                     yield event
                     if event.name in ("end", "gone"):
                         return
-                if self._over(id):
-                    return
+                time.sleep(RETRY_FIRST)  # the server was stopped, or we were too slow for it
             except RequestFailed as error:
                 lost_at = lost_at or time.monotonic()
                 if not error.retryable or time.monotonic() - lost_at > self._patience:
@@ -236,8 +237,8 @@ class Client:
         found: Document = json.loads(text) if text else {}
         return found
 
-    def _stream(self, path: str, last: str) -> Iterator[Event]:
-        """Events of one connection, which is its own; none are left when the server says so (204)."""
+    def _stream(self, path: str, last: str) -> Iterator[Event | None]:
+        """Events of one connection, which is its own; None when the server says that all have been told (204)."""
         connection = self._connect()
         try:
             with self._reaching():
@@ -245,6 +246,8 @@ class Client:
                 answer = connection.getresponse()
                 if answer.status >= 400:
                     raise _failure(answer.status, answer.read())
+            if answer.status == http.client.NO_CONTENT:
+                yield None
             lines = iter(answer)
             while True:
                 with self._reaching():
@@ -254,10 +257,6 @@ class Client:
                 yield event
         finally:
             connection.close()
-
-    def _over(self, id: str) -> bool:
-        """The stream ended without a word: the server was stopped, or everything has been told."""
-        return self.job(id)["status"] in _SETTLED - {"paused"}
 
     def _connect(self) -> http.client.HTTPConnection:
         kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
