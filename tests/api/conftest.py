@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from silkline.sample.server import SampleServer
 from silkline.store.database import Database, open_database
 from tests.support.served import Client, Served
 
@@ -36,3 +37,20 @@ def database(shared_url: str, served: Served) -> Iterator[Database]:
     """The database behind `client`, to prepare what the API will find."""
     with closing(open_database(shared_url)) as database:
         yield database
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SampleServer]:
+    with SampleServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def trusting(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A server whose operator lets jobs of the API name private addresses."""
+    folder = tmp_path_factory.mktemp("trusting")
+    url = f"sqlite:///{folder / 'silkline.db'}"
+    if request.param == "postgres":
+        url = request.getfixturevalue("postgres").create_database()
+    with closing(Served(url, folder, api_allow_private=True, max_retries=0)) as server:
+        yield server.ready()

@@ -16,6 +16,7 @@ from silkline.errors import UsageError
 from silkline.sample.server import SampleServer
 from tests.support.daemon import free_port
 from tests.support.served import STATES, Served
+from tests.support.served import Client as Plain
 from tests.support.supervisors import PATIENCE, eventually
 
 HOME = {"allow_private": ["127.0.0.0/8"], "speed": "max"}
@@ -23,19 +24,8 @@ NOBODY = "01a1e20b-d6d4-79e8-83f5-a68a550b7316"
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[SampleServer]:
-    with SampleServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("client")
-    database = f"sqlite:///{folder / 'silkline.db'}"
-    if request.param == "postgres":
-        database = request.getfixturevalue("postgres").create_database()
-    with closing(Served(database, folder, api_allow_private=True, max_retries=0)) as server:
-        yield f"http://127.0.0.1:{server.ready().port}"
+def url(trusting: Plain) -> str:
+    return f"http://127.0.0.1:{trusting.port}"
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """`POST /v1/fetch`: the page itself where it can be had in time, from the cache where that will do, else the job."""
 
 import threading
-from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import pytest
@@ -10,26 +8,9 @@ import pytest
 from silkline.sample.server import SampleServer
 from silkline.sample.site import Answer as Page
 from silkline.sample.site import answer as answer_of
-from tests.support.served import Answer, Client, Served
+from tests.support.served import Answer, Client
 
 HOUR = 3_600
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[SampleServer]:
-    with SampleServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def trusting(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """A server whose operator lets jobs of the API name private addresses."""
-    folder = tmp_path_factory.mktemp("trusting")
-    url = f"sqlite:///{folder / 'silkline.db'}"
-    if request.param == "postgres":
-        url = request.getfixturevalue("postgres").create_database()
-    with closing(Served(url, folder, api_allow_private=True, max_retries=0)) as server:
-        yield server.ready()
 
 
 def fetch(client: Client, site: SampleServer, path: str, *, timeout: float = 60, **more: Any) -> Answer:

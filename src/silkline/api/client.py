@@ -132,13 +132,11 @@ class Client:
         while True:
             try:
                 for event in self._stream(path, last):
-                    if event is None:
-                        return
                     last, lost_at = event.id, 0.0
                     yield event
                     if event.name in ("end", "gone"):
                         return
-                time.sleep(RETRY_FIRST)  # the server was stopped, or we were too slow for it
+                return
             except RequestFailed as error:
                 lost_at = lost_at or time.monotonic()
                 if not error.retryable or time.monotonic() - lost_at > self._patience:
@@ -237,8 +235,8 @@ class Client:
         found: Document = json.loads(text) if text else {}
         return found
 
-    def _stream(self, path: str, last: str) -> Iterator[Event | None]:
-        """Events of one connection, which is its own; None when the server says that all have been told (204)."""
+    def _stream(self, path: str, last: str) -> Iterator[Event]:
+        """Events of one connection, which is its own, until the server says that all have been told (204)."""
         connection = self._connect()
         try:
             with self._reaching():
@@ -247,13 +245,13 @@ class Client:
                 if answer.status >= 400:
                     raise _failure(answer.status, answer.read())
             if answer.status == http.client.NO_CONTENT:
-                yield None
+                return
             lines = iter(answer)
             while True:
                 with self._reaching():
                     event = _next_event(lines)
-                if event is None:
-                    return
+                if event is None:  # the server was stopped, or we were too slow for it
+                    raise RequestFailed(0, UNREACHABLE, "the stream of events broke off", retryable=True)
                 yield event
         finally:
             connection.close()
