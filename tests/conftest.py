@@ -1,8 +1,10 @@
 """What every test may ask for: real servers, a real browser, both databases; and the rule that CI skips nothing."""
 
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +30,13 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("silkline")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """No test may touch the data of the person who runs it: a command without --data finds an empty home."""
+    home = tempfile.mkdtemp(prefix="silkline-home-")
+    os.environ["XDG_DATA_HOME"] = home
+    config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

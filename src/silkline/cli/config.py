@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import click
@@ -11,7 +10,7 @@ from silkline.cli import terminal
 from silkline.cli.redact import HIDDEN, without_password
 from silkline.cli.resources import loaded
 from silkline.cli.session import Session, everywhere
-from silkline.config import ALIASES, PREFIX, SECRET, Loaded, Settings
+from silkline.config import SECRET, Loaded, Settings
 
 
 @click.command()
@@ -42,13 +41,10 @@ def _describe(found: Loaded, name: str) -> dict[str, Any]:
         value = str(value)
     source = found.sources[name]
     if source == "environment":
-        source = f"environment, {_variable(name)}"
+        source = f"environment, {found.variables[name]}"
+        if name == "database_url" and found.database_is_borrowed:
+            source += ", used if Silkline's tables are in it"
     return {"name": name, "value": value, "source": source, "description": Settings.model_fields[name].description}
-
-
-def _variable(name: str) -> str:
-    ours = PREFIX + name.upper()
-    return ours if os.environ.get(ours) else ALIASES[name]
 
 
 def _text(value: Any) -> str:

@@ -10,6 +10,7 @@ import socket
 import msgspec
 
 from silkline.model.job import End
+from silkline.model.worker import WorkerSettings
 
 MAX_MESSAGE = 128 * 1024
 MAX_TEXT = 16 * 1024
@@ -45,7 +46,7 @@ class Start(msgspec.Struct, kw_only=True):
     worker_id: str
     database: str
     test_workers: bool
-    settings: dict[str, str]
+    settings: WorkerSettings
 
 
 class Order(msgspec.Struct):
