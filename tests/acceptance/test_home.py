@@ -63,7 +63,8 @@ def test_a_command_that_only_looks_makes_nothing(at_home: AtHome, arguments: tup
 
 
 def test_a_command_that_only_looks_makes_no_tables(at_home: AtHome, postgres_url: str) -> None:
-    for arguments in (("jobs",), ("workers",), ("tokens", "ls"), ("errors", "last"), ("jobs", "rm", "last"), ("doctor",)):
+    looking = [("jobs",), ("workers",), ("tokens", "ls"), ("errors", "last"), ("jobs", "rm", "last"), ("doctor",)]
+    for arguments in looking:
         ended = at_home(*arguments, SILKLINE_DATABASE_URL=postgres_url)
         assert ended.code == (5 if "last" in arguments else 0), ended
         assert tables(postgres_url) == [], arguments

@@ -8,8 +8,8 @@ import pytest
 from silkline.config import ALIASES, FILE, SECRET, Settings, load
 from silkline.errors import UsageError
 
-HOME = {"XDG_DATA_HOME": "/home/me/data"}
-DEFAULTS = Settings.model_validate({"data": "/home/me/data/silkline"})
+HOME = {"XDG_DATA_HOME": "/somebody/data"}
+DEFAULTS = Settings.model_validate({"data": "/somebody/data/silkline"})
 VALID = {"log_level": "debug"}
 
 
@@ -125,11 +125,11 @@ def test_each_user_has_one_home_whatever_the_current_folder_is() -> None:
     def home(**environ: str) -> Path:
         return load({}, environ, Path("nowhere")).settings.data
 
-    assert home(XDG_DATA_HOME="/data", HOME="/home/me") == Path("/data/silkline")
-    assert home(HOME="/home/me") == Path("/home/me/.local/share/silkline")
-    assert home(XDG_DATA_HOME="", HOME="/home/me") == Path("/home/me/.local/share/silkline")
-    assert home(XDG_DATA_HOME="relative", HOME="/home/me") == Path("/home/me/.local/share/silkline")
-    assert home(SILKLINE_DATA="here", HOME="/home/me") == Path("here")
+    assert home(XDG_DATA_HOME="/data", HOME="/somebody") == Path("/data/silkline")
+    assert home(HOME="/somebody") == Path("/somebody/.local/share/silkline")
+    assert home(XDG_DATA_HOME="", HOME="/somebody") == Path("/somebody/.local/share/silkline")
+    assert home(XDG_DATA_HOME="relative", HOME="/somebody") == Path("/somebody/.local/share/silkline")
+    assert home(SILKLINE_DATA="here", HOME="/somebody") == Path("here")
     assert home().is_absolute()
 
 
