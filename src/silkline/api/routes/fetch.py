@@ -48,7 +48,9 @@ class FetchRoutes:
             responses={
                 200: {"model": shapes.FetchShape, "description": "The page."},
                 202: {"model": shapes.JobShape, "description": "It takes longer: this job fetches it."},
-                **problems("too-large", "unsupported-media-type", "cross-site", "fetch-failed", "disk-full", "too-many"),
+                **problems(
+                    "too-large", "unsupported-media-type", "cross-site", "fetch-failed", "disk-full", "too-many"
+                ),
             },
             openapi_extra={"requestBody": {"required": True, "content": {"application/json": _body()}}},
         )
