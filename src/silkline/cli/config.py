@@ -42,8 +42,6 @@ def _describe(found: Loaded, name: str) -> dict[str, Any]:
     source = found.sources[name]
     if source == "environment":
         source = f"environment, {found.variables[name]}"
-        if name == "database_url" and found.database_is_borrowed:
-            source += ", used if Silkline's tables are in it"
     return {"name": name, "value": value, "source": source, "description": Settings.model_fields[name].description}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import sys
 import traceback
@@ -24,6 +25,7 @@ def run_attempt(channel_socket: socket.socket) -> int:
     start = wire.receive(channel_socket, wire.Start)
     if not isinstance(start, wire.Start):
         return wire.EXIT_LEASE_LOST
+    os.environ.update(start.environment)
     channel = Channel(channel_socket)
     log = _logger(channel)
     try:

@@ -184,7 +184,14 @@ class SqliteTransaction:
 
 def has_tables(path: Path) -> bool:
     """Whether a file holds Silkline's tables. It is only read; a file that is not there is not made."""
-    if not path.exists():
+    path = path.absolute()
+    try:
+        nearest = next(place for place in (path, *path.parents) if place.exists())
+    except OSError as error:
+        raise Unavailable(f"cannot open the database {path}: {error}") from error
+    if nearest != path and not nearest.is_dir():
+        raise Unavailable(f"cannot open the database {path}: {nearest} is not a directory")
+    if nearest != path:
         return False
     with _translated(path):
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
