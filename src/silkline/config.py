@@ -102,6 +102,9 @@ class Settings(BaseModel):
     open_files: int = Field(65536, ge=256, description="Open files a runner may have, as far as the system allows.")
     cgroups: bool = Field(True, description="Put each job in a cgroup v2 of its own where that is allowed.")
     fork_server: bool = Field(True, description="Start runners from a fork server instead of a fresh interpreter.")
+    runner_environment: Names = Field(
+        (), description="Further environment variables, comma separated, that jobs get; a plug-in may need some."
+    )
     log_bytes: int = Field(
         10 << 20, ge=4096, description="Size of a job's log file before it is rotated; one older is kept."
     )
@@ -130,6 +133,11 @@ class Settings(BaseModel):
     @property
     def database(self) -> str:
         return self.database_url or f"sqlite:///{(self.data / 'silkline.db').absolute()}"
+
+    def secrets(self) -> tuple[str, ...]:
+        """Values that nobody else may see: the token, and addresses that may hold a password."""
+        addresses = (self.database_url, self.redis_url, self.renderer_url)
+        return (self.api_token, *(address for address in addresses if "@" in address or "?" in address))
 
     @property
     def logs(self) -> Path:
