@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from silkline import config
-from silkline.cli.redact import without_password
 from silkline.cli.session import Session
 from silkline.config import Loaded, Settings
 from silkline.errors import DiskFull, NotFound, SchemaTooNew, StoreError, Unavailable, UsageError
+from silkline.model.secret_url import masked
 from silkline.store.database import Database, open_database, open_existing
 
 OLD_DATA = Path("silkline-data")  # where data lay before each user had one home
@@ -89,5 +89,5 @@ def opened_to_find(settings: Settings) -> Iterator[Database]:
 
 def no_jobs(settings: Settings) -> str:
     """Says that nothing was ever stored, and where Silkline looked."""
-    place = without_password(settings.database_url) or settings.data.absolute()
+    place = masked(settings.database_url) or settings.data.absolute()
     return f"there are no jobs yet: nothing is stored in {place}"

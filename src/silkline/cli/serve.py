@@ -11,11 +11,11 @@ import click
 from silkline import log
 from silkline.api import address
 from silkline.cli.logging_level import level_of
-from silkline.cli.redact import without_password
 from silkline.cli.resources import settings_of
 from silkline.cli.service import slots
 from silkline.cli.session import Session, everywhere, text
 from silkline.config import Settings
+from silkline.model.secret_url import masked
 from silkline.service.companion import Companion
 from silkline.service.supervisor import Supervisor
 
@@ -56,7 +56,7 @@ def _where_data_lies(settings: Settings) -> str:
     data = settings.data.absolute()
     if not settings.database_url:
         return f"Its data lies in {data}"
-    return f"Its data lies in {without_password(settings.database_url)}, logs and archives in {data}"
+    return f"Its data lies in {masked(settings.database_url)}, logs and archives in {data}"
 
 
 def _for_the_api(settings: Settings, level: int) -> bytes:
