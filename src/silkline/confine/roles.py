@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from silkline.confine import landlock, seccomp
-from silkline.confine.syscalls import Architecture, architecture
+from silkline.confine.syscalls import architecture
 
 _PR_SET_NO_NEW_PRIVS: Final = 38
 _CAPSET: Final = (126, 91)
@@ -43,6 +43,7 @@ class Confinement:
     no_new_privileges: bool = False
     no_capabilities: bool = False
     files: bool = False
+    """Only named files can be opened; for a runner: other processes cannot be looked into."""
     system_calls: bool = False
 
 
@@ -94,9 +95,10 @@ def confine_runner() -> Confinement:
     no_core_dumps = _no_core_dumps()
     if (os.geteuid() != 0 and not user_namespaces()) or not _no_new_privileges():
         return Confinement(no_core_dumps)
-    machine: Architecture | None = architecture()
+    files = landlock.fence()
+    machine = architecture()
     calls = machine is not None and seccomp.install(seccomp.runner_filter(machine), cheap=True)
-    return Confinement(no_core_dumps, True, system_calls=calls)
+    return Confinement(no_core_dumps, True, files=files, system_calls=calls)
 
 
 def user_namespaces(root: Path = Path("/proc/sys")) -> bool:
