@@ -130,12 +130,11 @@ def sandbox() -> Check:
         *([] if reader.system_calls else ["seccomp (x86_64 or aarch64)"]),
     ]
     says = f"readers of pages run with {', '.join(kept) or 'no protection'}"
-    says += (
-        "" if found["runners"].no_new_privileges else "; runners keep new privileges for the browser's setuid helper"
-    )
     if not trial.holds():
         advice = f"This system lacks {' and '.join(missing) or 'some of them'}. Run Silkline as a user of its own."
         return Check("sandbox", WARN, f"{says}, and can still open files or sockets", advice)
+    if not found["runners"].no_new_privileges:
+        says += " (runners may gain privileges, for the browser's setuid helper)"
     return Check("sandbox", OK, f"{says}: no files, no sockets, no programs")
 
 
