@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, Final
+from functools import partial
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -40,6 +41,7 @@ ORDINARY_CHARSETS: Final = frozenset(
         *("shift_jis", "euc-jp", "gbk", "gb2312", "gb18030", "big5", "euc-kr"),
     }
 )
+Answer = TypeVar("Answer")
 _GIVEN_UP: Final = "not read: it ended two processes before"
 
 
@@ -61,11 +63,10 @@ class GuardedReader:
     ) -> None:
         self._pages = PageReader(plan)
         self._documents = DocumentReader(plan)
-        self._marks = marks
         self._slot = marks.slot(slot)
         self._pool = pool
         if pool is not None:
-            pool.on_blamed = self._parser_died
+            pool.on_blamed = lambda body, on_done: self._isolate(body, on_done, blamed=True)
         self._isolated = IsolatedReader(plan, marks, slot + 1, here=isolate_all)
         self.suspects = suspects or Suspects()
         if isolate_all:
@@ -85,7 +86,7 @@ class GuardedReader:
         if (self.suspects and self._suspect(body.url)) or _risky(body):
             self._isolate(body, on_done)
         elif self._pool is not None:
-            self._pool.read(body, lambda reading: self._judge(body, on_done, reading))
+            self._pool.read(body, partial(self._judge, body, on_done))
         else:
             slot = self._slot
             slot.begin(PAGE, body.url)
@@ -96,7 +97,7 @@ class GuardedReader:
                 raise
             slot.end()
 
-    def _isolate(self, body: Body, on_done: OnReading) -> None:
+    def _isolate(self, body: Body, on_done: OnReading, *, blamed: bool = False) -> None:
         suspects = self.suspects
         if suspects.hopeless(body.url):
             on_done(Reading(body.id, READER_DIED, _GIVEN_UP))
@@ -108,7 +109,7 @@ class GuardedReader:
             else:
                 self._judge(body, on_done, answer)
 
-        blamed = suspects.blamed(body.url)
+        blamed = blamed or suspects.blamed(body.url)
         self._isolated.submit(ReadPage(body), len(body.body), host_of(body.url), answered, blamed=blamed)
 
     def _judge(self, body: Body, on_done: OnReading, reading: Reading) -> None:
@@ -120,12 +121,6 @@ class GuardedReader:
             self._slot.keep()
             raise
         self._slot.end()
-
-    def _parser_died(self, body: Body, on_done: OnReading, slot: int) -> None:
-        mark = self._marks.mark_of(slot)
-        if mark is not None:
-            self.suspects.blame(mark)
-        self._isolate(body, lambda reading: on_done(reading))
 
     def _suspect(self, url: str) -> bool:
         return self.suspects.includes(host_of(url))
@@ -141,8 +136,8 @@ class GuardedReader:
             return _no_rules(now)
         if len(body) > LARGE_ROBOTS or self._suspect(url):
             task, blamed = ReadRobots(url, body, now, product), self.suspects.blamed(origin)
-            found = await self._isolated.read(task, len(body), host_of(url), blamed=blamed)
-            return _no_rules(now) if isinstance(found, ReaderDied) else _known(found)
+            found: Robots | ReaderDied = await self._isolated.read(task, len(body), host_of(url), blamed=blamed)
+            return _no_rules(now) if isinstance(found, ReaderDied) else _shared(found)
         return self._marked(ROBOTS, url, lambda: robots.decide(answer, now, product))
 
     def allows(self, rules: Robots, url: str) -> bool:
@@ -163,7 +158,7 @@ class GuardedReader:
         judged = Body(0, url, body, fetched.content_type, fetched.charset, "", wire_bytes=fetched.wire_bytes)
         if _risky(judged) or self._suspect(url):
             task, blamed = ReadDocument(msgspec.structs.replace(fetched, headers={})), self.suspects.blamed(url)
-            found = await self._isolated.read(task, len(body), host_of(url), blamed=blamed)
+            found: Document | ReaderDied = await self._isolated.read(task, len(body), host_of(url), blamed=blamed)
             return Document(reason=READER_DIED, detail=found.why) if isinstance(found, ReaderDied) else found
         return self._marked(PAGE, url, lambda: self._documents.read(fetched))
 
@@ -177,7 +172,7 @@ class GuardedReader:
             return found
         return self._marked(SITEMAP, url, lambda: parse_sitemap(body, url))
 
-    def _marked(self, kind: int, url: str, read: Callable[[], Any]) -> Any:
+    def _marked(self, kind: int, url: str, read: Callable[[], Answer]) -> Answer:
         self._slot.begin(kind, url)
         try:
             found = read()
@@ -206,6 +201,6 @@ def _no_rules(now: float) -> Robots:
     return Robots(robots.DISALLOW_ALL, now + robots.FRESH_FOR, reason=READER_DIED)
 
 
-def _known(rules: Robots) -> Robots:
+def _shared(rules: Robots) -> Robots:
     """Equal groups are shared between hosts, here too."""
     return msgspec.structs.replace(rules, group=sys.intern(rules.group))

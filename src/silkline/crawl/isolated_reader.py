@@ -231,12 +231,11 @@ class ReaderLink:
             return await self._server.status(self.kill)
         give_up = time.monotonic() + _STATUS_SECONDS
         while time.monotonic() < give_up:
-            pid, status = os.waitpid(self._pid, os.WNOHANG)
-            if pid:
+            if (status := _wait_for(self._pid, os.WNOHANG)) is not None:
                 return status
             await asyncio.sleep(0.002)
         self.kill()
-        return os.waitpid(self._pid, 0)[1]
+        return _wait_for(self._pid, 0) or signal.SIGKILL
 
 
 class ReaderServer:
@@ -286,6 +285,12 @@ class ReaderServer:
         self._control.close()
         self._process.kill()
         self._process.wait()
+
+
+def _wait_for(pid: int, options: int) -> int | None:
+    """The wait status of a child; None: it lives."""
+    ended, status = os.waitpid(pid, options)
+    return status if ended else None
 
 
 def plan_for_readers(plan: Plan) -> Plan:

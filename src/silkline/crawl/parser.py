@@ -34,12 +34,12 @@ class Line:
 class ParserPool:
     """Hands pages to parsers, the one with the fewest first.
 
-    `on_blamed` gets the page that a parser was reading when it died, and the slot of its mark.
+    `on_blamed` gets the page that a parser was reading when it died.
     """
 
     def __init__(self, marks: ReadingMarks) -> None:
         self._marks = marks
-        self.on_blamed: Callable[[Body, OnReading, int], None] = lambda body, on_done, slot: self._give(body, on_done)
+        self.on_blamed: Callable[[Body, OnReading], None] = self.read
         self._lines: list[Line] = []
         self._backlog: deque[tuple[Body, OnReading]] = deque()
         self._bytes = 0
@@ -98,7 +98,7 @@ class ParserPool:
         for body, on_done in waiting:
             if mark is not None and mark.name == clipped(body.url):
                 self._bytes -= len(body.body)
-                self.on_blamed(body, on_done, line.slot)
+                self.on_blamed(body, on_done)
             else:
                 self._give(body, on_done)
 

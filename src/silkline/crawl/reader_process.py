@@ -1,8 +1,8 @@
 """The process that reads one risky input at a time, and the small server that starts such processes.
 
 A reader has a limit on its memory and does nothing but read: its owner sends a task, waits for the answer, and kills it
-when its time is up. `python -m silkline.crawl.reader_process CONTROL MARKS SLOT MEMORY PARENT` is the server: it has the
-parsers loaded, never reads anything itself, and forks a reader in milliseconds whenever the owner asks for one.
+when its time is up. `python -m silkline.crawl.reader_process CONTROL MARKS SLOT MEMORY PARENT` is the server: it has
+the parsers loaded, never reads anything itself, and forks a reader in milliseconds whenever the owner asks for one.
 """
 
 from __future__ import annotations
@@ -115,7 +115,11 @@ def serve(end: socket.socket, plan: Plan, slot: MarkSlot, memory: int) -> None:
     try:
         _give_way()
         most = _limit_memory(memory)
-        reader, decode, encode = TaskReader(plan, slot), msgspec.msgpack.Decoder(ReadingTask).decode, msgspec.msgpack.encode
+        reader, decode, encode = (
+            TaskReader(plan, slot),
+            msgspec.msgpack.Decoder(ReadingTask).decode,
+            msgspec.msgpack.encode,
+        )
         while frame := _receive(end):
             answer = encode(reader.read(decode(frame)))
             leaves = _size() > most

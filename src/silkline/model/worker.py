@@ -58,12 +58,17 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The four things a worker gets."""
+    """The four things a worker gets, and one more for those that read pages.
+
+    `marks` is the path of the file in which they mark what they read (reading_marks.py). Without one there is no
+    supervisor that watches them, and they read everything in a process of its own.
+    """
 
     spec: Any
     control: Control
     progress: Progress
     log: logging.Logger
+    marks: str = ""
 
 
 Run = Callable[[Context], End | None]

@@ -58,7 +58,7 @@ def _work(start: wire.Start, channel: Channel, log: logging.Logger) -> End | Non
         kind = registry.kind_named(job.worker, test_workers=start.test_workers)
         run = registry.load(kind)
         spec = registry.check_payload(kind, job.payload)
-        end: End | None = run(Context(spec, channel, Recorder(database, job, channel), log))
+        end: End | None = run(Context(spec, channel, Recorder(database, job, channel), log, start.marks))
         return end
     finally:
         database.close()

@@ -46,6 +46,8 @@ class Start(msgspec.Struct, kw_only=True):
     database: str
     test_workers: bool
     settings: dict[str, str]
+    marks: str = ""
+    """The path of the file in which the attempt marks what it reads."""
 
 
 class Order(msgspec.Struct):
