@@ -22,7 +22,7 @@ import msgspec
 from silkline.crawl.document import Document, DocumentReader
 from silkline.crawl.plan import Plan
 from silkline.crawl.process_end import die_with
-from silkline.crawl.reading import PARSE_FAILED, Body, PageReader, Reading
+from silkline.crawl.reading import Body, PageReader, Reading
 from silkline.fetch import robots
 from silkline.fetch.robots import Robots
 from silkline.model.fetched import Fetched
@@ -87,7 +87,7 @@ class TaskReader:
         match task:
             case ReadPage(body):
                 self._slot.begin(PAGE, body.url)
-                answer: Any = self._page(body)
+                answer: Any = self._pages.reading_of(body)
             case ReadDocument(fetched):
                 self._slot.begin(PAGE, fetched.url)
                 answer = self._documents.read(fetched)
@@ -99,14 +99,6 @@ class TaskReader:
                 answer = parse_sitemap(body, url)
         self._slot.end()
         return answer
-
-    def _page(self, body: Body) -> Reading:
-        try:
-            return self._pages.read_strictly(body)
-        except MemoryError:
-            raise
-        except Exception as error:
-            return Reading(body.id, PARSE_FAILED, f"{type(error).__name__}: {error}"[:500])
 
 
 def serve(end: socket.socket, plan: Plan, slot: MarkSlot, memory: int) -> None:
@@ -198,7 +190,10 @@ def main(control: str, marks_fd: str, slot: str, memory: str, parent: str) -> No
     gc.collect()
     gc.freeze()
     while True:
-        data, descriptors, _, _ = socket.recv_fds(channel, 16, 1)
+        try:
+            data, descriptors, _, _ = socket.recv_fds(channel, 16, 1)
+        except ConnectionError:
+            return
         if not data or not descriptors:
             return
         end = socket.socket(fileno=descriptors[0])

@@ -79,12 +79,13 @@ class PageReader:
 
     def reading_of(self, body: Body) -> Reading:
         try:
-            return self.read_strictly(body)
+            return self._read(body)
+        except MemoryError:  # the process has reached its limit: the page is read again in another one
+            raise
         except Exception as error:
             return Reading(body.id, PARSE_FAILED, f"{type(error).__name__}: {error}"[:500])
 
-    def read_strictly(self, body: Body) -> Reading:
-        """The same, but errors of the parser are raised."""
+    def _read(self, body: Body) -> Reading:
         if body.sitemap:
             return _sitemap(body)
         kind = sniff(body.body, body.content_type)

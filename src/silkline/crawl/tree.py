@@ -66,6 +66,7 @@ class Child:
         self.ready = False
         self.closed = False
         self.blamed = False
+        self.overdue = False
         self.started_at = time.monotonic()
         self.wire: Wire | None = None
         ours, theirs = socket.socketpair()
@@ -200,7 +201,8 @@ class Tree:
             mark = self._marks.mark_of(child.slot)
             if mark is None or mark.pid != child.process.pid or child.process.returncode is not None:
                 continue
-            if time.monotonic() - mark.started > seconds:
+            if not child.overdue and time.monotonic() - mark.started > seconds:
+                child.overdue = True
                 self._warn("%s %d read for more than %g s and is ended: %s", child.role, child.index, seconds, mark)
                 child.process.kill()
 

@@ -45,13 +45,14 @@ def _wrapped(function):
     return poisoned
 
 
+_READERS = {"silkline.parse.html": "parse_page", "silkline.fetch.robots": "read"}
+
+
 class Poisoner(importlib.abc.MetaPathFinder):
     """Wraps the functions that read bytes from the web, when their modules are imported."""
 
-    READERS = {"silkline.parse.html": "parse_page", "silkline.fetch.robots": "read"}
-
     def find_spec(self, name, path=None, target=None):
-        if name not in self.READERS:
+        if name not in _READERS:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is None or spec.loader is None:
@@ -60,7 +61,7 @@ class Poisoner(importlib.abc.MetaPathFinder):
 
         def exec_module(module):
             run(module)
-            setattr(module, self.READERS[name], _wrapped(getattr(module, self.READERS[name])))
+            setattr(module, _READERS[name], _wrapped(getattr(module, _READERS[name])))
 
         spec.loader.exec_module = exec_module
         return spec
