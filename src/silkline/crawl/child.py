@@ -15,6 +15,8 @@ from typing import Any
 
 import uvloop
 
+from silkline.confine.roles import confine_reader, refuse_rings
+from silkline.crawl.confinement import confine_fetcher_of, load_everything
 from silkline.crawl.equip import calm_collector, obey, open_client
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.guarded_reader import GuardedReader
@@ -75,12 +77,16 @@ class Process:
 
     def _begin(self, message: Start) -> None:
         if self._role == "parser":
+            load_everything(message.plan.content)
+            confine_reader()
             parser = Parser(message.plan, self._marks, message.slot)
             self._open_door(lambda _, end: self._spawn(parser.adopt(end)))
         else:
             pool = ParserPool(self._marks) if message.plan.parsers else None
             suspects = Suspects(message.blamed, everything=message.isolate_all)
             reader = GuardedReader(message.plan, self._marks, message.slot, pool=pool, suspects=suspects)
+            reader.prepare()  # a fetcher that is confined can start no process
+            confine_fetcher_of(message.plan)
             client = open_client(message.plan)
             self._fetcher = Fetcher(message.index, message.plan, client, reader, RemoteDesk(self._wire))
             if pool is not None:
@@ -126,6 +132,8 @@ async def serve(role: str, wire: socket.socket, door: socket.socket, marks: Read
 def main(role: str, wire: str, door: str, marks: str, parent: str) -> None:
     die_with(int(parent))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the leader decides what ^C means
+    if role == "parser":
+        refuse_rings()  # before the event loop makes one
     calm_collector()
     ends = socket.socket(fileno=int(wire)), socket.socket(fileno=int(door))
     uvloop.run(serve(role, *ends, ReadingMarks(int(marks))))

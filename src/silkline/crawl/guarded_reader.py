@@ -77,6 +77,10 @@ class GuardedReader:
         """More is waiting to be read than memory should hold."""
         return self._isolated.full or (self._pool is not None and self._pool.full)
 
+    def prepare(self) -> None:
+        """Start what isolated reading needs, before this process gives up the right to start anything."""
+        self._isolated.prepare()
+
     def close(self) -> None:
         self._isolated.close()
 

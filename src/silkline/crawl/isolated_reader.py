@@ -20,8 +20,18 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from silkline.confine.environment import scrubbed
 from silkline.crawl.plan import Plan
-from silkline.crawl.reader_process import ANSWERS, EXIT_MEMORY, HEAD, LEAVES, ReadingTask, fork_reader
+from silkline.crawl.reader_process import (
+    ANSWERS,
+    EXIT_MEMORY,
+    HEAD,
+    LEAVES,
+    ReadingTask,
+    fork_reader,
+    fork_server,
+    needs_more,
+)
 from silkline.reading_marks import ReadingMarks
 
 _MOST_BYTES: Final = 64 << 20
@@ -72,12 +82,18 @@ class IsolatedReader:
         self._reader: ReaderLink | None = None
         self._server: ReaderServer | None = None
         self._task: asyncio.Task[None] | None = None
+        self._prepared = False
         self._closed = False
 
     @property
     def full(self) -> bool:
         """More is waiting to be read than memory should hold."""
         return self._bytes > _MOST_BYTES
+
+    def prepare(self) -> None:
+        """Start the server of readers now, as a copy of this process, since none can be started later."""
+        self._server = ReaderServer(self._plan, self._marks, self._slot, self._memory, forked=True)
+        self._prepared = True
 
     def submit(self, task: ReadingTask, size: int, host: str, on_answer: OnAnswer, *, blamed: bool = False) -> None:
         """Read it when its turn comes. `blamed`: it has ended a process before, and gets one try only."""
@@ -125,6 +141,8 @@ class IsolatedReader:
             loop.call_exception_handler({"message": "the isolated reader failed", "exception": error})
 
     async def _tried(self, waiting: QueuedInput) -> Any:
+        if self._here and self._reader is not None and needs_more(waiting.task):
+            await self._dismiss(self._reader)
         frame = msgspec.msgpack.encode(waiting.task)
         head = len(frame).to_bytes(HEAD - 1, "big") + b"\0"
         tries = 1 if waiting.blamed or self._deaths[waiting.host] >= _PATIENT_UNTIL else 2
@@ -137,6 +155,11 @@ class IsolatedReader:
             self._deaths[waiting.host] += 1
         return ReaderDied(why)
 
+    async def _dismiss(self, reader: ReaderLink) -> None:
+        self._reader = None
+        reader.kill()
+        await reader.status()
+
     def _seconds_for(self, host: str) -> float:
         deaths = self._deaths[host]
         if deaths < _PATIENT_UNTIL:
@@ -148,14 +171,14 @@ class IsolatedReader:
         try:
             reader = self._reader = self._reader or await self._started()
         except (OSError, TimeoutError) as error:
+            if self._prepared:  # this process cannot start another server, but whoever replaces it can
+                raise
             return None, f"no reader could be started: {error}"
         try:
             async with asyncio.timeout(seconds):
                 meant, data = await reader.exchange(frame)
         except TimeoutError:
-            self._reader = None
-            reader.kill()
-            await reader.status()
+            await self._dismiss(reader)
             return None, f"time: it was not read within {seconds:g} s"
         except OSError:
             self._reader = None
@@ -174,7 +197,7 @@ class IsolatedReader:
 
     async def _started(self) -> ReaderLink:
         """A reader; a machine that has no room for another process now may have some in a moment."""
-        for wait in _START_WAITS:
+        for wait in () if self._prepared else _START_WAITS:
             try:
                 return await self._start()
             except (OSError, TimeoutError):
@@ -189,9 +212,9 @@ class IsolatedReader:
         ours.setblocking(False)
         with theirs:
             if self._here:
-                pid = fork_reader(theirs, self._plan, self._marks, self._slot, self._memory)
+                pid = fork_reader(theirs, self._plan, self._marks, self._slot, self._memory, loaded=False)
                 return ReaderLink(ours, pid, None)
-            if self._server is None or not self._server.alive:
+            if self._server is None:
                 self._server = ReaderServer(self._plan, self._marks, self._slot, self._memory)
             return ReaderLink(ours, await self._server.fork(theirs), self._server)
 
@@ -239,24 +262,26 @@ class ReaderLink:
 
 
 class ReaderServer:
-    """The process that forks readers."""
+    """The process that forks readers: a fresh program, or a copy of this process if none can be started later."""
 
-    def __init__(self, plan: Plan, marks: ReadingMarks, slot: int, memory: int) -> None:
+    def __init__(self, plan: Plan, marks: ReadingMarks, slot: int, memory: int, *, forked: bool = False) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._loop = asyncio.get_running_loop()
-        numbers = (theirs.fileno(), marks.descriptor, slot, memory, os.getpid())
         with theirs:
-            self._process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-m", "silkline.crawl.reader_process", *map(str, numbers)],
-                pass_fds=(theirs.fileno(), marks.descriptor),
-                stdin=subprocess.DEVNULL,
-            )
+            if forked:
+                self._pid = fork_server(theirs, marks, slot, memory)
+            else:
+                numbers = (theirs.fileno(), marks.descriptor, slot, memory, os.getpid())
+                process = subprocess.Popen(  # noqa: S603
+                    [sys.executable, "-P", "-m", "silkline.crawl.reader_process", *map(str, numbers)],
+                    env=scrubbed(),
+                    pass_fds=(theirs.fileno(), marks.descriptor),
+                    stdin=subprocess.DEVNULL,
+                )
+                process.returncode = 0  # it is waited for here; tell subprocess not to
+                self._pid = process.pid
         self._control.send(msgspec.msgpack.encode(plan))
         self._control.setblocking(False)
-
-    @property
-    def alive(self) -> bool:
-        return self._process.poll() is None
 
     async def fork(self, end: socket.socket) -> int:
         """A reader at the other end of this socket; its pid."""
@@ -277,14 +302,14 @@ class ReaderServer:
     async def _hear(self) -> bytes:
         said = await self._loop.sock_recv(self._control, _CONTROL_BYTES)
         if not said:
-            self._process.kill()
             raise ConnectionError("the server of readers is gone")
         return said
 
     def close(self) -> None:
         self._control.close()
-        self._process.kill()
-        self._process.wait()
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
 
 
 def _wait_for(pid: int, options: int) -> int | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import re
 import resource
 import signal
 import socket
@@ -19,6 +20,8 @@ from typing import Any, Final
 
 import msgspec
 
+from silkline.confine.roles import confine_reader
+from silkline.crawl.confinement import load_everything, load_usual
 from silkline.crawl.document import Document, DocumentReader
 from silkline.crawl.plan import Plan
 from silkline.crawl.process_end import die_with
@@ -101,23 +104,46 @@ class TaskReader:
         return answer
 
 
-def serve(end: socket.socket, plan: Plan, slot: MarkSlot, memory: int) -> None:
-    """The whole life of a reader: tasks come in, answers go out, until the owner closes the socket."""
+def needs_more(task: ReadingTask) -> bool:
+    """Whether reading it may take modules that are not loaded yet: those for PDF, and for codecs but the usual ones."""
+    if isinstance(task, ReadRobots):
+        return False
+    if isinstance(task, ReadSitemap):
+        head, charset = task.body[:256], ""
+    else:
+        page = task.body if isinstance(task, ReadPage) else task.fetched
+        head, charset = page.body[:4096], page.charset
+    named = _NAMED_CHARSET.findall(head)
+    return head.startswith(b"%PDF-") or not {charset.encode("ascii", "replace"), *named} <= _LOADED_CHARSETS
+
+
+_NAMED_CHARSET: Final = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?([^\s;"'>]+)""")
+_LOADED_CHARSETS: Final = frozenset({b"", b"utf-8", b"UTF-8", b"utf8", b"us-ascii", b"ascii", b"iso-8859-1"})
+
+
+def serve(end: socket.socket, plan: Plan, slot: MarkSlot, memory: int, *, loaded: bool) -> None:
+    """The whole life of a reader: tasks come in, answers go out, until the owner closes the socket.
+
+    Unless everything is `loaded`, the first task says whether that is necessary: it takes 20 to 100 ms.
+    """
     code = 1
     try:
+        decode, encode = msgspec.msgpack.Decoder(ReadingTask).decode, msgspec.msgpack.encode
+        frame = _receive(end)
+        if frame and not loaded:
+            load_everything(plan.content) if needs_more(decode(frame)) else load_usual()
         _give_way()
-        most = _limit_memory(memory)
-        reader, decode, encode = (
-            TaskReader(plan, slot),
-            msgspec.msgpack.Decoder(ReadingTask).decode,
-            msgspec.msgpack.encode,
-        )
-        while frame := _receive(end):
+        memory_size = MemorySize()
+        most = _limit_memory(memory, memory_size.now())
+        confine_reader()
+        reader = TaskReader(plan, slot)
+        while frame:
             answer = encode(reader.read(decode(frame)))
-            leaves = _size() > most
+            leaves = memory_size.now() > most
             end.sendall(len(answer).to_bytes(HEAD - 1, "big") + bytes([LEAVES if leaves else STAYS]) + answer)
             if leaves:
                 break
+            frame = _receive(end)
         code = 0
     except MemoryError:
         code = EXIT_MEMORY
@@ -134,14 +160,18 @@ def _receive(end: socket.socket) -> bytes:
     return end.recv(int.from_bytes(head[: HEAD - 1], "big"), socket.MSG_WAITALL)
 
 
-def _size() -> int:
-    """The bytes of address space that this process has."""
-    return int(Path("/proc/self/statm").read_text().split()[0]) * _PAGE_BYTES
+class MemorySize:
+    """The bytes of address space that this process has; the file is opened once, before files can no longer be."""
+
+    def __init__(self) -> None:
+        self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+
+    def now(self) -> int:
+        return int(os.pread(self._statm, 64, 0).split()[0]) * _PAGE_BYTES
 
 
-def _limit_memory(memory: int) -> int:
+def _limit_memory(memory: int, now: int) -> int:
     """Allow `memory` bytes more than there are now; the size above which a reader ends after its task."""
-    now = _size()
     if memory:
         resource.setrlimit(resource.RLIMIT_AS, (now + memory, now + memory))
     return now + (memory // 2 or 1 << 62)
@@ -149,12 +179,11 @@ def _limit_memory(memory: int) -> int:
 
 def _give_way() -> None:
     """Where the kernel has to kill for want of memory, this process is the one to go."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("800")
 
 
-def fork_reader(end: socket.socket, plan: Plan, marks: ReadingMarks, slot: int, memory: int) -> int:
+def fork_reader(end: socket.socket, plan: Plan, marks: ReadingMarks, slot: int, memory: int, *, loaded: bool) -> int:
     """A reader as a copy of this process, at the other end of a socket; its pid."""
     parent = os.getpid()
     pid = os.fork()
@@ -168,7 +197,7 @@ def fork_reader(end: socket.socket, plan: Plan, marks: ReadingMarks, slot: int, 
         end.setblocking(True)
     except BaseException:
         os._exit(1)
-    serve(end, plan, marks.slot(slot), memory)
+    serve(end, plan, marks.slot(slot), memory, loaded=loaded)
     os._exit(1)
 
 
@@ -181,27 +210,49 @@ def _forget_descriptors(*kept: int) -> None:
     os.closerange(low, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
-def main(control: str, marks_fd: str, slot: str, memory: str, parent: str) -> None:
-    """The server: one reader at a time, each told of with its pid and, when it has ended, its wait status."""
-    die_with(int(parent))
+def fork_server(control: socket.socket, marks: ReadingMarks, slot: int, memory: int) -> int:
+    """The server as a copy of this process, which must hold no secret yet; its pid."""
+    parent = os.getpid()
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        die_with(parent)
+        _forget_descriptors(control.fileno(), marks.descriptor)
+        run_server(control, marks, slot, memory)
+    finally:
+        os._exit(0)
+
+
+def run_server(control: socket.socket, marks: ReadingMarks, slot: int, memory: int) -> None:
+    """One reader at a time, each told of with its pid and, when it has ended, its wait status."""
+    control.setblocking(True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    channel, marks = socket.socket(fileno=int(control)), ReadingMarks(int(marks_fd))
-    plan = msgspec.msgpack.decode(channel.recv(_CONTROL_BYTES), type=Plan)
-    gc.collect()
-    gc.freeze()
+    plan = msgspec.msgpack.decode(control.recv(_CONTROL_BYTES), type=Plan)
+    loaded = False
     while True:
         try:
-            data, descriptors, _, _ = socket.recv_fds(channel, 16, 1)
+            data, descriptors, _, _ = socket.recv_fds(control, 16, 1)
         except ConnectionError:
             return
         if not data or not descriptors:
             return
+        if not loaded:
+            loaded = True
+            load_everything(plan.content)
+            gc.collect()
+            gc.freeze()
         end = socket.socket(fileno=descriptors[0])
-        pid = fork_reader(end, plan, marks, int(slot), int(memory))
+        pid = fork_reader(end, plan, marks, slot, memory, loaded=True)
         end.close()
-        channel.send(str(pid).encode())
+        control.send(str(pid).encode())
         _, status = os.waitpid(pid, 0)
-        channel.send(str(status).encode())
+        control.send(str(status).encode())
+
+
+def main(control: str, marks: str, slot: str, memory: str, parent: str) -> None:
+    die_with(int(parent))
+    run_server(socket.socket(fileno=int(control)), ReadingMarks(int(marks)), int(slot), int(memory))
 
 
 if __name__ == "__main__":

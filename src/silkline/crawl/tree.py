@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
+from silkline.confine.environment import scrubbed
 from silkline.crawl.equip import obey
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.messages import FromFetcher, Start, from_fetcher
@@ -75,7 +76,8 @@ class Child:
         fds = (theirs.fileno(), their_door.fileno(), marks.descriptor)
         with theirs, their_door:
             self.process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-m", "silkline.crawl.child", role, *map(str, fds), str(os.getpid())],
+                [sys.executable, "-P", "-m", "silkline.crawl.child", role, *map(str, fds), str(os.getpid())],
+                env=scrubbed(),
                 pass_fds=fds,
                 stdin=subprocess.DEVNULL,
             )
