@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from silkline.config import load
 from silkline.model.job import End
 from silkline.model.worker import Context
 from silkline.reading_marks import ReadingMarks
@@ -42,4 +43,5 @@ if __name__ == "__main__":
     spec = registry.check_payload(registry.kind_named("site"), job.payload)
     marks = Path(tempfile.mkdtemp()) / "benchmark.marks"  # as under a supervisor
     ReadingMarks.create(marks)
-    site.run(Context(spec, NoOrders(), Progress(database, job), logging.getLogger("site"), str(marks)))
+    settings = load().settings.for_workers()
+    site.run(Context(spec, NoOrders(), Progress(database, job), logging.getLogger("site"), settings, str(marks)))

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from silkline.config import load
 from silkline.crawl import equip
 from silkline.crawl.plan import Tuning
 from silkline.model.job import End
@@ -82,7 +83,8 @@ def main(url: str, job_id: str, tuning: str, names: str) -> None:
     spec = registry.check_payload(registry.kind_named(job.worker), job.payload)
     with tempfile.NamedTemporaryFile(suffix=".marks", delete=False) as file:
         ReadingMarks.create(Path(file.name))
-    context = Context(spec, Control(), Progress(database, job), logging.getLogger("site"), file.name)
+    settings = load().settings.for_workers()
+    context = Context(spec, Control(), Progress(database, job), logging.getLogger("site"), settings, file.name)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     order = crawl(context, msgspec.json.decode(tuning, type=Tuning))
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024

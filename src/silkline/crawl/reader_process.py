@@ -113,8 +113,18 @@ def needs_more(task: ReadingTask) -> bool:
     else:
         page = task.body if isinstance(task, ReadPage) else task.fetched
         head, charset = page.body[:4096], page.charset
+        if not charset and not _is_utf8(page.body):  # its charset will be guessed
+            return True
     named = _NAMED_CHARSET.findall(head)
     return head.startswith(b"%PDF-") or not {charset.encode("ascii", "replace"), *named} <= _LOADED_CHARSETS
+
+
+def _is_utf8(body: bytes) -> bool:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 _NAMED_CHARSET: Final = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?([^\s;"'>]+)""")

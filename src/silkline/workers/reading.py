@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from silkline.config import Settings
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.plan import Plan, Tuning
 from silkline.crawl.suspects import Suspects
-from silkline.model.worker import Context
+from silkline.model.worker import Context, WorkerSettings
 from silkline.reading_marks import ReadingMarks
 from silkline.store import blames
 
 
-def limits_of(settings: Settings, tuning: Tuning) -> Tuning:
+def limits_of(settings: WorkerSettings, tuning: Tuning) -> Tuning:
     """The tuning with the limits that the operator set for reading."""
     return msgspec.structs.replace(tuning, read_seconds=settings.read_seconds, read_memory=settings.read_memory)
 
