@@ -83,7 +83,11 @@ class ReadingMarks:
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
-        self._memory = mmap.mmap(descriptor, SLOTS * SLOT_BYTES)
+        try:
+            self._memory = mmap.mmap(descriptor, SLOTS * SLOT_BYTES)
+        except BaseException:
+            os.close(descriptor)
+            raise
 
     @classmethod
     def create(cls, path: Path) -> ReadingMarks:

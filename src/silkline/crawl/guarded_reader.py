@@ -60,7 +60,9 @@ class GuardedReader:
         pool: ParserPool | None = None,
         suspects: Suspects | None = None,
         isolate_all: bool = False,
+        owns_marks: bool = False,
     ) -> None:
+        self._owned_marks = marks if owns_marks else None
         self._pages = PageReader(plan)
         self._documents = DocumentReader(plan)
         self._slot = marks.slot(slot)
@@ -83,6 +85,9 @@ class GuardedReader:
 
     def close(self) -> None:
         self._isolated.close()
+        if self._owned_marks is not None:
+            self._owned_marks.close()
+            self._owned_marks = None
 
     # Pages of a crawl.
 

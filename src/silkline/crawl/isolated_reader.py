@@ -122,7 +122,8 @@ class IsolatedReader:
         if self._task is not None:
             self._task.cancel()
         if self._reader is not None:
-            self._reader.kill()
+            self._reader.end()
+            self._reader = None
         if self._server is not None:
             self._server.close()
 
@@ -246,6 +247,14 @@ class ReaderLink:
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._pid, signal.SIGKILL)
+
+    def end(self) -> None:
+        """Kill it, and do not ask how it ended."""
+        self._end.close()
+        self.kill()
+        if self._server is None:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self._pid, 0)
 
     async def status(self) -> int:
         """How it ended; it is killed if it does not end soon."""

@@ -21,4 +21,6 @@ def reader_for(context: Context, plan: Plan) -> GuardedReader:
     """Must be called inside an event loop."""
     progress = context.progress
     suspects = Suspects(blames.listed(progress.database, progress.job.id)) if progress.job.attempt > 1 else Suspects()
-    return GuardedReader(plan, ReadingMarks.open(context.marks), suspects=suspects, isolate_all=not context.marks)
+    return GuardedReader(
+        plan, ReadingMarks.open(context.marks), suspects=suspects, isolate_all=not context.marks, owns_marks=True
+    )
