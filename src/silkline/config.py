@@ -125,6 +125,12 @@ class Settings(BaseModel):
     site_deadline: float = Field(0.0, ge=0, description="Wall-clock limit of a site crawl; 0: none.")
     memory_limit: int = Field(4 << 30, ge=0, description="Memory of one job's whole process tree; 0: no limit.")
     memory_interval: float = Field(1.0, gt=0, description="How often memory is measured where no cgroup does it.")
+    read_seconds: float = Field(
+        8.0, gt=0, description="How long one page, robots.txt, sitemap or PDF may be read; then it is given up."
+    )
+    read_memory: int = Field(
+        1 << 30, ge=0, description="Memory of the process that reads one risky input; 0: no limit."
+    )
     stall_after: float = Field(900.0, ge=0, description="A job without progress for this long is killed; 0: never.")
     nice: int = Field(5, ge=0, le=19, description="How far runners step back behind other programs.")
     open_files: int = Field(65536, ge=256, description="Open files a runner may have, as far as the system allows.")
@@ -185,6 +191,8 @@ class Settings(BaseModel):
             parsers=self.parsers,
             max_concurrent_http=self.max_concurrent_http,
             max_concurrent_chrome=self.max_concurrent_chrome,
+            read_seconds=self.read_seconds,
+            read_memory=self.read_memory,
             contact=self.contact,
         )
 

@@ -33,6 +33,7 @@ _WORDS = {
     "render_failed": "the browser could not show it",
     "render_timeout": "its scripts do not come to an end",
     "render_too_large": "its scripts make it too large",
+    "reader_died": "it cannot be read within the limits of time and memory",
     "robots": "robots.txt does not allow it; --ignore-robots asks all the same",
     "robots_unavailable": "its robots.txt cannot be read, so nothing is fetched; --ignore-robots asks all the same",
     "not_text": "there is no text in it",

@@ -1,7 +1,7 @@
 """One attempt in the caller's own process, for `silkline fetch`: claimed, kept alive and finished like any other.
 
-There is no supervisor here, so nothing limits or kills it; whoever runs a page this way has nothing to protect. If this
-process dies, a watchdog of any supervisor takes the job back to the queue.
+There is no supervisor here that could limit or kill it, so its worker reads what comes from the web in a process of its
+own, which has limits. If this process dies, a watchdog of any supervisor takes the job back to the queue.
 """
 
 from __future__ import annotations
