@@ -144,7 +144,7 @@ def test_a_file_appears_only_when_it_is_whole(tmp_path: Path) -> None:
     path.write_text("the old one")
 
     def fail() -> None:
-        with to_path("jsonl", path) as writer:
+        with to_path("jsonl", path, force=True) as writer:
             writer.write(result())
             raise RuntimeError("no space, no power, no patience")
 

@@ -15,7 +15,7 @@ from silkline.cli.progress import Ticker
 from silkline.cli.resources import opened
 from silkline.cli.session import Session
 from silkline.config import Settings
-from silkline.model.job import Job
+from silkline.model.job import ENDED, Job
 from silkline.service.supervisor import Supervisor
 from silkline.store import jobs, results, urls
 from silkline.store.database import Database
@@ -44,4 +44,7 @@ def _tell(session: Session, database: Database, job: Job) -> None:
         stored = results.count(database, job.id)
         terminal.print_json({**views.as_value(job, counts, now), "reasons": reasons, "results": stored})
     for line in views.ending(job, counts, why, now):
+        session.say(line)
+    commands = views.next_commands(job, counts) if job.status in ENDED else []
+    for line in (["Look closer:"] if commands else []) + [f"  {command}" for command in commands]:
         session.say(line)
