@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from silkline.errors import UsageError
+from silkline.model.duration import seconds_of
 
 PREFIX = "SILKLINE_"
 FILE = "silkline.toml"
@@ -33,6 +34,14 @@ def _names(value: Any) -> Any:
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
+
+
+# Settings that are lengths of time: seconds, or a text with units such as 90s or 10m.
+TIMES = (
+    *("poll_interval", "wish_interval", "heartbeat_interval", "fence_after", "stale_after", "watchdog_interval"),
+    *("grace_period", "kill_after", "backoff_base", "backoff_cap", "page_deadline", "site_deadline"),
+    *("memory_interval", "stall_after", "cleaner_interval"),
+)
 
 
 class Settings(BaseModel):
@@ -63,6 +72,11 @@ class Settings(BaseModel):
     )
     bluesky_url: str = Field("https://public.api.bsky.app", description="Where the worker `bluesky` asks.")
     youtube_url: str = Field("https://www.youtube.com", description="Where the worker `youtube` asks.")
+    crawl4ai: bool = Field(
+        False,
+        description="Offer the worker `crawl4ai`, whose browser goes its own way to the web: only where no private "
+        "network can be reached from here.",
+    )
     contact: str = Field("", description="An address or URL that site owners can write to; sent in the User-Agent.")
 
     slots: int = Field(2, ge=0, description="Jobs one supervisor runs at once.")
@@ -107,6 +121,19 @@ class Settings(BaseModel):
     test_workers: bool = Field(
         False, description="Offer the diagnostic worker that hangs, leaks and crashes on purpose."
     )
+
+    @field_validator(*TIMES, mode="before")
+    @classmethod
+    def _with_units(cls, value: Any) -> Any:
+        return seconds_of(value) if isinstance(value, str) else value
+
+    @field_validator("keep_jobs_days", "keep_logs_days", mode="before")
+    @classmethod
+    def _days_with_units(cls, value: Any) -> Any:
+        """A number alone means days, as the name says; with a unit it may be anything, such as 36h."""
+        if not isinstance(value, str) or not value.strip()[-1:].isalpha():
+            return value
+        return seconds_of(value) / 86_400
 
     @model_validator(mode="after")
     def _fence_in_time(self) -> Settings:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from silkline.config import ALIASES, FILE, SECRET, Settings, load
+from silkline.config import ALIASES, FILE, SECRET, TIMES, Settings, load
 from silkline.errors import UsageError
 
 DEFAULTS = Settings.model_validate({})
@@ -117,3 +117,28 @@ def test_the_database_of_a_relative_directory_is_absolute() -> None:
 def test_the_fence_must_come_before_the_rescue(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="heartbeat_interval < fence_after < stale_after"):
         load({"fence_after": 200}, {}, tmp_path)
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_every_time_may_have_a_unit(name: str) -> None:
+    given = {"heartbeat_interval": "1s", "fence_after": "2m", "stale_after": "1h"}
+    value = {"heartbeat_interval": 1, "fence_after": 120, "stale_after": 3600}.get(name, 90)
+    found = load({**given, **({} if name in given else {name: "1m30s"})}, {}, Path("/nonexistent")).settings
+    assert getattr(found, name) == value
+
+
+def test_a_setting_of_time_is_in_the_list_of_times() -> None:
+    """A new one that is missing there would take no units."""
+    floats = {name for name, field in Settings.model_fields.items() if field.annotation is float}
+    assert floats - set(TIMES) == {"keep_jobs_days", "keep_logs_days"}
+
+
+def test_days_may_have_a_unit() -> None:
+    environment = {"SILKLINE_KEEP_JOBS_DAYS": "36h", "SILKLINE_KEEP_LOGS_DAYS": "7"}
+    found = load({}, environment, Path("/nonexistent")).settings
+    assert (found.keep_jobs_days, found.keep_logs_days) == (1.5, 7)
+
+
+def test_a_wrong_time_is_named() -> None:
+    with pytest.raises(UsageError, match=r"setting stall_after \(environment\): 'soon' is not a length of time"):
+        load({}, {"SILKLINE_STALL_AFTER": "soon"}, Path("/nonexistent"))

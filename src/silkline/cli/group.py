@@ -66,7 +66,7 @@ class LazyGroup(click.Group):
         """What was mistyped, and what may have been meant: another command, or a URL with another scheme."""
         from silkline.cli.typed_url import wrong_scheme
 
-        wrong = wrong_scheme(name) if "fetch" in self.lazy and ":" in name else ""
+        wrong = wrong_scheme(name) if "fetch" in self.lazy and re.search(r"[:/]", name) else ""
         if wrong:
             return wrong
         close = difflib.get_close_matches(name.lower(), self.list_commands(ctx), n=2, cutoff=0.55)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from silkline.cli.reasons import in_words
 from silkline.cli.redact import redacted, without_password
 from silkline.cli.terminal import as_json, duration, moment, safe, safe_lines, size
 from silkline.model.job import Job, Status, shown_status
@@ -95,6 +96,8 @@ def ending(job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], no
     """How a job ended, in a few lines for the person who waited for it."""
     told = [f"Job {job.id} is {shown(job, now)}: {_sum(counts)}."]
     told += [f"  {state}: {why}" for state in ("failed", "skipped") if (why := _reasons(reasons, state))]
+    if any(reason == "address_blocked" for _, reason, _ in reasons):
+        told.append(f"  address_blocked: {in_words('address_blocked')}")
     if job.status is Status.FAILED:
         told.append(f"  {safe_lines(job.error_message or job.exit_reason or '', indent='  ')}")
     if job.status in (Status.PAUSED, Status.QUEUED):

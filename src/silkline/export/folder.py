@@ -9,7 +9,7 @@ import json
 import re
 import unicodedata
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 from urllib.parse import unquote
 
 from silkline.errors import UsageError
@@ -24,31 +24,43 @@ _PLAIN: Final = re.compile(r"[a-z0-9_-][a-z0-9._-]*")
 
 
 class Folder:
-    """One file for each result. A file that was there before is written over."""
+    """One file for each result that has come. With `force` what was there before is written over."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, force: bool = False) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"{folder} cannot be made: {error.strerror}") from error
         self._folder = folder
-        self._written: set[Path] = set()
+        self._force = force
+        self._written: set[int] = set()  # keys of names, kept only where files may be written over
 
     def write(self, result: Result) -> None:
         if not result.success:
             return
         path = self._folder / place_of(result.final_url)
-        if path in self._written:  # as when http and https both have a page
-            path = path.with_name(f"{path.stem}-{_mark(result.final_url)}.md")
-        self._written.add(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(document(result).encode("utf-8", "replace"))
+            with self._opened(path, result.final_url) as file:
+                file.write(document(result).encode("utf-8", "replace"))
         except OSError as error:
             raise UsageError(f"{path} cannot be written: {error.strerror}") from error
 
     def close(self) -> None:
         """Every file is finished already."""
+
+    def _opened(self, path: Path, url: str) -> BinaryIO:
+        """The file of a page; if an earlier page has it, as when http and https both have one, another name."""
+        marked = path.with_name(f"{path.stem}-{_mark(url)}.md")
+        if self._force:
+            key = url_key(str(path))
+            taken = key in self._written
+            self._written.add(key)
+            return (marked if taken else path).open("wb")
+        try:
+            return path.open("xb")
+        except FileExistsError:
+            return marked.open("wb")
 
 
 def place_of(url: str) -> Path:

@@ -94,7 +94,7 @@ def to_path(form: str, path: Path, *, force: bool = False) -> Iterator[Writer]:
     if form == "md":
         from silkline.export.folder import Folder
 
-        yield Folder(path)
+        yield Folder(path, force=force)
         return
     with whole_file(path) as stream:
         writer = _writer(form, stream, path)

@@ -40,15 +40,14 @@ class Table:
     def write(self, result: Result) -> None:
         further = {name: value for name, value in further_data(result).items() if name not in _FROM_DATA}
         rest: dict[str, Any] = {}
-        for name in further.keys() - self._columns.keys():
-            if len(self._columns) >= MOST_COLUMNS:
-                rest[name] = further[name]
-        for name in further:
-            if name not in rest:
+        for name, value in further.items():
+            if name in self._columns or len(self._columns) < MOST_COLUMNS:
                 self._columns.setdefault(name)
+            else:
+                rest[name] = value
         if rest:
             self._columns.setdefault(REST)
-            further[REST] = rest
+            further[REST] = {**({REST: further[REST]} if REST in further else {}), **rest}
         cells = [*row_of(result).values(), *(_cell(further.get(name)) for name in self._columns)]
         line = _line(cells)
         self._rows.write(_ROW.pack(len(self._columns), len(line)) + line)

@@ -5,12 +5,13 @@ Each answer names what is missing, and the command that installs it.
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 from typing import Final
 
 from silkline.config import Settings
 from silkline.errors import UsageError
 from silkline.model.spec import Fetching, Spec
+from silkline.workers.registry import CRAWL4AI
 
 # What needs it, the modules it imports, and the extra of ours that brings them.
 EXTRAS: Final = {
@@ -23,9 +24,10 @@ EXTRAS: Final = {
 
 def installed(module: str) -> bool:
     try:
-        return importlib.util.find_spec(module) is not None
-    except (ImportError, ValueError):
+        importlib.import_module(module)
+    except ImportError:
         return False
+    return True
 
 
 def need(extra: str) -> None:
@@ -41,6 +43,11 @@ def check_packages(kind: str, spec: Spec, settings: Settings, *, here: bool = Fa
     """Refuse a job that cannot run, before it exists. With `here` it runs in this process tree; else it is checked only
     where all workers are on this machine, as with SQLite: another machine may have what is missing here.
     """
+    if kind == CRAWL4AI and not settings.crawl4ai:
+        raise UsageError(
+            "the worker crawl4ai is switched off: it goes its own way to the web, past the checks of addresses; where "
+            "that is acceptable, set SILKLINE_CRAWL4AI=true (docs/how-to/crawl4ai.md)"
+        )
     if not here and not settings.database.startswith("sqlite"):
         return
     if getattr(spec, "warc", False):
