@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from heapq import merge
 from typing import Any, Final, Protocol
 
 from silkline.errors import UsageError
 from silkline.export.problems import ledger
+from silkline.model.pattern import BadPattern, UrlPattern
 from silkline.store import jobs, results, urls
 from silkline.store.database import Database
 from silkline.store.results import Result
@@ -42,10 +44,7 @@ class Filter:
         for status in self.statuses:
             if not re.fullmatch(r"[1-5](\d\d|xx)", status, re.IGNORECASE):
                 raise UsageError(f"--status {status!r} is no HTTP status; write 200, or 4xx for all of them")
-        try:
-            re.compile(self.match or "")
-        except re.error as error:
-            raise UsageError(f"--match {self.match!r} is not a regular expression: {error}") from error
+        pattern_of(self.match)
 
     @property
     def asks_ledger(self) -> bool:
@@ -59,15 +58,25 @@ class Filter:
             return False
         if self.statuses and not self._status(result.metadata.get("http_status")):
             return False
-        if self.match is None:
-            return True
-        return any(re.search(self.match, url) for url in (result.final_url, result.original_url) if url)
+        pattern = pattern_of(self.match)
+        return pattern is None or any(pattern.found_in(url) for url in (result.final_url, result.original_url) if url)
 
     def _status(self, status: object) -> bool:
         return any(
             str(status) == each or (each.lower().endswith("xx") and str(status)[:1] == each[0])
             for each in self.statuses
         )
+
+
+@lru_cache(maxsize=4)
+def pattern_of(match: str | None) -> UrlPattern | None:
+    """What `--match` asks for; None: everything."""
+    if match is None:
+        return None
+    try:
+        return UrlPattern(match)
+    except BadPattern as error:
+        raise UsageError(f"--match {match[:80]!r} {error}") from error
 
 
 def stream(database: Database, job_id: str, wanted: Filter, *, after: int = 0) -> Iterator[Result]:

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from silkline.errors import FieldProblem, SpecError
 from silkline.model.duration import ApiSeconds
+from silkline.model.pattern import MAX_PATTERNS, UrlPattern, compile_patterns
 from silkline.model.user_info import REFUSAL, has_user_info, without_user_info
 
 SECRET_FIELDS = frozenset({"headers", "cookies", "proxy"})  # their values are never said again, not even in an error
@@ -36,11 +37,13 @@ def _web_url(url: str) -> str:
 
 
 def _pattern(pattern: str) -> str:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"is not a regular expression: {error}") from error
+    UrlPattern(pattern)
     return pattern
+
+
+def _patterns(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    compile_patterns(patterns)
+    return patterns
 
 
 def _header_name(name: str) -> str:
@@ -67,7 +70,9 @@ def _excluded_host(line: str) -> str:
 
 WebUrl = Annotated[str, AfterValidator(_web_url)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
-Patterns = Annotated[tuple[Pattern, ...], BeforeValidator(_as_list)]
+Patterns = Annotated[
+    tuple[Pattern, ...], Field(max_length=MAX_PATTERNS), BeforeValidator(_as_list), AfterValidator(_patterns)
+]
 HeaderName = Annotated[str, AfterValidator(_header_name)]
 HeaderValue = Annotated[str, AfterValidator(_header_value)]
 Content = Literal["markdown", "full", "text", "none"]
