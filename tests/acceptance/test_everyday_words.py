@@ -1,14 +1,18 @@
 """What people type every day: words in any case, times with units, `last`, slips of the finger. Run in this process."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from silkline.cli.exits import run
+from silkline.cli.progress import progress_line
+from silkline.cli.terminal import size, wrapped
 from silkline.model.job import Backoff, End, Ended, Job, Verb, decide
 from silkline.model.url import url_key
+from silkline.model.wait import DELAY, Wait
 from silkline.sample.server import SampleServer
 from silkline.sample.site import Answer
 from silkline.store import jobs, logs, urls
@@ -219,3 +223,57 @@ def test_nothing_speaks_of_unchanged_pages(here: Run, store: Database, enqueue: 
     assert "unchanged" not in shown
     assert "4 discovered = 0 queued + 0 in flight + 1 done + 2 failed + 1 skipped" in shown
     assert here("jobs", "show", "last", "--json").json["progress"]["unchanged"] == 0, "the documented sum stays"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "package", "command"),
+    [
+        (("crawl", "http://127.0.0.1:9/", "--warc"), "warcio", "pip install 'silkline[warc]'"),
+        (("fetch", "http://127.0.0.1:9/", "--warc"), "warcio", "pip install 'silkline[warc]'"),
+        (("crawl", "http://127.0.0.1:9/", "-o", "a.parquet"), "pyarrow", "pip install 'silkline[parquet]'"),
+        (
+            ("jobs", "add", "--worker", "youtube", "https://youtu.be/lightlight1"),
+            "youtube_transcript_api",
+            "pip install 'silkline[youtube]'",
+        ),
+        (("mcp",), "mcp", "pip install 'silkline[mcp]'"),
+    ],
+)
+def test_a_missing_package_is_named_once_before_a_job_exists(
+    here: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], package: str, command: str
+) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == package or name == "silkline.api.mcp"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    here(*arguments).refused(2, package.replace("_", "-"), command)
+    assert here("jobs", "--json").json == []
+
+
+@pytest.mark.parametrize("arguments", [("fetch",), ("crawl",), ("map", "--links")])
+def test_a_missing_browser_is_named_before_a_job_exists(
+    here: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("silkline.fetch.render_program.find_browser", lambda: None)
+    here(*arguments, "http://127.0.0.1:9/", "--render", "always").refused(2, "--render always", "apt install chromium")
+    assert here("jobs", "--json").json == []
+
+
+def test_a_wait_is_never_cut_and_names_what_helps() -> None:
+    wait = Wait("example.com", 380, 2, DELAY, "", 0.5, 1.0, 190.0)
+    counts = urls.Counts(
+        discovered=500, queued=380, done=120, bytes=3_100_000, live={"rate": 2.0, "waits": [wait._asdict()]}
+    )
+    line = progress_line(counts, {"limit": 500})
+    assert "3.1 MB" in line
+    assert line.endswith("this crawl leaves 0.5 s between two pages of a host (--speed fast asks more often)")
+    rows = wrapped(line, 39)
+    assert all(len(row) <= 39 for row in rows)
+    assert " ".join(rows) == line
+    assert "--speed max" in progress_line(counts, {"speed": "fast"})
+    assert "--speed" not in progress_line(counts, {"speed": "max"})
+    assert "a smaller --delay" in progress_line(counts, {"delay": 5})
+
+
+def test_sizes_are_in_units_of_a_thousand() -> None:
+    sizes = [size(number) for number in (0, 999, 1_000, 3_100_000, 999_960_000, 2.5e9)]
+    assert sizes == ["0 B", "999 B", "1.0 kB", "3.1 MB", "1.0 GB", "2.5 GB"]
