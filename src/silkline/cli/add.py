@@ -59,7 +59,10 @@ def add(
     """Ask for a new job; prints its id."""
     settings = settings_of(session)
     kind = registry.kind_named(worker, test_workers=settings.test_workers)
-    spec = registry.check_payload(kind, with_url(read_object(payload, "the payload"), url))
+    given = with_url(read_object(payload, "the payload"), url)
+    if not given and "url" in registry.spec_of(kind).model_fields:
+        raise UsageError("a job needs something to do: name a URL, or its fields with --payload")
+    spec = registry.check_payload(kind, given)
     if url and "allow_private" in type(spec).model_fields:
         spec = registry.check_payload(kind, with_own_address(spec.model_dump(mode="json", exclude_unset=True), url))
     requirements.check_packages(kind.name, spec, settings)

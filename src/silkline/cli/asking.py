@@ -80,10 +80,14 @@ _OPTIONS = (
     click.option(
         "--delay", type=seconds, metavar="TIME", help="Least time between two requests to one host: 2, 500ms, 1s."
     ),
-    click.option("--speed", type=click.Choice(get_args(Speed)), help="How hard a host may be worked. Default: normal."),
+    click.option(
+        "--speed",
+        type=click.Choice(get_args(Speed), case_sensitive=False),
+        help="How hard a host may be worked. Default: normal.",
+    ),
     click.option(
         "--render",
-        type=click.Choice(RENDER),
+        type=click.Choice(RENDER, case_sensitive=False),
         help="Let scripts run in a browser: never, auto (if a page needs them) or always. Default: never.",
     ),
 )

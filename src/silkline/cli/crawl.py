@@ -44,7 +44,7 @@ FILES_BESIDES = 200  # open files of a fetcher that are no connections
 @click.option("--depth", type=int, help="Follow links so many steps away from where it began.")
 @click.option(
     "--scope",
-    type=click.Choice(["host", "domain", "prefix", "any"]),
+    type=click.Choice(["host", "domain", "prefix", "any"], case_sensitive=False),
     help="Which links belong to it. Default: host.",
 )
 @click.option("--include", metavar="RE", multiple=True, type=text, help="Only URLs that match; may be given again.")
@@ -59,7 +59,7 @@ FILES_BESIDES = 200  # open files of a fetcher that are no connections
 @click.option("--seeded-hosts-only", is_flag=True, help="Only hosts that a seed named.")
 @click.option(
     "--content",
-    type=click.Choice(["markdown", "full", "text", "none"]),
+    type=click.Choice(["markdown", "full", "text", "none"], case_sensitive=False),
     help="What is kept of a page. Default: markdown.",
 )
 @click.option("--fetchers", type=int, help="Processes that fetch. Default: one for each core, as far as hosts need.")

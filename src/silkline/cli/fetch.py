@@ -10,7 +10,6 @@ import dataclasses
 import logging
 import re
 import sys
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
@@ -21,9 +20,8 @@ from silkline.cli.option_errors import checked
 from silkline.cli.reasons import in_words
 from silkline.cli.redact import without_password
 from silkline.cli.resources import opened, settings_of
-from silkline.cli.seeds import read_lines
+from silkline.cli.seeds import typed_urls
 from silkline.cli.session import Session, everywhere, text
-from silkline.cli.typed_url import with_scheme
 from silkline.config import Settings
 from silkline.errors import Refused
 from silkline.export.rows import content_of
@@ -44,7 +42,7 @@ FEW_WORDS = 40
 @click.option("--max-age", type=seconds, metavar="TIME", help="Take a stored page that is not older: 90, 10m, 2h, 1d.")
 @click.option(
     "--content",
-    type=click.Choice(["markdown", "full", "text", "none"]),
+    type=click.Choice(["markdown", "full", "text", "none"], case_sensitive=False),
     default="markdown",
     show_default=True,
     help="The main content, the full page, plain text, or nothing but the facts.",
@@ -60,7 +58,7 @@ def fetch(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:
     several. Exit code 1: no page could be had.
     """
     settings = settings_of(session)
-    asked = list(_all_urls(urls))
+    asked = list(typed_urls(urls))
     need_urls(asked)
     spec = checked("page", payload_of(asked, options))
     assert isinstance(spec, PageSpec)  # noqa: S101 - the registry says so
@@ -68,14 +66,6 @@ def fetch(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:
     with opened(settings) as database:
         found = _find(database, settings, spec, asked)
     return _show(session, spec, asked, found)
-
-
-def _all_urls(given: Sequence[str]) -> Iterator[str]:
-    for url in given:
-        if url == "-":
-            yield from (with_scheme(line) for line in read_lines("-"))
-        else:
-            yield with_scheme(url)
 
 
 def _find(database: Database, settings: Settings, spec: PageSpec, asked: list[str]) -> dict[str, Result]:

@@ -15,7 +15,7 @@ from silkline.cli.progress import Ticker
 from silkline.cli.resources import opened
 from silkline.cli.session import Session
 from silkline.config import Settings
-from silkline.model.job import ENDED, Job
+from silkline.model.job import ENDED, Job, Status
 from silkline.service.supervisor import Supervisor
 from silkline.store import jobs, results, urls
 from silkline.store.database import Database
@@ -26,6 +26,9 @@ def run_here(
 ) -> int:
     """Run the job to its end, or a pause; the exit code. `done` is called with the job as it is then."""
     log.set_up(logging.DEBUG if session.verbose else logging.ERROR if session.quiet else logging.WARNING)
+    if not session.verbose:
+        for handler in logging.getLogger().handlers:
+            handler.addFilter(_is_news)
     with opened(settings) as database:
         with Ticker(database, job, quiet=session.quiet):
             Supervisor(settings, only=job.id).run()
@@ -34,6 +37,11 @@ def run_here(
         if done is not None:
             done(database, job)
     return codes.of_status(job.status)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """That the job has failed is said once, at the end, with what can be done."""
+    return not record.getMessage().endswith(f"the job is now {Status.FAILED}")
 
 
 def _tell(session: Session, database: Database, job: Job) -> None:

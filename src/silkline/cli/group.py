@@ -13,6 +13,14 @@ import click
 from silkline import __version__
 from silkline.cli.session import everywhere
 
+# What other programs call some of our commands.
+OTHER_NAMES = {
+    **dict.fromkeys(("ls", "list", "status", "ps"), "jobs ls"),
+    **dict.fromkeys(("rm", "delete", "remove", "del"), "jobs rm"),
+    **{verb: f"jobs {verb}" for verb in ("pause", "stop", "cancel", "retry", "show", "add")},
+    **{"help": "--help", "version": "--version", "get": "fetch", "export": "results", "start": "serve"},
+}
+
 
 class Lazy(NamedTuple):
     """A command that is not imported yet: where it stands, and its line in the help of its group."""
@@ -69,7 +77,10 @@ class LazyGroup(click.Group):
         wrong = wrong_scheme(name) if "fetch" in self.lazy and re.search(r"[:/]", name) else ""
         if wrong:
             return wrong
-        close = difflib.get_close_matches(name.lower(), self.list_commands(ctx), n=2, cutoff=0.55)
+        known = self.list_commands(ctx)
+        other = OTHER_NAMES.get(name.lower(), "")
+        meant = other.split()[-1] if other and other.split()[-1] in known else other if "jobs" in known else ""
+        close = [meant] if meant else difflib.get_close_matches(name.lower(), known, n=2, cutoff=0.55)
         hint = f" Did you mean {' or '.join(f'`{ctx.command_path} {each}`' for each in close)}?" if close else ""
         return f"No such command {name[:80]!r}.{hint}"
 

@@ -12,12 +12,12 @@ from typing import Any
 import click
 
 from silkline.cli import codes, terminal
-from silkline.cli.asking import asking, payload_of
+from silkline.cli.asking import asking, need_urls, payload_of
 from silkline.cli.option_errors import checked
 from silkline.cli.reasons import in_words
 from silkline.cli.resources import opened, settings_of
+from silkline.cli.seeds import typed_urls
 from silkline.cli.session import Session, everywhere, text
-from silkline.cli.typed_url import with_scheme
 from silkline.export.problems import grouped
 from silkline.model.job import End, NewJob, Status
 from silkline.runner.inline import Watcher, run_here
@@ -44,7 +44,9 @@ def map_site(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:
     found.
     """
     settings = settings_of(session)
-    spec = checked("map", payload_of([with_scheme(url) for url in urls], options))
+    asked = list(typed_urls(urls))
+    need_urls(asked)
+    spec = checked("map", payload_of(asked, options))
     requirements.check_packages("map", spec, settings, here=True)
     payload = spec.model_dump(mode="json", exclude_unset=True)
     with opened(settings) as database:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from silkline.cli.typed_url import LOCAL, wrong_scheme
+from silkline.cli.typed_url import LOCAL, with_scheme, wrong_scheme
 from silkline.errors import UsageError
 from silkline.model.url import KEEP_ALL, canonical_links, host_of, url_key
 from silkline.model.user_info import REFUSAL, has_user_info
@@ -27,6 +27,12 @@ def read_lines(file: str) -> Iterator[str]:
     for line in read_all_lines(file):
         if line and not line.startswith("#"):
             yield line
+
+
+def typed_urls(given: Iterable[str]) -> Iterator[str]:
+    """The URLs of a command line; `-` stands for those on stdin, one in each line."""
+    for url in given:
+        yield from map(with_scheme, read_lines("-") if url == "-" else [url])
 
 
 def read_all_lines(file: str) -> Iterator[str]:
@@ -78,7 +84,7 @@ class Seeds:
 
     def _rows(self, lines: list[str], seen: set[int]) -> Iterator[NewUrl]:
         for line, url in zip(lines, canonical_links(_NO_BASE, map(_url_of, lines), KEEP_ALL), strict=True):
-            if has_user_info(_url_of(line)):
+            if url is not None and has_user_info(_url_of(line)):
                 raise UsageError(f"a line of the seeds file {REFUSAL}")
             if url is None:
                 self.wrong += 1

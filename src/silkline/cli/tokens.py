@@ -11,6 +11,7 @@ from silkline.api.credentials import new_token
 from silkline.cli import terminal
 from silkline.cli.resources import opened, settings_of
 from silkline.cli.session import Session, everywhere, text
+from silkline.errors import UsageError
 from silkline.store import tokens as store
 
 
@@ -22,13 +23,19 @@ def tokens() -> None:
 @tokens.command()
 @click.argument("name", type=text)
 @click.option(
-    "--scope", type=click.Choice(["read", "write", "admin"]), default="read", show_default=True, help="What it may do."
+    "--scope",
+    type=click.Choice(["read", "write", "admin"], case_sensitive=False),
+    default="read",
+    show_default=True,
+    help="What it may do.",
 )
 @click.option("--days", type=click.FloatRange(0, 36_500, min_open=True), help="Valid so long. Default: for ever.")
 @everywhere()
 @click.pass_obj
 def add(session: Session, name: str, scope: str, days: float | None) -> None:
     """Make a token; it is printed this once."""
+    if not name.strip():
+        raise UsageError("a token needs a name, such as who it is for")
     with opened(settings_of(session)) as database:
         until = database.now() + timedelta(days=days) if days else None
         id, token = new_token(database, name, scope, until)

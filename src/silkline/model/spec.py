@@ -176,8 +176,8 @@ class BlueskySpec(Spec):
     """A profile, the posts of an account, a thread or a search."""
 
     url: WebUrl | None = None
-    actor: str | None = None
-    search: str | None = None
+    actor: str | None = Field(None, min_length=1, max_length=1_000)
+    search: str | None = Field(None, min_length=1, max_length=1_000)
     limit: int = Field(100, ge=1, le=100_000)
 
     @model_validator(mode="after")
