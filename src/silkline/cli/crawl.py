@@ -15,7 +15,7 @@ from silkline.cli.asking import asking, payload_of, seconds
 from silkline.cli.foreground import run_here
 from silkline.cli.job_choice import chosen
 from silkline.cli.option_errors import checked
-from silkline.cli.resources import opened, settings_of
+from silkline.cli.resources import opened, opened_to_find, settings_of
 from silkline.cli.results import save
 from silkline.cli.seeds import Seeds, read_all_lines, read_lines
 from silkline.cli.session import Session, everywhere, text
@@ -208,7 +208,7 @@ def resume(session: Session, /, id: str, detach: bool, **sizes: int | None) -> i
     A job that a worker has claimed already is followed until it ends.
     """
     settings = settings_of(session)
-    with opened(settings) as database:
+    with opened_to_find(settings) as database:
         job = chosen(session, database, id, _can_go_on, "that can go on")
         changes = {name: size for name, size in sizes.items() if size is not None}
         if changes:

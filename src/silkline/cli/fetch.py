@@ -16,6 +16,7 @@ import click
 
 from silkline.cli import codes, terminal
 from silkline.cli.asking import asking, need_urls, payload_of, seconds
+from silkline.cli.logging_level import log_if_asked
 from silkline.cli.option_errors import checked
 from silkline.cli.reasons import in_words
 from silkline.cli.redact import without_password
@@ -58,6 +59,7 @@ def fetch(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:
     several. Exit code 1: no page could be had.
     """
     settings = settings_of(session)
+    log_if_asked(session, settings)
     asked = list(typed_urls(urls))
     need_urls(asked)
     spec = checked("page", payload_of(asked, options))

@@ -10,7 +10,7 @@ import click
 
 from silkline.cli import terminal
 from silkline.cli.job_choice import chosen
-from silkline.cli.resources import opened, settings_of
+from silkline.cli.resources import opened_to_find, settings_of
 from silkline.cli.session import Session, everywhere, text
 from silkline.model.job import ENDED, Job
 from silkline.store import jobs as store
@@ -30,7 +30,7 @@ LATE = timedelta(seconds=3)
 @click.pass_obj
 def logs(session: Session, id: str, follow: bool, wanted: int | None) -> None:
     """Show what a job wrote to its log."""
-    with opened(settings_of(session)) as database:
+    with opened_to_find(settings_of(session)) as database:
 
         def fits(job: Job) -> bool:
             return bool(lines.tail(database, job.id, 1)) or (follow and job.status not in ENDED)

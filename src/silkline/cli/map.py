@@ -13,6 +13,7 @@ import click
 
 from silkline.cli import codes, terminal
 from silkline.cli.asking import asking, need_urls, payload_of
+from silkline.cli.logging_level import log_if_asked
 from silkline.cli.option_errors import checked
 from silkline.cli.reasons import in_words
 from silkline.cli.resources import opened, settings_of
@@ -44,6 +45,7 @@ def map_site(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:
     found.
     """
     settings = settings_of(session)
+    log_if_asked(session, settings)
     asked = list(typed_urls(urls))
     need_urls(asked)
     spec = checked("map", payload_of(asked, options))

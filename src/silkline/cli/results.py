@@ -12,7 +12,7 @@ import click
 
 from silkline.cli import terminal
 from silkline.cli.job_choice import chosen
-from silkline.cli.resources import opened, settings_of
+from silkline.cli.resources import opened_to_find, settings_of
 from silkline.cli.session import Session, everywhere, text
 from silkline.errors import UsageError
 from silkline.export.open import FORMATS, format_of, refuse_to_overwrite, to_path, to_stream, whole_file
@@ -53,7 +53,7 @@ def results(session: Session, /, id: str, form: str | None, output: str | None, 
     output = None if output == "-" else output
     form = form or format_of(output)
     settings = settings_of(session)
-    with opened(settings) as database:
+    with opened_to_find(settings) as database:
         job = chosen(session, database, id, lambda job: _has_some(database, job.id, wanted), "that has results")
         if output is not None:
             save(session, database, settings.data, job.id, form, output, wanted, force=force)

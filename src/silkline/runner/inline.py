@@ -108,7 +108,9 @@ def run_queued(
     control = WatchedControl(database, job, min(settings.heartbeat_interval, 1.0))
     watcher.begin(control)
     try:
-        ended = _attempt(Context(None, control, DirectProgress(database, job, watcher), log), settings)
+        progress = DirectProgress(database, job, watcher)
+        context = Context(None, control, progress, log, settings.for_workers())
+        ended = _attempt(context, settings)
         if ended.end is End.COMPLETED and control.order is End.COMPLETED:
             urls.skip_queued(database, job, ENOUGH)
     except KeyboardInterrupt:
