@@ -12,7 +12,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from silkline.errors import UsageError
 from silkline.model.duration import seconds_of
@@ -48,14 +57,6 @@ def _names(value: Any) -> Any:
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
-
-
-# Settings that are lengths of time: seconds, or a text with units such as 90s or 10m.
-TIMES = (
-    *("poll_interval", "wish_interval", "heartbeat_interval", "fence_after", "stale_after", "watchdog_interval"),
-    *("grace_period", "kill_after", "backoff_base", "backoff_cap", "page_deadline", "site_deadline"),
-    *("memory_interval", "stall_after", "cleaner_interval"),
-)
 
 
 class Settings(BaseModel):
@@ -165,18 +166,16 @@ class Settings(BaseModel):
         False, description="Offer the diagnostic worker that hangs, leaks and crashes on purpose."
     )
 
-    @field_validator(*TIMES, mode="before")
+    @field_validator("*", mode="before")
     @classmethod
-    def _with_units(cls, value: Any) -> Any:
-        return seconds_of(value) if isinstance(value, str) else value
-
-    @field_validator("keep_jobs_days", "keep_logs_days", mode="before")
-    @classmethod
-    def _days_with_units(cls, value: Any) -> Any:
-        """A number alone means days, as the name says; with a unit it may be anything, such as 36h."""
-        if not isinstance(value, str) or not value.strip()[-1:].isalpha():
+    def _with_units(cls, value: Any, info: ValidationInfo) -> Any:
+        """Every setting that is a length of time takes a text with units, such as 90s or 10m."""
+        name = info.field_name or ""
+        if not isinstance(value, str) or cls.model_fields[name].annotation is not float:
             return value
-        return seconds_of(value) / 86_400
+        if name.endswith("_days"):  # there a number alone means days
+            return seconds_of(value) / 86_400 if value.strip()[-1:].isalpha() else value
+        return seconds_of(value)
 
     @model_validator(mode="after")
     def _fence_in_time(self) -> Settings:
