@@ -12,7 +12,7 @@ from silkline.config import Settings
 from silkline.errors import SpecError
 from silkline.model.job import NewJob
 from silkline.model.spec import Spec, validate
-from silkline.workers import registry
+from silkline.workers import registry, requirements
 
 INT4 = 2**31 - 1
 # Asked for at the command line only: a job from outside must not open the way into a private network, nor claim that
@@ -47,6 +47,7 @@ def read(body: Mapping[str, Any], settings: Settings) -> NewJob:
     payload = {name: value for name, value in body.items() if name not in Options.model_fields}
     spec = registry.check_payload(kind, payload)
     refuse_private(payload, settings)
+    requirements.check_packages(kind.name, spec, settings)
     return NewJob(
         worker=kind.name,
         payload=spec.model_dump(mode="json", exclude_unset=True),

@@ -46,7 +46,9 @@ def mcp(session: Session, server: str | None, allow_private: tuple[str, ...]) ->
         from silkline.api.client import Client
         from silkline.api.mcp import Tools, server_of
     except ImportError as error:
-        raise UsageError(f"mcp needs an extra: pip install 'silkline[mcp]' ({error})") from error
+        raise UsageError(
+            f"silkline mcp needs a package, not installed here ({error}): pip install 'silkline[mcp]'"
+        ) from error
     if sys.stdin.isatty():
         session.say("This is for an assistant, not for a person: enter `silkline mcp` in its settings. ^C ends it.")
     more: dict[str, Any] = {"allow_private": list(allow_private)} if allow_private else {}
