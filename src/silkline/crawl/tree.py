@@ -112,7 +112,7 @@ class Tree:
         self._warn = warn
         self._fetchers: dict[int, Child] = {}
         self._parsers: dict[int, Child] = {}
-        self._dead: list[Child] = []
+        self._dead: set[Child] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._young_deaths: dict[int, int] = {}
         self._closing = False
@@ -176,8 +176,17 @@ class Tree:
             await self._start_parser(dead.index)
 
     def _bury(self, child: Child) -> None:
+        """Kill what is left of a child, and reap it at once: a dead process that nobody waits for is a zombie."""
         child.close()
-        self._dead.append(child)
+        if not self._closing and child not in self._dead:
+            self._dead.add(child)
+            task = asyncio.get_running_loop().create_task(self._reap(child))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _reap(self, child: Child) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, child.process.wait)
+        self._dead.discard(child)
 
     async def close(self) -> None:
         """End every child, and wait until it is gone."""
