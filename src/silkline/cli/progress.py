@@ -57,7 +57,7 @@ class Ticker:
 
 
 def progress_line(counts: Counts, limit: int | None) -> str:
-    """Such as `120/500 pages · 41/s · 380 queued · 2 failed · 3.1 MiB · 9s left · waits for example.com: …`."""
+    """Such as `120/500 pages · 41/s · 380 queued · 2 failed · 3.1 MB · 9s left · waits for example.com: …`."""
     pages = counts.done + counts.unchanged
     rate = float(counts.live.get("rate") or 0)
     parts = [

@@ -163,11 +163,12 @@ def duration_of(time: float) -> str:
 
 
 def size(count: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:
+    """As the web page says it: 1 MB is a million bytes."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} TiB"
+        count /= 1000
+    return f"{count:.1f} TB"
 
 
 def moment(time: datetime | None) -> str:

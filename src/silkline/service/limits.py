@@ -101,7 +101,7 @@ class Limits:
             used = tree.resident(pids)
             self._near = self._near or used > limit * NEAR
             if used > limit and (used := tree.proportional(pids)) > limit:
-                megabytes = f"{used >> 20} MiB used, {limit >> 20} MiB allowed"
+                megabytes = f"{used / 1e6:.0f} MB used, {limit / 1e6:.0f} MB allowed"
                 log.warning("job %s: out of its memory limit, %s", child.job.id, megabytes)
                 child.kill(
                     Ended(End.CRASHED, "memory", f"killed: its processes went over the memory limit ({megabytes})")
