@@ -57,6 +57,15 @@ class Settings(BaseModel):
         False, description="Let jobs that come through the API ask for private addresses and proxies."
     )
     api_body_limit: int = Field(16 << 20, ge=1024, description="The largest body the API takes.")
+    api_connections: int = Field(1_000, ge=10, description="Connections to the API in all.")
+    api_connections_each: int = Field(250, ge=5, description="Connections to the API from one address.")
+    api_streams: int = Field(500, ge=1, description="Event streams and waiting requests in all.")
+    api_streams_each: int = Field(100, ge=1, description="Event streams and waiting requests of one caller.")
+    api_head_timeout: float = Field(10.0, gt=0, description="Time that the head of a request to the API may take.")
+    api_body_timeout: float = Field(
+        30.0, gt=0, description="Time that a body may take; one that comes at 16 KiB a second or more may take longer."
+    )
+    api_answer_timeout: float = Field(60.0, gt=0, description="Time for which a caller may leave an answer unread.")
     max_concurrent_http: int = Field(300, ge=1, description="Requests in flight in one fetcher process.")
     max_concurrent_chrome: int = Field(
         2, ge=0, description="Pages in browsers at once, on this machine; 0: none is rendered."

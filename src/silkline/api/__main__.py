@@ -30,6 +30,8 @@ def main() -> int:
     except SilklineError as error:
         logging.getLogger("silkline.api").error("%s", error)
         return 1
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # we are ending; a second one must not break into that
     return 0
 
 

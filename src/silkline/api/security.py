@@ -1,8 +1,8 @@
-"""Who may come in. Two layers around the whole application, so that no route can forget them.
+"""Who may come in: a layer around the whole application, so that no route can forget it.
 
-`Gate`: an exact list of Host names, so that no other name can be made to point here; a token and its scope, by method
-and path; no request that changes something from another site. `BodyLimit`: counts while a body comes in. Both answer
-with problem documents, and every answer leaves with headers that let a browser run nothing but our own files.
+`Gate` knows an exact list of Host names, so that no other name can be made to point here; a token and its scope, by
+method and path; and it refuses requests from another site that change something. It answers with problem documents, and
+every answer leaves with headers that let a browser run nothing but our own files.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 from collections.abc import Iterable
+from contextlib import ExitStack
 from urllib.parse import quote
 
 from fastapi.responses import RedirectResponse
@@ -101,7 +102,9 @@ class Gate:
             await response(scope, receive, send)
             return
         scope["caller"] = caller
-        await self._app(scope, receive, send)
+        with ExitStack() as at_end:  # what a route takes for as long as its answer lasts, it gives back here
+            scope["at_end"] = at_end
+            await self._app(scope, receive, send)
 
     async def _admit(self, method: str, path: str, headers: Headers) -> Caller | None:
         names = headers.getlist("host")
@@ -164,34 +167,3 @@ def _wrapped(request: Headers, receive: Receive, send: Send) -> tuple[Receive, S
         await send(message)
 
     return receiving, sending
-
-
-class BodyLimit:
-    """Stops reading at the limit, however the body is sent and whatever its header says."""
-
-    def __init__(self, app: ASGIApp, limit: int) -> None:
-        self._app = app
-        self._limit = limit
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        came = 0
-
-        async def counting() -> Message:
-            nonlocal came
-            message = await receive()
-            came += len(message.get("body", b""))
-            if came > self._limit:
-                raise self._too_large()
-            return message
-
-        announced = Headers(scope=scope).get("content-length", "0")
-        if not announced.isdecimal() or int(announced) > self._limit:
-            await self._too_large().response()(scope, receive, send)
-            return
-        await self._app(scope, counting, send)
-
-    def _too_large(self) -> Problem:
-        return Problem("too-large", f"at most {self._limit:,} bytes")

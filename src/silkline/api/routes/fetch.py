@@ -49,7 +49,9 @@ class FetchRoutes:
             responses={
                 200: {"model": shapes.FetchShape, "description": "The page."},
                 202: {"model": shapes.JobShape, "description": "It takes longer: this job fetches it."},
-                **problems("too-large", "unsupported-media-type", "cross-site", "fetch-failed", "disk-full"),
+                **problems(
+                    "too-large", "unsupported-media-type", "cross-site", "fetch-failed", "disk-full", "too-many"
+                ),
             },
             openapi_extra={"requestBody": {"required": True, "content": {"application/json": _body()}}},
         )
@@ -62,7 +64,7 @@ class FetchRoutes:
         if found := await run_in_threadpool(self._cached, new):
             return answer({"job": found[0], "result": result_view(found[1]), "cached": True})
         id = await run_in_threadpool(self._store, request, new, key, body)
-        self._hub.admit()
+        self._hub.admit(request.scope)
         await self._hub.settled(id, query.timeout)
         return await run_in_threadpool(self._outcome, id)
 
