@@ -1,4 +1,4 @@
-"""Lists of pages: every sort gives every page once, a search reads a bounded number of rows and says how far it came."""
+"""Lists of pages: every sort gives each page once; a search reads a bounded number of rows and says how far it came."""
 
 import json
 from typing import Any

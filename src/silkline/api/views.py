@@ -112,12 +112,12 @@ def eta_of(job: Job, counts: Counts, rate: float | None) -> float | None:
 
 def rate_of(job: Job, counts: Counts, now: datetime) -> float | None:
     """Pages stored a second: what the crawl says of itself, else the average so far. None while nothing is stored."""
-    stored = counts.done + counts.unchanged
-    if not stored:
-        return None
     said = counts.live.get("rate")
     if job.status is Status.RUNNING and isinstance(said, int | float):
         return round(float(said), 2)
+    stored = counts.done + counts.unchanged
+    if not stored:
+        return None
     seconds = counts.seconds
     if not seconds and job.started_at is not None:
         seconds = ((counts.updated_at or now) - job.started_at).total_seconds()

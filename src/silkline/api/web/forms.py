@@ -47,7 +47,7 @@ async def fields(request: Request) -> dict[str, str]:
         pairs = parse_qsl((await request.body()).decode(), keep_blank_values=True, max_num_fields=100)
     except ValueError as error:
         raise Problem("bad-request", "the form cannot be read") from error
-    return dict(pairs)
+    return {name: value.replace("\r\n", "\n") for name, value in pairs}
 
 
 def posted_job(form: Mapping[str, str]) -> dict[str, Any]:
