@@ -226,3 +226,10 @@ def test_a_private_address_that_is_none_is_refused() -> None:
     body = {"worker": "page", "url": "https://example.com", "allow_private": ["intranet"]}
     with pytest.raises(SpecError, match=r"'intranet' is not an address: write 10\.0\.0\.0/8"):
         submission.read(body, Settings(api_allow_private=True))
+
+
+@pytest.mark.parametrize("pattern", ["(" * 2000 + ")" * 2000, "(?=a)", r"(a)\1", "["])
+def test_a_pattern_that_cannot_be_matched_is_refused(client: Client, pattern: str) -> None:
+    answer = client.post("/v1/jobs", {"worker": "site", "url": "https://a.test/", "include": [pattern]})
+    assert answer.status == 422
+    assert "include" in str(answer.json)

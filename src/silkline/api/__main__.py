@@ -6,6 +6,7 @@ The listening socket was opened by the parent, and the kernel ends us should tha
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import socket
 import sys
@@ -13,6 +14,7 @@ import sys
 from silkline import log
 from silkline.api.server import serve
 from silkline.config import Settings
+from silkline.confine.environment import hide
 from silkline.errors import SilklineError
 from silkline.runner.process import Orphaned, die_with_parent
 
@@ -20,10 +22,13 @@ from silkline.runner.process import Orphaned, die_with_parent
 def main() -> int:
     descriptor, parent, host = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until the server has its own
-    log.set_up(logging.INFO)
+    log.set_up()
     try:
         die_with_parent(parent)
+        hide((os.environ.get("PGPASSWORD", ""),))
         settings = Settings.model_validate_json(sys.stdin.buffer.read())
+        if settings.log_level:
+            log.set_up(log.level_named(settings.log_level))
         serve(settings, socket.socket(fileno=descriptor), host)
     except Orphaned:
         return 1

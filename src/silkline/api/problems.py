@@ -45,6 +45,7 @@ KINDS: dict[str, tuple[int, str, bool]] = {
     "key-reused": (422, "The idempotency key was used for another request", False),
     "lease-missing": (428, "The lease of the claim is needed", False),
     "too-many": (429, "You have too many connections or streams open", True),
+    "too-many-tries": (429, "Too many wrong tokens", True),
     "internal": (500, "Something broke in Silkline", False),
     "fetch-failed": (502, "The page could not be fetched", True),
     "unavailable": (503, "The database cannot be reached", True),

@@ -8,6 +8,7 @@ every answer leaves with headers that let a browser run nothing but our own file
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -19,12 +20,15 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from silkline.api.address import is_loopback
+from silkline.api.connections import network_of
 from silkline.api.problems import Problem
-from silkline.api.tokens import Caller, Doorkeeper
+from silkline.api.tokens import WORKER, Caller, Doorkeeper
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 PUBLIC = ("/healthz", "/readyz", "/login")
 PUBLIC_FOLDERS = ("/static/",)
+# What a worker outside does. A job of theirs is told to them by the claim; they look at no other.
+WORKER_PATHS = re.compile(r"/v1/claims|/v1/jobs/[^/]+/(heartbeat|results|finish)")
 EXTENSIONS = ("chrome-extension://", "moz-extension://")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -75,6 +79,10 @@ def scope_needed(method: str, path: str) -> str | None:
         return None
     if path.startswith("/v1/tokens"):
         return "admin"
+    if path == "/logout":
+        return "read"
+    if method == "POST" and WORKER_PATHS.fullmatch(path):
+        return WORKER
     return "read" if method in SAFE else "write"
 
 
@@ -94,7 +102,7 @@ class Gate:
         headers = Headers(scope=scope)
         receive, send = _wrapped(headers, receive, send)
         try:
-            caller = await self._admit(scope["method"], scope["path"], headers)
+            caller = await self._admit(scope, headers)
         except Problem as problem:
             response = problem.response()
             if problem.kind == "unauthorized" and _is_page(scope, headers):
@@ -106,12 +114,13 @@ class Gate:
             scope["at_end"] = at_end
             await self._app(scope, receive, send)
 
-    async def _admit(self, method: str, path: str, headers: Headers) -> Caller | None:
+    async def _admit(self, scope: Scope, headers: Headers) -> Caller | None:
+        method, path = scope["method"], scope["path"]
         names = headers.getlist("host")
         if len(names) != 1 or not self._hosts.allow(names[0]):
             detail = "open it under the address that `silkline serve` printed, or add the name to the setting api_hosts"
             raise Problem("wrong-host", detail)
-        caller = await run_in_threadpool(self._doorkeeper.caller, headers)
+        caller = await run_in_threadpool(self._doorkeeper.caller, headers, network_of(scope.get("client")))
         if method not in SAFE:
             _same_site(names[0], headers, by_token="authorization" in headers)
         needed = scope_needed(method, path)

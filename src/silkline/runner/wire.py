@@ -10,6 +10,7 @@ import socket
 import msgspec
 
 from silkline.model.job import End
+from silkline.model.worker import WorkerSettings
 
 MAX_MESSAGE = 128 * 1024
 MAX_TEXT = 16 * 1024
@@ -44,8 +45,10 @@ class Start(msgspec.Struct, kw_only=True):
     run_lease: int
     worker_id: str
     database: str
+    environment: dict[str, str]
+    """Variables that only the runner itself may have: what its children see is chosen anew."""
     test_workers: bool
-    settings: dict[str, str]
+    settings: WorkerSettings
 
 
 class Order(msgspec.Struct):
