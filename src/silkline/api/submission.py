@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -10,6 +10,7 @@ from pydantic import AfterValidator, AwareDatetime, Field
 
 from silkline.config import Settings
 from silkline.errors import SpecError
+from silkline.fetch.guard import parse_exemption
 from silkline.model.job import NewJob
 from silkline.model.spec import Spec, validate
 from silkline.workers import registry
@@ -71,6 +72,18 @@ def refuse_private(payload: Mapping[str, Any], settings: Settings) -> None:
                 f"{name} cannot be asked for through the API, unless the operator sets api_allow_private: "
                 "it could reach addresses inside the network"
             )
+    if settings.api_private_ranges:
+        _only_named(payload, settings.api_private_ranges)
+
+
+def _only_named(payload: Mapping[str, Any], ranges: Sequence[str]) -> None:
+    """The operator named the private addresses for jobs: only those, and no proxy, which could reach any."""
+    if payload.get("proxy"):
+        raise SpecError("proxy cannot be asked for: the operator allowed some private addresses only")
+    named = [parse_exemption(each) for each in ranges]
+    for text in payload.get("allow_private") or ():
+        if not any(each.includes(parse_exemption(text)) for each in named):
+            raise SpecError(f"allow_private {text[:100]!r}: the operator allowed {', '.join(ranges)} only")
 
 
 def request_schema(settings: Settings) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from silkline.cli.resources import settings_of
 from silkline.cli.service import slots
 from silkline.cli.session import Session, everywhere, text
 from silkline.service.companion import Companion
+from silkline.service.health_probe import HealthProbe
 from silkline.service.supervisor import Supervisor
 
 
@@ -42,5 +43,8 @@ def serve(session: Session, host: str, port: int | None, slots: int | None) -> i
             [sys.executable, "-m", "silkline.api", str(listener.fileno()), str(os.getpid()), host],
             says=settings.model_dump_json().encode(),
             descriptors=[listener.fileno()],
+            answers=HealthProbe(
+                address.url(host, bound), every=settings.api_probe_interval, limit=settings.api_hung_after
+            ),
         )
         return Supervisor(settings, reload=lambda: settings_of(session), beside=api).run()
