@@ -82,7 +82,7 @@ class Companion:
         return None
 
     def _end_if_hung(self) -> float | None:
-        """Kill it when it has not answered for too long; its end is noticed like any other. Seconds to the next look."""
+        """Kill it when it has not answered for too long. Seconds to the next look."""
         if self._answers is None or self.pid is None:
             return None
         if (silence := self._answers.silence()) is not None:

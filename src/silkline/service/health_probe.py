@@ -1,7 +1,7 @@
 """Asks a server of ours over HTTP whether it still answers, on a thread of its own, and knows for how long it has not.
 
-Any answer counts, also one that refuses: whoever refuses is alive. A server that is starting gets more time, or one that
-starts slowly on a busy machine would be ended again and again.
+Any answer counts, also one that refuses: whoever refuses is alive. A server that is starting gets more time, or one
+that starts slowly on a busy machine would be ended again and again.
 """
 
 from __future__ import annotations
