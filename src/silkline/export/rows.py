@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Protocol
 
 from silkline.errors import UsageError
 from silkline.model.pattern import BadPattern, UrlPattern
+from silkline.model.result_fields import DATA, METADATA, mended
 from silkline.store import results
 from silkline.store.database import Database
 from silkline.store.results import Result
@@ -72,13 +73,21 @@ def stream(database: Database, job_id: str, wanted: Filter, *, after: int = 0) -
     """The wanted results in the order of discovery. Reads few rows at once where pages are large."""
     chunk = FEWEST
     while found := results.page_by_discovery(database, job_id, after=after, wanted=chunk):
-        yield from (result for result in found if wanted.wants(result))
+        yield from (with_right_types(result) for result in found if wanted.wants(result))
         after = found[-1].url_id
         size = sum(content_size(result) for result in found)
         if size > CHUNK_SIZE:
             chunk = max(FEWEST, chunk // 2)
         elif size * 2 < CHUNK_SIZE:
             chunk = min(MOST, chunk * 2)
+
+
+def with_right_types(result: Result) -> Result:
+    """What was stored before types were checked, or by a plugin, must not break an export."""
+    data, metadata = mended(result.data, DATA), mended(result.metadata, METADATA)
+    if data is result.data and metadata is result.metadata:
+        return result
+    return replace(result, data=data, metadata=metadata)
 
 
 def content_of(result: Result) -> str:

@@ -179,7 +179,8 @@ class Client:
         port = exchange.target.origin.port
         allowed = self._allowed(resolution, port)
         if not allowed:
-            detail = f"refused: {', '.join(resolution[:4])} port {port}"
+            # Not which address: whoever asked for the job would learn the names and numbers of a network inside.
+            detail = f"its address is not public, port {port}"
             self._finish(exchange, Fetched(url=exchange.target.url, reason=ADDRESS_BLOCKED, detail=detail))
             return
         if self.settings.proxy:
