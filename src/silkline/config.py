@@ -84,6 +84,10 @@ class Settings(BaseModel):
     api_allow_private: bool = Field(
         False, description="Let jobs that come through the API ask for private addresses and proxies."
     )
+    api_private_ranges: Names = Field(
+        (),
+        description="With api_allow_private: only these private addresses (CIDR[:PORT], comma separated), no proxies.",
+    )
     api_body_limit: int = Field(16 << 20, ge=1024, description="The largest body the API takes.")
     api_connections: int = Field(1_000, ge=10, description="Connections to the API in all.")
     api_connections_each: int = Field(250, ge=5, description="Connections to the API from one address.")
@@ -94,6 +98,12 @@ class Settings(BaseModel):
         30.0, gt=0, description="Time that a body may take; one that comes at 16 KiB a second or more may take longer."
     )
     api_answer_timeout: float = Field(60.0, gt=0, description="Time for which a caller may leave an answer unread.")
+    api_probe_interval: float = Field(
+        5.0, gt=0, description="How often `silkline serve` asks its API whether it answers."
+    )
+    api_hung_after: float = Field(
+        60.0, gt=0, description="An API that has not answered for this long is started again."
+    )
     fetchers: int = Field(
         0,
         ge=0,

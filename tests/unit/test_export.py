@@ -15,7 +15,7 @@ from silkline.errors import UsageError
 from silkline.export.folder import Folder, document, place_of
 from silkline.export.jsonl import JsonLines
 from silkline.export.open import format_of, refuse_to_overwrite, to_path
-from silkline.export.rows import Filter
+from silkline.export.rows import Filter, with_right_types
 from silkline.export.sitemap import Sitemap
 from silkline.export.table import Table, harmless
 from silkline.model.url import canonical
@@ -158,6 +158,34 @@ def test_json_lines_hold_the_whole_result() -> None:
     stream = io.BytesIO()
     JsonLines(stream).write(result())
     assert json.loads(stream.getvalue())["data"] == {"title": "A", "markdown": "# A"}
+
+
+WRONG = [
+    {"title": {"a": [1]}, "markdown": 7, "description": True, "language": ["x"], "lastmod": {"y": 1}},
+    {"title": 1.5, "text": None, "transcript": {}},
+]
+
+
+@pytest.mark.parametrize("data", WRONG, ids=str)
+@pytest.mark.parametrize("form", ["csv", "jsonl", "md", "sitemap", "parquet"])
+def test_values_of_a_wrong_type_break_no_export(tmp_path: Path, data: dict[str, Any], form: str) -> None:
+    """Stored before types were checked, or by a plugin."""
+    metadata = {
+        "redirected_from": 7,
+        "bytes": "many",
+        "seconds": [],
+        "http_status": "200",
+        "detail": {},
+        "own": {"x": 1},
+    }
+    path = tmp_path / f"out.{form}"
+    stored = with_right_types(result(data=data, metadata=metadata))
+    with to_path(form, path) as writer:
+        writer.write(stored)
+        writer.write(with_right_types(result("https://example.com/2", metadata={"redirected_from": ["a", 1]})))
+    assert path.exists()
+    assert stored.metadata["own"] == {"x": 1}
+    assert with_right_types(result()).data == result().data
 
 
 def test_filters() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from heapq import merge
 from typing import Any, Final, Protocol
@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 from silkline.errors import UsageError
 from silkline.export.problems import ledger
 from silkline.model.pattern import BadPattern, UrlPattern
+from silkline.model.result_fields import DATA, METADATA, mended
 from silkline.store import jobs, results, urls
 from silkline.store.database import Database
 from silkline.store.results import Result
@@ -108,13 +109,21 @@ def _stored(database: Database, job_id: str, after: int) -> Iterator[Result]:
     """Results in the order of discovery. Reads few rows at once where pages are large."""
     chunk = FEWEST
     while found := results.page_by_discovery(database, job_id, after=after, wanted=chunk):
-        yield from found
+        yield from map(with_right_types, found)
         after = found[-1].url_id
         size = sum(content_size(result) for result in found)
         if size > CHUNK_SIZE:
             chunk = max(FEWEST, chunk // 2)
         elif size * 2 < CHUNK_SIZE:
             chunk = min(MOST, chunk * 2)
+
+
+def with_right_types(result: Result) -> Result:
+    """What was stored before types were checked, or by a plugin, must not break an export."""
+    data, metadata = mended(result.data, DATA), mended(result.metadata, METADATA)
+    if data is result.data and metadata is result.metadata:
+        return result
+    return replace(result, data=data, metadata=metadata)
 
 
 def content_of(result: Result) -> str:

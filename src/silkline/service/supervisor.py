@@ -23,6 +23,7 @@ from silkline.config import Settings
 from silkline.confine.environment import hide
 from silkline.errors import Refused, SilklineError, StoreError, UsageError
 from silkline.model.job import Backoff, Job, Status, Verb
+from silkline.private_files import repair_folder
 from silkline.service import machine, tree
 from silkline.service.attempts import Attempts
 from silkline.service.cgroup import Cgroups
@@ -109,6 +110,7 @@ class Supervisor:
         self._database: Database = open_database(settings.database)
         try:
             self._identity = Identity(settings.data)
+            repair_folder(settings.data)
         except OSError as error:
             self._database.close()
             raise UsageError(f"the data directory {settings.data} cannot be used: {error}") from error
