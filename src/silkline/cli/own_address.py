@@ -17,7 +17,7 @@ LOCALHOST = ("127.0.0.1", "::1")
 
 
 def exemptions(url: str, *, look_up_names: bool = False, allowed: Sequence[str] = ()) -> list[str]:
-    """What `allow_private` must hold for this URL, as ADDRESS:PORT; empty where the address is public, or allowed already."""
+    """What `allow_private` must hold for this URL, as ADDRESS:PORT; empty where it is public, or allowed already."""
     target = locate(url)
     if isinstance(target, str):
         return []
