@@ -261,7 +261,7 @@ def test_a_parser_that_lies_loses_its_pages_to_another_and_harms_no_fetcher(lie:
         await loop.sock_sendall(honest[1], len(frame).to_bytes(4, "big") + frame)
         reading: Reading = await answer
         pool.close()
-        for end in (liar[1], honest[1]):
+        for end in (*liar, *honest):
             end.close()
         assert failures == []
         return reading
