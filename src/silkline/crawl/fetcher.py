@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 from typing import Final, Protocol
 
-from silkline.crawl.discovery import SITEMAP_VIAS, Discovery
+from silkline.crawl.discovery import Discovery
 from silkline.crawl.frontier import Entry, Frontier, Host
 from silkline.crawl.introductions import Introductions
 from silkline.crawl.messages import Assigned, Batch, Committed, Incoming, Links, Live, Refilled, links_decoder
@@ -20,9 +20,11 @@ from silkline.crawl.outbox import Outbox
 from silkline.crawl.outcomes import body_of, page_of, redirect_of, storable, wrong_redirect
 from silkline.crawl.plan import Plan
 from silkline.crawl.politeness import retry_delay
-from silkline.crawl.reading import SITEMAP, Reader, Reading
+from silkline.crawl.reading import Reader, Reading
 from silkline.crawl.robots import unreachable
 from silkline.crawl.screen import Screen
+from silkline.crawl.sitemap_limits import OVER_LIMIT, SITEMAP_VIAS
+from silkline.crawl.sitemaps import Sitemaps
 from silkline.crawl.waits import Lookout
 from silkline.fetch.client import Client, Exchange
 from silkline.fetch.robots import Robots
@@ -38,7 +40,6 @@ ROBOTS: Final = "robots"
 ROBOTS_UNAVAILABLE: Final = "robots_unavailable"
 HOST_UNAVAILABLE: Final = "host_unavailable"
 _REFUSALS: Final = frozenset({"http_429", "http_503"})
-_MOST_SITEMAPS: Final = 100
 
 
 class Desk(Protocol):
@@ -63,6 +64,7 @@ class Fetcher:
         self._loop = asyncio.get_running_loop()
         self._outbox = Outbox()
         self.discovery = Discovery(index, plan, self._outbox)
+        self._sitemaps = Sitemaps(plan, self.discovery)
         self.frontier = Frontier(plan.pace, window=tuning.window, per_host=tuning.per_host_window)
         self._introductions = Introductions(plan, client, self.frontier, self._introduced)
         self._links_decoder = links_decoder()
@@ -130,7 +132,7 @@ class Fetcher:
         self._asked = False
         now = self._loop.time()
         for row in message.rows:
-            chain = (row.detail or "") if row.found_via == "redirect" else ""
+            chain = (row.detail or "") if row.found_via == "redirect" or row.found_via in SITEMAP_VIAS else ""
             entry = Entry(row.depth, row.id, row.url, row.depth, row.attempts, chain, row.found_via)
             if row.found_via == "seed" and (reason := self.discovery.refuses_seed(row.url, row.host)):
                 self._refuse(entry, reason)
@@ -240,7 +242,11 @@ class Fetcher:
             self.frontier.put_back(host.name, entry, now)
             self._introductions.introduce(host, entry.url)
             return 1
-        if rules.group and entry.via not in SITEMAP_VIAS and not rules.allows(entry.url):
+        if self._sitemaps.is_over(entry):
+            self._end(entry, SKIPPED, OVER_LIMIT, "the crawl has taken enough from sitemaps")
+            self.frontier.wake(host, now)
+            return 0
+        if rules.group and not rules.allows(entry.url):
             self._end(entry, SKIPPED, ROBOTS, rules.explain(entry.url))
             self.frontier.wake(host, now)
             return 0
@@ -262,10 +268,8 @@ class Fetcher:
         else:
             host.clock.crawl_delay = max(host.clock.crawl_delay, rules.crawl_delay or 0.0)
             host.clock.sleep_until(now + host.clock.crawl_delay, waiting.CRAWL_DELAY, host.clock.crawl_delay)
-            if rules.sitemaps and self._plan.sitemaps:
-                found = (canonical(each, base=url) for each in rules.sitemaps[:_MOST_SITEMAPS])
-                self.discovery.links([each for each in found if each is not None], Links(0, 1, "robots", "", []))
-                self._flush_soon()
+            self._sitemaps.named(host.name, url, rules)
+            self._flush_soon()
         self.frontier.wake(host, now)
         self._pump_now()
 
@@ -337,7 +341,7 @@ class Fetcher:
         if wrong is not None or target is None:
             self._end(entry, FAILED, wrong, target or fetched.location, status=fetched.status)
             return
-        via = entry.via if entry.via in SITEMAP_VIAS else "redirect"
+        via = self._sitemaps.via_after_redirect(entry, target) if entry.via in SITEMAP_VIAS else "redirect"
         self.discovery.links([target], Links(entry.id, entry.depth, via, " ".join(chain), []))
         self._outbox.page(redirect_of(entry, fetched, target))
 
@@ -381,12 +385,10 @@ class Fetcher:
             self._screen.show(entry, fetched, partial(self._shown, host, entry))
             self._after()
             return
-        if reading.links:
-            via = SITEMAP if entry.via in SITEMAP_VIAS else "link"
-            deeper = entry.depth if via == SITEMAP else entry.depth + 1
-            self.discovery.links(reading.links, Links(entry.id, deeper, via, "", []))
-        if reading.sitemaps:
-            self.discovery.links(reading.sitemaps, Links(entry.id, entry.depth, "sitemap_index", "", []))
+        if entry.via in SITEMAP_VIAS:
+            reading = self._sitemaps.was_read(entry, reading)
+        elif reading.links:
+            self.discovery.links(reading.links, Links(entry.id, entry.depth + 1, "link", "", []))
         if reading.reason is None:
             if self._archive is not None:
                 self._archive.add(entry.id, fetched)

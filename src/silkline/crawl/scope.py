@@ -71,6 +71,11 @@ class Scope:
             return EXCLUDED
         return None
 
+    def covers(self, host: str) -> bool:
+        """Whether the host is part of the crawl, whatever holds for its URLs one by one."""
+        known = self._verdicts.get(host)
+        return self._judge_host(host) if known is None else known
+
     def _judge_host(self, host: str) -> bool:
         bare = _bare_host(host)
         verdict = bare not in self._closed_hosts and self._covers(host, bare)

@@ -79,6 +79,14 @@ class Visits:
         self._frontier.offer(host_of(entry.url), entry, self._loop.time())
         self._changed.set()
 
+    async def load_rules(self, origin: str) -> Robots:
+        """The robots.txt of an origin, for who must know it before there is a URL to visit."""
+        rules, failures = await self._robots.load(origin)
+        if not failures and not self._plan.ignore_robots:
+            clock = self._frontier.host(host_of(origin + "/")).clock
+            clock.crawl_delay = max(clock.crawl_delay, rules.crawl_delay or 0.0)
+        return rules
+
     def stop(self) -> None:
         """Start nothing more; what is under way has a moment to end."""
         self.stopping = True
