@@ -30,7 +30,7 @@ from silkline.fetch.client import Client, Exchange
 from silkline.fetch.robots import Robots
 from silkline.model import fetched as reasons
 from silkline.model import wait as waiting
-from silkline.model.fetched import Fetched, Request, is_temporary, retry_after
+from silkline.model.fetched import HOST_UNAVAILABLE, Fetched, Request, is_temporary, retry_after
 from silkline.model.url import canonical
 from silkline.model.wait import Wait
 from silkline.store.archive import open_archive
@@ -38,7 +38,6 @@ from silkline.store.urls import FAILED, QUEUED, SKIPPED, Settled
 
 ROBOTS: Final = "robots"
 ROBOTS_UNAVAILABLE: Final = "robots_unavailable"
-HOST_UNAVAILABLE: Final = "host_unavailable"
 _REFUSALS: Final = frozenset({"http_429", "http_503"})
 
 
@@ -277,6 +276,7 @@ class Fetcher:
         """Nothing may be fetched; try again a few times, then leave the host alone."""
         if failures < self._tuning.robots_tries and is_temporary(rules.reason):
             wait = retry_delay(failures, self._tuning.retry_base, self._tuning.retry_cap)
+            wait = max(wait, rules.retry_after)
             host.clock.trouble = rules.reason or ""
             host.clock.sleep_until(now + wait, waiting.ROBOTS_UNAVAILABLE, wait)
             return
@@ -320,7 +320,8 @@ class Fetcher:
         elif reason in _REFUSALS:
             clock.trouble = reason
             clock.refused(now, started, retry_after(fetched, time.time()), tuning.longest_wait)
-            if clock.waited > tuning.longest_wait or clock.refusals >= tuning.give_up_after:
+            again = clock.refusals > 1 and clock.waited > tuning.most_waited
+            if again or clock.waited_in_all > 3 * tuning.most_waited or clock.refusals >= tuning.give_up_after:
                 self._give_up(host, reason)
         else:
             clock.trouble = reason
@@ -331,8 +332,20 @@ class Fetcher:
     def _give_up(self, host: Host, reason: str) -> None:
         """The host has failed too often in a row: what is left of it fails too, and can be asked for again later."""
         self._gave_up[host.name] = reason
-        for entry in self.frontier.clear_host(host):
+        for entry in (*self.frontier.clear_host(host), *self.frontier.clear_retries(host)):
             self._end(entry, FAILED, HOST_UNAVAILABLE, reason)
+
+    def _give_up_long_waits(self, now: float) -> None:
+        """Nothing else is left to do: do not wait for hosts that asked to be left alone for too long."""
+        at, longest = self.frontier.next_at(), self._tuning.longest_wait
+        busy = self.in_flight or self._introductions.under_way or self._asked or self.frontier.wants_more()
+        if busy or at is None or at - now <= longest:
+            return
+        for host in self.frontier.asleep_after(now + longest):
+            seconds = host.clock.next_at - now
+            self._give_up(
+                host, f"{host.clock.trouble or 'it'} asks for {seconds:.0f} s more, the longest wait is {longest:.0f} s"
+            )
 
     def _redirected(self, entry: Entry, fetched: Fetched) -> None:
         target = canonical(fetched.location or "")
@@ -427,6 +440,7 @@ class Fetcher:
     def _look(self) -> None:
         """Say which hosts wait, and why."""
         if self._running and not self._draining:
+            self._give_up_long_waits(self._loop.time())
             self._desk.show(self._lookout.look(self._loop.time(), time.time()), self._live())
             self._look_later = self._loop.call_later(self._tuning.look_seconds, self._look)
 
