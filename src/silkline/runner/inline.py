@@ -85,7 +85,8 @@ def run_queued(database: Database, settings: Settings, id: str, log: logging.Log
     job = jobs.claim_one(database, worker_id, socket.gethostname(), id)
     control = WatchedControl(database, job, min(settings.heartbeat_interval, 1.0))
     try:
-        ended = _attempt(Context(None, control, DirectProgress(database, job), log), settings)
+        context = Context(None, control, DirectProgress(database, job), log, settings.for_workers())
+        ended = _attempt(context, settings)
     except KeyboardInterrupt:
         jobs.wish(database, job.id, Verb.CANCEL)
         _finish(database, settings, job, Ended(End.CANCELLED))

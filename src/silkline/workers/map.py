@@ -55,7 +55,7 @@ def run(context: Context) -> End | None:
     spec: MapSpec = context.spec
     if spec.links:
         return site.run(dataclasses.replace(context, spec=crawl_of(spec)))
-    return uvloop.run(_work(context, plan_for(spec, spec.all_urls())))
+    return uvloop.run(_work(context, plan_for(spec, context.settings, spec.all_urls())))
 
 
 def crawl_of(spec: MapSpec) -> SiteSpec:
