@@ -21,6 +21,7 @@ from silkline.crawl.messages import Start, encoder
 from silkline.crawl.parser import ParserPool
 from silkline.crawl.plan import PACES, Plan
 from silkline.crawl.reading import Body, Reading
+from silkline.reading_marks import ReadingMarks
 from tests.crawl.harness import ENVIRONMENT, HERE
 
 PLAN = Plan(fetchers=1, parsers=1, concurrency=1, pace=PACES["max"], user_agent="t", scope="host", content="markdown")
@@ -49,7 +50,9 @@ class CapturedProcess:
         self._until_the_end = until_the_end
         self._wire, theirs = socket.socketpair()
         self._door, their_door = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        fds = (theirs.fileno(), their_door.fileno())
+        self._marks = ReadingMarks.open("")
+        until_the_end.callback(self._marks.close)
+        fds = (theirs.fileno(), their_door.fileno(), self._marks.descriptor)
         program = [sys.executable, "-P", str(HERE / "captured_parser.py"), role, *map(str, fds), str(os.getpid())]
         self.process = subprocess.Popen(
             program,
@@ -65,7 +68,7 @@ class CapturedProcess:
         until_the_end.callback(self.process.kill)
         theirs.close()
         their_door.close()
-        send(self._wire, Start(0, plan))
+        send(self._wire, Start(0, plan, 2))
 
     def fetcher_end(self) -> socket.socket:
         """A socket to the parser, handed over as the leader does it: after the parser was confined."""
