@@ -241,6 +241,21 @@ def test_a_cursor_that_is_none_is_refused(client: Client, path: str) -> None:
         assert client.get(f"{path}?{query}").status == 422, query
 
 
+@pytest.mark.parametrize("worker", ["page", "site", "map"])
+@pytest.mark.parametrize("address", ["http://127.0.0.1:8000/", "http://localhost/", "http://[fd00::1]/"])
+def test_a_private_address_is_refused_with_the_remedy(client: Client, worker: str, address: str) -> None:
+    remedy = "SILKLINE_API_ALLOW_PRIVATE=true"
+    client.post("/v1/jobs", {"worker": worker, "url": address}).problem(422, "invalid", "private address", remedy)
+    body = {"worker": worker, "url": "https://example.com", "allow_private": ["10.0.0.0/8"]}
+    client.post("/v1/jobs", body).problem(422, "invalid", "cannot be asked for through the API", remedy)
+
+
+def test_a_private_address_that_is_none_is_refused() -> None:
+    body = {"worker": "page", "url": "https://example.com", "allow_private": ["intranet"]}
+    with pytest.raises(SpecError, match=r"'intranet' is not an address: write 10\.0\.0\.0/8"):
+        submission.read(body, Settings(api_allow_private=True))
+
+
 @pytest.mark.parametrize("pattern", ["(" * 2000 + ")" * 2000, "(?=a)", r"(a)\1", "["])
 def test_a_pattern_that_cannot_be_matched_is_refused(client: Client, pattern: str) -> None:
     answer = client.post("/v1/jobs", {"worker": "site", "url": "https://a.test/", "include": [pattern]})

@@ -48,7 +48,9 @@ def mcp(session: Session, server: str | None, allow_private: tuple[str, ...]) ->
         from silkline.api.mcp import Tools, server_of
         from silkline.fetch.guard import parse_exemption
     except ImportError as error:
-        raise UsageError(f"mcp needs an extra: pip install 'silkline[mcp]' ({error})") from error
+        raise UsageError(
+            f"silkline mcp needs a package, not installed here ({error}): pip install 'silkline[mcp]'"
+        ) from error
     for each in allow_private:
         parse_exemption(each)  # refuses what is no range
     if sys.stdin.isatty():

@@ -59,6 +59,24 @@ REFUSED_V6: Final = tuple(
     )
 )
 
+# Where clouds hand out credentials to whoever asks, and everything link-local: never allowed just because it was typed.
+METADATA: Final[tuple[Network, ...]] = tuple(
+    ip_network(cidr)
+    for cidr in (
+        "169.254.0.0/16",  # link-local: AWS, Google, Azure, OpenStack, Oracle, Tencent, Scaleway
+        "fe80::/10",  # link-local
+        "100.100.100.200/32",  # Alibaba
+        "168.63.129.16/32",  # Azure's host agent
+        "192.0.0.192/32",  # Oracle, the older one
+        "fd00:ec2::/32",  # AWS
+        "fd20:ce::/32",  # Google
+        "fd00:42::/32",  # Scaleway
+    )
+)
+METADATA_NAMES: Final = frozenset(
+    {"metadata.google.internal", "metadata.goog", "metadata", "instance-data", "instance-data.ec2.internal"}
+)
+
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _NAT64_LOCAL: Final = IPv6Network("64:ff9b:1::/48")
 _COMPATIBLE: Final = IPv6Network("::/96")
@@ -136,6 +154,15 @@ class Guard:
         if any(exemption.covers(face, port) for exemption in self.exemptions for face in faces):
             return None
         return ADDRESS_BLOCKED if any(is_refused(face) for face in faces) else None
+
+
+def is_metadata(address: str) -> bool:
+    """Whether an address, or one that is wrapped in it, is a cloud's metadata service or link-local."""
+    try:
+        parsed = ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    return any(face in network for face in (parsed, *unwrap(parsed)) for network in METADATA)
 
 
 def is_refused(address: IPv4Address | IPv6Address) -> bool:

@@ -52,6 +52,8 @@ class Start(msgspec.Struct, kw_only=True):
     """Variables that only the runner itself may have: what its children see is chosen anew."""
     test_workers: bool
     settings: WorkerSettings
+    marks: str = ""
+    """The path of the file in which the attempt marks what it reads."""
 
 
 class Order(msgspec.Struct):

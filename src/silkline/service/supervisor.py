@@ -279,7 +279,7 @@ class Supervisor:
         identity = self._identity
         if self._only:
             return self._claim_only(self._only)
-        kinds = registry.claimable(test_workers=self._settings.test_workers)
+        kinds = registry.claimable(test_workers=self._settings.test_workers, crawl4ai=self._settings.crawl4ai)
         claimed = jobs.claim(self._database, identity.id, identity.host, kinds, free)
         if self._idle and len(claimed) == free:
             self._set_idle(False)

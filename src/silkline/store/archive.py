@@ -45,7 +45,9 @@ class Archive:
         try:
             from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
         except ImportError as error:
-            raise Permanent("WARC files need warcio: install silkline[warc], or leave `warc` out") from error
+            raise Permanent(
+                "WARC files need warcio, not installed here: pip install 'silkline[warc]', or leave `warc` out"
+            ) from error
         folder = folder_of(data, job_id)
         make_private_folder(folder)
         file = folder / f"{run_lease:06d}-{fetcher:03d}-{os.getpid()}.warc.gz"
