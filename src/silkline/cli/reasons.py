@@ -8,7 +8,7 @@ _WORDS = {
     "bad_url": "it is not a web address",
     "bad_request": "the request cannot be sent; look at the headers",
     "scheme_blocked": "only http and https are fetched",
-    "address_blocked": "its address is private; --allow-private ADDRESS lets Silkline ask there",
+    "address_blocked": "its address is private or a metadata service; allow it with --allow-private ADDRESS",
     "dns_failed": "its host could not be looked up just now",
     "dns_timeout": "its host could not be looked up in time",
     "host_unknown": "there is no such host",

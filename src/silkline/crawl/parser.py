@@ -84,6 +84,10 @@ class ParserPool:
         line.wire.send(body)
 
     def _was_read(self, line: Line, reading: Reading) -> None:
+        if reading.id not in line.waiting:  # it answers what was not asked: it was taken over
+            if line.wire is not None:
+                line.wire.close()
+            return
         body, on_done = line.waiting.pop(reading.id)
         self._bytes -= len(body.body)
         on_done(reading)

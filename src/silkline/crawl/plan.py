@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
+from silkline.fetch.settings import PRODUCT
 from silkline.model.spec import SiteSpec
 from silkline.model.url import canonical, origin_of
 
-PRODUCT: Final = "Silkline/0.1"
 HOME: Final = "https://github.com/silkline/silkline"
 
 

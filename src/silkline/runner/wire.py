@@ -32,6 +32,9 @@ class Launch(msgspec.Struct, kw_only=True):
     open_files: int
 
 
+NO_PROCESS = -1  # instead of a pid: none could be made
+
+
 class Launched(msgspec.Struct):
     """From the fork server."""
 

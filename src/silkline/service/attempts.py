@@ -151,16 +151,19 @@ class Attempts:
             marks = ReadingMarks.create(marks_path(self._settings, job))
             if_it_fails.callback(marks.close)
             pid = self._launcher.launch(job, stdout_theirs, stderr_theirs, channel.fileno())
+            cgroup = self._cgroups.make(f"{job.id}-{job.run_lease}")
+            if cgroup:
+                if_it_fails.callback(cgroup.remove)
+            if_it_fails.callback(_end_at_once, pid)
+            file = LogFile(self._settings.logs / f"{job.id}.log", self._settings.log_bytes)
+            output = Output(job.id, job.attempt, file, self._lines, self._settings.log_lines)
+            child = Child(job, pid, ours, output, cgroup, marks)
+            if cgroup and cgroup.add(pid) and self._settings.memory_limit:
+                child.kernel_limits_memory = cgroup.limit_memory(self._settings.memory_limit)
+            child.watch(self._pump, stdout, stderr)
             if_it_fails.pop_all()
-        cgroup = self._cgroups.make(f"{job.id}-{job.run_lease}")
-        file = LogFile(self._settings.logs / f"{job.id}.log", self._settings.log_bytes)
-        output = Output(job.id, job.attempt, file, self._lines, self._settings.log_lines)
-        child = Child(job, pid, ours, output, cgroup, marks)
-        if cgroup and cgroup.add(pid) and self._settings.memory_limit:
-            child.kernel_limits_memory = cgroup.limit_memory(self._settings.memory_limit)
         with self._lock:
             self._children[pid] = child
-        child.watch(self._pump, stdout, stderr)
         return child
 
     def _note_start(self, child: Child) -> None:
@@ -213,6 +216,12 @@ class Attempts:
         for pid in tree.own_children() - known:
             if not any(tree.belongs_to(pid, *child.key) for child in self._children.values()):
                 tree.kill(tree.below(pid, tree.children_by_parent()))
+
+
+def _end_at_once(pid: int) -> None:
+    """A runner that was born and cannot be looked after."""
+    tree.kill({pid})
+    tree.reap({pid})
 
 
 def _pipe(if_it_fails: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, int]:

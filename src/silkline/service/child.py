@@ -69,11 +69,12 @@ class Child:
         return self.job.id, self.job.run_lease
 
     def watch(self, pump: Pump, stdout: int, stderr: int) -> None:
+        heard = os.dup(self._channel.fileno())  # may fail, so before anything is watched
         self._pump = pump
         self._sources = [
             Source(stdout, lambda data: self.output.feed("info", data), self._source_ended),
             Source(stderr, lambda data: self.output.feed("warning", data), self._source_ended),
-            Source(os.dup(self._channel.fileno()), self._heard, self._source_ended),
+            Source(heard, self._heard, self._source_ended),
         ]
         for source in self._sources:
             pump.watch(source)

@@ -118,7 +118,7 @@ class Limits:
             used = tree.resident(pids)
             self._near = self._near or used > limit * NEAR
             if used > limit and (used := tree.proportional(pids)) > limit:
-                megabytes = f"{used >> 20} MiB used, {limit >> 20} MiB allowed"
+                megabytes = f"{used // 1_000_000} MB used, {limit // 1_000_000} MB allowed"
                 log.warning("job %s: out of its memory limit, %s", child.job.id, megabytes)
                 if _end_largest_reader(child, pids):
                     continue
