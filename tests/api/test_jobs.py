@@ -176,6 +176,34 @@ def test_a_job_from_outside_cannot_let_itself_in(client: Client, field: dict[str
     client.post("/v1/jobs", body).problem(422, "invalid", name, "cannot be asked for through the API")
 
 
+@pytest.mark.parametrize(
+    ("asked", "fine"),
+    [
+        ("10.1.0.0/16", True),
+        ("10.1.2.3:80", True),
+        ("10.1.0.0/16:443", True),
+        ("10.0.0.0/8", False),
+        ("0.0.0.0/0", False),
+        ("::/0", False),
+        ("::ffff:10.1.2.3", False),
+        ("127.0.0.1:3000", True),
+        ("127.0.0.1", False),
+        ("127.0.0.1:3001", False),
+        ("169.254.169.254", False),
+    ],
+)
+def test_only_the_private_addresses_that_the_operator_named(asked: str, fine: bool) -> None:
+    named = Settings(api_allow_private=True, api_private_ranges=("10.1.0.0/16", "127.0.0.1:3000"))
+    body = {"worker": "page", "url": "https://example.com/", "allow_private": [asked]}
+    if fine:
+        assert submission.read(body, named).payload["allow_private"] == [asked]
+    else:
+        with pytest.raises(SpecError, match=r"the operator allowed 10\.1\.0\.0/16, 127\.0\.0\.1:3000 only"):
+            submission.read(body, named)
+    with pytest.raises(SpecError, match="proxy cannot be asked for"):
+        submission.read({**body, "allow_private": [], "proxy": "http://10.9.9.9:3128"}, named)
+
+
 def test_the_operator_may_allow_private_addresses() -> None:
     body = {"worker": "page", "url": "https://example.com", "allow_private": ["10.0.0.0/8"]}
     assert submission.read(body, Settings(api_allow_private=True)).payload["allow_private"] == ["10.0.0.0/8"]

@@ -105,7 +105,7 @@ def test_content_comes_before_links(visit: Open, crawl: Job) -> None:
 def test_pages_have_title_size_and_time_and_can_be_sorted(visit: Open, crawl: Job) -> None:
     page = visit(f"/jobs/{crawl.id}/pages?state=done")
     row = page.locator("tr[data-row]", has_text="p/6")
-    for text in ("Tern", "6.0 KB", "4400 ms"):
+    for text in ("Tern", "6.0 kB", "4400 ms"):
         expect(row).to_contain_text(text)
     page.get_by_role("columnheader", name="Time").get_by_role("link").click()
     expect(page.get_by_role("columnheader", name="Time")).to_have_attribute("aria-sort", "descending")

@@ -155,7 +155,7 @@ def redis(url: str) -> Check:
     try:
         from redis import Redis, RedisError
     except ImportError:
-        return Check("Redis", FAIL, "the Python package redis is not installed", "Install silkline[redis].")
+        return Check("Redis", FAIL, "the Python package redis is not installed", "Run: pip install 'silkline[redis]'.")
     try:
         with Redis.from_url(url, socket_connect_timeout=3, socket_timeout=3) as client:
             client.ping()

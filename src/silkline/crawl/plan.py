@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
+from silkline.fetch.settings import PRODUCT
 from silkline.model.spec import SiteSpec
 from silkline.model.url import canonical, origin_of
 
-PRODUCT: Final = "Silkline/0.1"
 HOME: Final = "https://github.com/silkline/silkline"
 
 
@@ -53,7 +53,10 @@ class Tuning(msgspec.Struct, frozen=True):
     tries: int = 3
     retry_base: float = 3.0
     retry_cap: float = 300.0
-    longest_wait: float = 3600.0
+    longest_wait: float = 300.0
+    """A job with nothing else to do gives up a host that asks to be left alone for longer than this."""
+    most_waited: float = 1200.0
+    """A host that asks to be left alone again and again is given up after so long, whatever else there is to do."""
     give_up_after: int = 10
     robots_tries: int = 3
     idle_hosts: int = 20_000
@@ -68,6 +71,10 @@ class Tuning(msgspec.Struct, frozen=True):
     most_rendering: int = 64
     most_rendering_bytes: int = 64 << 20
     render_seconds: float = 20.0
+    read_seconds: float = 8.0
+    """How long one input may be read."""
+    read_memory: int = 1 << 30
+    """What a reader process may use for one input; 0: no limit."""
 
 
 class Rendering(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ def load() -> Any:
     try:
         from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
     except ImportError as error:
-        raise UsageError("WARC needs warcio: install silkline[warc]") from error
+        raise UsageError("WARC needs warcio, not installed here: pip install 'silkline[warc]'") from error
     return WARCWriter
 
 

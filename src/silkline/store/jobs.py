@@ -31,7 +31,7 @@ _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 CHUNK = 2_000
 DATA_REMOVALS = (
     *("results.forget", "pages.forget", "logs.forget", "samples.forget"),
-    *("urls.forget_keys", "urls.forget", "links.forget"),
+    *("urls.forget_keys", "urls.forget", "links.forget", "blames.forget"),
 )
 _ENQUEUE = (
     *("id", "worker", "status", "desired", "request_url", "payload", "metadata", "priority", "tenant"),

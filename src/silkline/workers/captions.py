@@ -55,7 +55,9 @@ class Captions:
             import requests
             from youtube_transcript_api import YouTubeTranscriptApi
         except ImportError as error:
-            raise Permanent("transcripts need youtube-transcript-api: install silkline[youtube]") from error
+            raise Permanent(
+                "transcripts need youtube-transcript-api, not installed here: pip install 'silkline[youtube]'"
+            ) from error
         self._proxy = GuardedProxy(base)
         self._session = _session(requests.Session, base.rstrip("/"), self._proxy.url)
         self._api = YouTubeTranscriptApi(http_client=self._session)
@@ -157,7 +159,8 @@ def videos_of(url: str, most: int | None, base: str) -> list[str]:
         import yt_dlp  # type: ignore[import-untyped]
     except ImportError as error:
         raise Permanent(
-            f"{url} is a playlist or channel; to list its videos install yt-dlp, or name the videos one by one"
+            f"{url} is a playlist or channel; listing its videos needs yt-dlp, not installed here: "
+            "pip install 'silkline[youtube]', or name the videos one by one"
         ) from error
     options: dict[str, Any] = {"extract_flat": "in_playlist", "skip_download": True, "quiet": True, "no_warnings": True}
     # What it has to say comes as an exception; its own log would only repeat it.

@@ -48,7 +48,7 @@ def number(value: float | None) -> str:
 
 def size(count: float | None) -> str:
     count = count or 0
-    for unit in ("B", "KB", "MB", "GB"):
+    for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
         count /= 1000

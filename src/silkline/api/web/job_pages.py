@@ -206,7 +206,7 @@ class JobPages:
 
     def _held_up_by(self, job: Job, now: datetime) -> str:
         """What keeps a queued job from starting."""
-        ours = registry.claimable(test_workers=self._settings.test_workers)
+        ours = registry.claimable(test_workers=self._settings.test_workers, crawl4ai=self._settings.crawl4ai)
         if job.status is not Status.QUEUED or job.run_at > now or job.worker not in ours:
             return ""
         return held_up_by(workers.everyone(self._database), now - timedelta(seconds=self._settings.stale_after))

@@ -11,7 +11,7 @@ window.silkline = (() => {
   const number = (value) => (value === null || value === undefined ? "–" : Number(value).toLocaleString("en", { maximumFractionDigits: value < 1 ? 2 : 1 }));
   const size = (count) => {
     let value = count || 0;
-    for (const unit of ["B", "KB", "MB", "GB"]) {
+    for (const unit of ["B", "kB", "MB", "GB"]) {
       if (value < 1000) return unit === "B" || value >= 100 ? `${value.toFixed(0)} ${unit}` : `${value.toFixed(1)} ${unit}`;
       value /= 1000;
     }
