@@ -70,7 +70,7 @@ def test_the_first_crawl_is_one_click_away(visit: Open, keep: Keep) -> None:
 def test_a_page_with_its_markdown_and_its_links(visit: Open, site: Client, keep: Keep) -> None:
     (job,) = [job for job in site.get("/v1/jobs?worker=site").json["items"] if job["parent_id"] is None][:1]
     page = visit(f"/jobs/{job['id']}/pages")
-    page.locator("td.address", has_text=re.compile(r"/birds/\s*$")).locator("a").click()
+    page.get_by_role("link", name="Birds of the rock", exact=True).click()
     expect(page.get_by_role("heading", name="Birds")).to_be_visible()
     expect(page.locator("pre.content")).to_contain_text("Arctic tern")
     expect(page.locator(".way")).to_contain_text("http://127.0.0.1:")
