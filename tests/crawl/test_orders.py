@@ -118,3 +118,21 @@ def test_a_lost_lease_stops_the_attempt_at_once(slow_web: SyntheticWeb, make_cra
     assert crawl.process.returncode == 1
     assert crawl.counts.done == stored, "it wrote after its lease was lost"
     crawl.assert_books_balance()
+
+
+@pytest.mark.parametrize(("role", "sizes"), [("parser", {"parsers": 1}), ("fetcher", {"fetchers": 2})])
+def test_dead_children_are_reaped_while_the_crawl_goes_on(slow_web: SyntheticWeb, make_crawl, role, sizes) -> None:
+    crawl = make_crawl(checkpoint_seconds=0.1)
+    crawl.enqueue(url=slow_web.start, scope="any", concurrency=5)
+    crawl.start(**{"fetchers": 1, **sizes})
+    until("some pages are stored", lambda: crawl.counts.done > 5)
+    killed: list[int] = []
+    for _ in range(4):
+        until(f"there is a {role}", lambda: [child for child in crawl.children(role) if child.pid not in killed])
+        (child,) = (child for child in crawl.children(role) if child.pid not in killed)
+        os.kill(child.pid, signal.SIGKILL)
+        killed.append(child.pid)
+    until("every dead child is reaped", lambda: not any(map(psutil.pid_exists, killed)))
+    assert crawl.process.poll() is None, "the crawl was over before its children were reaped"
+    crawl.order("cancelled")
+    assert crawl.finish() == "cancelled"

@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from silkline.cli import terminal
-from silkline.cli.redact import HIDDEN, without_password
 from silkline.cli.resources import loaded
 from silkline.cli.session import Session, everywhere
 from silkline.config import ALIASES, PREFIX, SECRET, Loaded, Settings
+from silkline.model.secret_url import HIDDEN, masked
 
 
 @click.command()
@@ -37,7 +37,7 @@ def _describe(found: Loaded, name: str) -> dict[str, Any]:
     if name in SECRET:
         value = HIDDEN if value else ""
     elif name.endswith("_url"):
-        value = without_password(value)
+        value = masked(value)
     elif not isinstance(value, bool | int | float):
         value = str(value)
     source = found.sources[name]

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
+from silkline.confine.environment import scrubbed
 from silkline.crawl.equip import obey
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.messages import FromFetcher, Start, from_fetcher
@@ -67,7 +68,8 @@ class Child:
         fds = (theirs.fileno(), their_door.fileno())
         with theirs, their_door:
             self.process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-m", "silkline.crawl.child", role, *map(str, fds), str(os.getpid())],
+                [sys.executable, "-P", "-m", "silkline.crawl.child", role, *map(str, fds), str(os.getpid())],
+                env=scrubbed(),
                 pass_fds=fds,
                 stdin=subprocess.DEVNULL,
             )
@@ -112,7 +114,7 @@ class Tree:
         self._warn = warn
         self._fetchers: dict[int, Child] = {}
         self._parsers: dict[int, Child] = {}
-        self._dead: list[Child] = []
+        self._dead: set[Child] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._young_deaths: dict[int, int] = {}
         self._closing = False
@@ -176,8 +178,17 @@ class Tree:
             await self._start_parser(dead.index)
 
     def _bury(self, child: Child) -> None:
+        """Kill what is left of a child, and reap it at once: a dead process that nobody waits for is a zombie."""
         child.close()
-        self._dead.append(child)
+        if not self._closing and child not in self._dead:
+            self._dead.add(child)
+            task = asyncio.get_running_loop().create_task(self._reap(child))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _reap(self, child: Child) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, child.process.wait)
+        self._dead.discard(child)
 
     async def close(self) -> None:
         """End every child, and wait until it is gone."""

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from silkline.errors import UsageError
+from silkline.model.secret_url import masked
 
 Row = Mapping[str, Any]
 
@@ -98,10 +99,4 @@ def _connect(url: str) -> Database:
         from silkline.store.postgres import PostgresDatabase
 
         return PostgresDatabase(url)
-    raise UsageError(f"the database URL must be sqlite:///PATH or postgresql://USER@HOST/NAME, not {_hidden(url)!r}")
-
-
-def _hidden(url: str) -> str:
-    """The URL without its password, for messages."""
-    head, at, tail = url.rpartition("@")
-    return f"{head.rpartition(':')[0]}:***@{tail}" if at and head.count(":") > 1 else url
+    raise UsageError(f"the database URL must be sqlite:///PATH or postgresql://USER@HOST/NAME, not {masked(url)!r}")
