@@ -10,11 +10,22 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from silkline.errors import UsageError
+from silkline.model.duration import seconds_of
+from silkline.model.worker import WorkerSettings
 
 PREFIX = "SILKLINE_"
 FILE = "silkline.toml"
@@ -26,6 +37,19 @@ ALIASES = {
     "max_concurrent_chrome": "MAX_CONCURRENT_CHROME",
 }
 SECRET = frozenset({"api_token"})
+LogLevel = Literal["", "debug", "info", "warning", "error"]
+
+
+def home_of(environ: Mapping[str, str]) -> Path:
+    """The data directory of a user who has named none: the same one, whatever the current directory is."""
+    base = Path(environ.get("XDG_DATA_HOME") or "")
+    if base.is_absolute():  # the XDG standard says that a relative path must be ignored
+        return base / "silkline"
+    try:
+        home = Path(environ.get("HOME") or Path.home())
+    except RuntimeError as error:
+        raise UsageError("this user has no home directory: name a data directory with --data") from error
+    return home.absolute() / ".local" / "share" / "silkline"
 
 
 def _names(value: Any) -> Any:
@@ -40,7 +64,11 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    data: Path = Field(Path("silkline-data"), description="Directory of the embedded database, logs and exports.")
+    data: Path = Field(
+        default_factory=lambda: home_of(os.environ),
+        description="Directory of the embedded database, logs and exports. Default: silkline in XDG_DATA_HOME, else "
+        "~/.local/share/silkline.",
+    )
     database_url: str = Field(
         "", description="sqlite:///PATH or postgresql://…; empty: silkline.db in the data directory."
     )
@@ -56,6 +84,10 @@ class Settings(BaseModel):
     api_allow_private: bool = Field(
         False, description="Let jobs that come through the API ask for private addresses and proxies."
     )
+    api_private_ranges: Names = Field(
+        (),
+        description="With api_allow_private: only these private addresses (CIDR[:PORT], comma separated), no proxies.",
+    )
     api_body_limit: int = Field(16 << 20, ge=1024, description="The largest body the API takes.")
     api_connections: int = Field(1_000, ge=10, description="Connections to the API in all.")
     api_connections_each: int = Field(250, ge=5, description="Connections to the API from one address.")
@@ -66,12 +98,33 @@ class Settings(BaseModel):
         30.0, gt=0, description="Time that a body may take; one that comes at 16 KiB a second or more may take longer."
     )
     api_answer_timeout: float = Field(60.0, gt=0, description="Time for which a caller may leave an answer unread.")
-    max_concurrent_http: int = Field(300, ge=1, description="Requests in flight in one fetcher process.")
+    api_probe_interval: float = Field(
+        5.0, gt=0, description="How often `silkline serve` asks its API whether it answers."
+    )
+    api_hung_after: float = Field(
+        60.0, gt=0, description="An API that has not answered for this long is started again."
+    )
+    fetchers: int = Field(
+        0,
+        ge=0,
+        le=256,
+        description="Fetcher processes of a crawl that does not say how many; 0: one for each core, but not more than "
+        "hosts.",
+    )
+    parsers: int = Field(0, ge=0, le=256, description="Parser processes of a crawl that does not say how many.")
+    max_concurrent_http: int = Field(
+        300, ge=1, description="Requests in flight of one job, shared by its fetchers, where the job does not say."
+    )
     max_concurrent_chrome: int = Field(
         2, ge=0, description="Pages in browsers at once, on this machine; 0: none is rendered."
     )
     bluesky_url: str = Field("https://public.api.bsky.app", description="Where the worker `bluesky` asks.")
     youtube_url: str = Field("https://www.youtube.com", description="Where the worker `youtube` asks.")
+    crawl4ai: bool = Field(
+        False,
+        description="Offer the worker `crawl4ai`, whose browser goes its own way to the web: only where no private "
+        "network can be reached from here.",
+    )
     contact: str = Field("", description="An address or URL that site owners can write to; sent in the User-Agent.")
 
     slots: int = Field(2, ge=0, description="Jobs one supervisor runs at once.")
@@ -97,6 +150,12 @@ class Settings(BaseModel):
     site_deadline: float = Field(0.0, ge=0, description="Wall-clock limit of a site crawl; 0: none.")
     memory_limit: int = Field(4 << 30, ge=0, description="Memory of one job's whole process tree; 0: no limit.")
     memory_interval: float = Field(1.0, gt=0, description="How often memory is measured where no cgroup does it.")
+    read_seconds: float = Field(
+        8.0, gt=0, description="How long one page, robots.txt, sitemap or PDF may be read; then it is given up."
+    )
+    read_memory: int = Field(
+        1 << 30, ge=0, description="Memory of the process that reads one risky input; 0: no limit."
+    )
     stall_after: float = Field(900.0, ge=0, description="A job without progress for this long is killed; 0: never.")
     nice: int = Field(5, ge=0, le=19, description="How far runners step back behind other programs.")
     open_files: int = Field(65536, ge=256, description="Open files a runner may have, as far as the system allows.")
@@ -104,6 +163,9 @@ class Settings(BaseModel):
     fork_server: bool = Field(True, description="Start runners from a fork server instead of a fresh interpreter.")
     runner_environment: Names = Field(
         (), description="Further environment variables, comma separated, that jobs get; a plug-in may need some."
+    )
+    log_level: LogLevel = Field(
+        "", description="How much is written to stderr: debug, info, warning or error. Default: by the command."
     )
     log_bytes: int = Field(
         10 << 20, ge=4096, description="Size of a job's log file before it is rotated; one older is kept."
@@ -119,6 +181,17 @@ class Settings(BaseModel):
     test_workers: bool = Field(
         False, description="Offer the diagnostic worker that hangs, leaks and crashes on purpose."
     )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _with_units(cls, value: Any, info: ValidationInfo) -> Any:
+        """Every setting that is a length of time takes a text with units, such as 90s or 10m."""
+        name = info.field_name or ""
+        if not isinstance(value, str) or cls.model_fields[name].annotation is not float:
+            return value
+        if name.endswith("_days"):  # there a number alone means days
+            return seconds_of(value) / 86_400 if value.strip()[-1:].isalpha() else value
+        return seconds_of(value)
 
     @model_validator(mode="after")
     def _fence_in_time(self) -> Settings:
@@ -143,13 +216,36 @@ class Settings(BaseModel):
     def logs(self) -> Path:
         return self.data / "logs"
 
+    def for_workers(self) -> WorkerSettings:
+        """What a worker may know."""
+        return WorkerSettings(
+            data=str(self.data.absolute()),
+            renderer_url=self.renderer_url,
+            bluesky_url=self.bluesky_url,
+            youtube_url=self.youtube_url,
+            fetchers=self.fetchers,
+            parsers=self.parsers,
+            max_concurrent_http=self.max_concurrent_http,
+            max_concurrent_chrome=self.max_concurrent_chrome,
+            read_seconds=self.read_seconds,
+            read_memory=self.read_memory,
+            contact=self.contact,
+        )
+
 
 class Loaded:
-    """Settings together with where each value came from."""
+    """Settings together with where each value came from; `variables` names the variable where that was one."""
 
-    def __init__(self, settings: Settings, sources: Mapping[str, str]) -> None:
+    def __init__(self, settings: Settings, sources: Mapping[str, str], variables: Mapping[str, str]) -> None:
         self.settings = settings
         self.sources = sources
+        self.variables = variables
+
+    @property
+    def database_is_borrowed(self) -> bool:
+        """Whether the database was named by DATABASE_URL only, which may have been set for another program."""
+        from_environment = self.sources["database_url"] == "environment"
+        return from_environment and self.variables["database_url"] == ALIASES["database_url"]
 
 
 def load(
@@ -161,15 +257,16 @@ def load(
     values: dict[str, Any] = {}
     sources = dict.fromkeys(Settings.model_fields, "default")
     file = (directory or Path()) / FILE
+    variables = _variables(environ)
     for source, found in (
         (str(file), _from_file(file)),
-        ("environment", _from_environment(environ)),
+        ("environment", {name: environ[variable] for name, variable in variables.items()}),
         ("command line", {name: value for name, value in (overrides or {}).items() if value is not None}),
     ):
         values.update(found)
         sources.update(dict.fromkeys(found, source))
     try:
-        return Loaded(Settings.model_validate(values), sources)
+        return Loaded(Settings.model_validate({"data": home_of(environ), **values}), sources, variables)
     except ValidationError as error:
         raise UsageError("; ".join(_problem(detail, sources) for detail in error.errors())) from error
 
@@ -183,12 +280,13 @@ def _from_file(file: Path) -> dict[str, Any]:
         raise UsageError(f"{file} cannot be read: {error}") from error
 
 
-def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
+def _variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """The settings that the environment holds, each with its variable. An empty variable counts as not set."""
     found = {}
     for name in Settings.model_fields:
         for variable in (PREFIX + name.upper(), ALIASES.get(name, "")):
             if environ.get(variable):
-                found[name] = environ[variable]
+                found[name] = variable
                 break
     return found
 

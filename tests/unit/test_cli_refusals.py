@@ -20,8 +20,8 @@ ADD = ("jobs", "add", "--worker", "site")
         (("jobs", "show"), "ID"),
         (("jobs", "add", "https://example.com/"), "--worker"),
         (("jobs", "add", "--worker", "sote", "https://example.com/"), "did you mean 'site'?"),
-        ((*ADD, "ftp://example.com/"), "url"),
-        ((*ADD,), "a url is needed"),
+        ((*ADD, "ftp://example.com/"), "only http:// and https:// are fetched"),
+        ((*ADD,), "name a URL, or its fields with --payload"),
         ((*ADD, "https://a/", "--payload", '{"url": "https://b/"}'), "twice"),
         ((*ADD, "https://a/", "--payload", '{"limit": 1, "limit": 2}'), "'limit' twice"),
         ((*ADD, "https://a/", "--payload", '{"limits": 1}'), "did you mean 'limit'?"),
@@ -46,6 +46,7 @@ def test_a_wrong_command_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     for variable in ("SILKLINE_DATA", "SILKLINE_DATABASE_URL", "DATABASE_URL"):
         monkeypatch.delenv(variable, raising=False)
     assert run(arguments) == USAGE

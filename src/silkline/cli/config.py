@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import click
@@ -10,7 +9,7 @@ import click
 from silkline.cli import terminal
 from silkline.cli.resources import loaded
 from silkline.cli.session import Session, everywhere
-from silkline.config import ALIASES, PREFIX, SECRET, Loaded, Settings
+from silkline.config import SECRET, Loaded, Settings
 from silkline.model.secret_url import HIDDEN, masked
 
 
@@ -42,13 +41,8 @@ def _describe(found: Loaded, name: str) -> dict[str, Any]:
         value = str(value)
     source = found.sources[name]
     if source == "environment":
-        source = f"environment, {_variable(name)}"
+        source = f"environment, {found.variables[name]}"
     return {"name": name, "value": value, "source": source, "description": Settings.model_fields[name].description}
-
-
-def _variable(name: str) -> str:
-    ours = PREFIX + name.upper()
-    return ours if os.environ.get(ours) else ALIASES[name]
 
 
 def _text(value: Any) -> str:

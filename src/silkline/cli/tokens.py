@@ -9,8 +9,9 @@ import click
 
 from silkline.api.credentials import new_token
 from silkline.cli import terminal
-from silkline.cli.resources import opened, settings_of
+from silkline.cli.resources import existing, opened, settings_of
 from silkline.cli.session import Session, everywhere, text
+from silkline.errors import NotFound, UsageError
 from silkline.store import tokens as store
 
 
@@ -23,7 +24,7 @@ def tokens() -> None:
 @click.argument("name", type=text)
 @click.option(
     "--scope",
-    type=click.Choice(["worker", "read", "write", "admin"]),
+    type=click.Choice(["worker", "read", "write", "admin"], case_sensitive=False),
     default="read",
     show_default=True,
     help="What it may do. worker: claim jobs for a program outside and deliver their pages, nothing else.",
@@ -33,6 +34,8 @@ def tokens() -> None:
 @click.pass_obj
 def add(session: Session, name: str, scope: str, days: float | None) -> None:
     """Make a token; it is printed this once."""
+    if not name.strip():
+        raise UsageError("a token needs a name, such as who it is for")
     with opened(settings_of(session)) as database:
         until = database.now() + timedelta(days=days) if days else None
         id, token = new_token(database, name, scope, until)
@@ -47,8 +50,8 @@ def add(session: Session, name: str, scope: str, days: float | None) -> None:
 @click.pass_obj
 def list_them(session: Session) -> None:
     """Show every token, without its secret."""
-    with opened(settings_of(session)) as database:
-        found = store.everyone(database)
+    with existing(settings_of(session)) as database:
+        found = store.everyone(database) if database else []
     if session.json:
         terminal.print_json([dataclasses.asdict(token) for token in found])
     elif found:
@@ -64,6 +67,8 @@ def list_them(session: Session) -> None:
 @click.pass_obj
 def remove(session: Session, id: str) -> None:
     """Take a token back; whoever uses it is refused from now on."""
-    with opened(settings_of(session)) as database:
+    with existing(settings_of(session)) as database:
+        if database is None:
+            raise NotFound(f"no token {id}")
         store.forget(database, id)
     session.say(f"Token {id} is no longer valid.")

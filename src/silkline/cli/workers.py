@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import click
 
 from silkline.cli import terminal
-from silkline.cli.resources import opened, settings_of
+from silkline.cli.resources import existing, settings_of
 from silkline.cli.session import Session, everywhere
 from silkline.cli.terminal import duration
 from silkline.store.workers import Worker, everyone
@@ -20,8 +20,9 @@ from silkline.store.workers import Worker, everyone
 def workers(session: Session) -> None:
     """Show which supervisors are alive."""
     settings = settings_of(session)
-    with opened(settings) as database:
-        found, now = everyone(database), database.now()
+    with existing(settings) as database:
+        found = everyone(database) if database else []
+        now = database.now() if database else datetime.now(UTC)
     alive_since = now - timedelta(seconds=settings.stale_after)
     if session.json:
         terminal.print_json([{**dataclasses.asdict(one), "alive": one.last_seen > alive_since} for one in found])

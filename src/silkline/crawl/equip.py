@@ -10,6 +10,7 @@ from typing import Final
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.messages import (
     Assigned,
+    Blamed,
     Committed,
     Drain,
     Go,
@@ -85,5 +86,7 @@ def obey(fetcher: Fetcher, message: ToFetcher) -> None:
             fetcher.go()
         case Drain():
             fetcher.drain()
+        case Blamed():
+            fetcher.reader.suspects.learn(message.inputs)
         case _:
             raise TypeError(f"a fetcher cannot be told {type(message).__name__}")

@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
+from silkline.fetch.settings import PRODUCT
 from silkline.model.spec import SiteSpec
 from silkline.model.url import canonical, origin_of
 
-PRODUCT: Final = "Silkline/0.1"
 HOME: Final = "https://github.com/silkline/silkline"
 
 
@@ -53,7 +53,10 @@ class Tuning(msgspec.Struct, frozen=True):
     tries: int = 3
     retry_base: float = 3.0
     retry_cap: float = 300.0
-    longest_wait: float = 3600.0
+    longest_wait: float = 300.0
+    """A job with nothing else to do gives up a host that asks to be left alone for longer than this."""
+    most_waited: float = 1200.0
+    """A host that asks to be left alone again and again is given up after so long, whatever else there is to do."""
     give_up_after: int = 10
     robots_tries: int = 3
     idle_hosts: int = 20_000
@@ -68,6 +71,10 @@ class Tuning(msgspec.Struct, frozen=True):
     most_rendering: int = 64
     most_rendering_bytes: int = 64 << 20
     render_seconds: float = 20.0
+    read_seconds: float = 8.0
+    """How long one input may be read."""
+    read_memory: int = 1 << 30
+    """What a reader process may use for one input; 0: no limit."""
 
 
 class Rendering(msgspec.Struct, frozen=True):
@@ -120,18 +127,26 @@ def plan_of(
     *,
     fetchers: int,
     concurrency: int,
+    parsers: int = 0,
     contact: str = "",
     tuning: Tuning | None = None,
     rendering: Rendering | None = None,
 ) -> Plan:
-    """The plan for a spec. `fetchers`, `concurrency` and `contact` are what holds where the spec is silent."""
+    """The plan for a spec. `fetchers`, `parsers`, `concurrency` and `contact` hold where the spec says nothing.
+
+    `concurrency` is the number of requests in flight of the whole crawl, so the fetchers share it; there are never more
+    fetchers than requests. The number in the spec is for each fetcher.
+    """
+    fetchers = spec.fetchers or fetchers
+    if spec.concurrency is None:
+        fetchers = min(fetchers, concurrency)
     pace = PACES[spec.speed]
     if spec.delay is not None:
         pace = msgspec.structs.replace(pace, delay=spec.delay)
     return Plan(
-        fetchers=spec.fetchers or fetchers,
-        parsers=spec.parsers or 0,
-        concurrency=spec.concurrency or concurrency,
+        fetchers=fetchers,
+        parsers=parsers if spec.parsers is None else spec.parsers,
+        concurrency=spec.concurrency or concurrency // fetchers,
         pace=pace,
         user_agent=user_agent_of(spec.user_agent, spec.contact or contact),
         scope=spec.scope,

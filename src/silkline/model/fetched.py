@@ -1,6 +1,6 @@
 """What one request to the web came to: the request, the outcome, and every reason an outcome can have.
 
-Values only. A reason is what the ledger stores and people read, so these words are a contract (DESIGN section 5).
+Values only. A reason is what the ledger stores and people read, so these words are a contract that does not change.
 """
 
 from collections.abc import Mapping
@@ -24,6 +24,8 @@ CONNECT_FAILED: Final = "connect_failed"
 CONNECT_TIMEOUT: Final = "connect_timeout"
 TLS_FAILED: Final = "tls_failed"
 PROXY_FAILED: Final = "proxy_failed"
+HOST_UNAVAILABLE: Final = "host_unavailable"
+"""Not asked any more in this job: the host failed too often, or asked to be left alone for too long."""
 # The answer was no good.
 TIMEOUT: Final = "timeout"
 RESET: Final = "reset"
@@ -44,6 +46,8 @@ RENDER_CRASHED: Final = "render_crashed"
 RENDER_FAILED: Final = "render_failed"
 RENDER_TIMEOUT: Final = "render_timeout"
 RENDER_TOO_LARGE: Final = "render_too_large"
+# The page came, and no process that read it came to an end.
+READER_DIED: Final = "reader_died"
 
 _TEMPORARY: Final = frozenset(
     {
@@ -58,6 +62,7 @@ _TEMPORARY: Final = frozenset(
         MEMORY_FULL,
         CLOSED,
         RENDER_BUSY,
+        HOST_UNAVAILABLE,
     }
 )
 _TEMPORARY_STATUSES: Final = frozenset({408, 421, 425, 429, 500, 502, 503, 504, 507, 509, *range(520, 528), 529, 530})

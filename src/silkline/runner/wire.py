@@ -10,6 +10,7 @@ import socket
 import msgspec
 
 from silkline.model.job import End
+from silkline.model.worker import WorkerSettings
 
 MAX_MESSAGE = 128 * 1024
 MAX_TEXT = 16 * 1024
@@ -31,6 +32,9 @@ class Launch(msgspec.Struct, kw_only=True):
     open_files: int
 
 
+NO_PROCESS = -1  # instead of a pid: none could be made
+
+
 class Launched(msgspec.Struct):
     """From the fork server."""
 
@@ -47,7 +51,9 @@ class Start(msgspec.Struct, kw_only=True):
     environment: dict[str, str]
     """Variables that only the runner itself may have: what its children see is chosen anew."""
     test_workers: bool
-    settings: dict[str, str]
+    settings: WorkerSettings
+    marks: str = ""
+    """The path of the file in which the attempt marks what it reads."""
 
 
 class Order(msgspec.Struct):

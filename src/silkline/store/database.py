@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Protocol
 
 from silkline.errors import UsageError
@@ -89,12 +90,39 @@ def open_database(url: str, *, upgrade: bool = True) -> Database:
     return database
 
 
-def _connect(url: str) -> Database:
+def open_existing(url: str) -> Database | None:
+    """Open a database like `open_database`, but only if Silkline's tables are in it. Else None, and nothing is made."""
+    if (path := _sqlite_path(url)) is not None:
+        from silkline.store.sqlite import has_tables
+
+        return open_database(url) if has_tables(Path(path)) else None
+    database = _connect(url)
+    try:
+        from silkline.store import migrate
+
+        if not migrate.revision(database):
+            database.close()
+            return None
+        migrate.upgrade(database)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _sqlite_path(url: str) -> str | None:
     scheme, separator, rest = url.partition("://")
     if scheme == "sqlite" and separator and len(rest) > 1:
+        return rest[1:] if rest.startswith("/") else rest
+    return None
+
+
+def _connect(url: str) -> Database:
+    if (path := _sqlite_path(url)) is not None:
         from silkline.store.sqlite import SqliteDatabase
 
-        return SqliteDatabase(rest[1:] if rest.startswith("/") else rest)
+        return SqliteDatabase(path)
+    scheme, separator, _ = url.partition("://")
     if scheme in ("postgresql", "postgres") and separator:
         from silkline.store.postgres import PostgresDatabase
 

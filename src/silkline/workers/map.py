@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import time
 from typing import Final
 
 import msgspec
@@ -16,34 +15,42 @@ import uvloop
 
 from silkline.crawl.equip import open_client
 from silkline.crawl.frontier import Entry
+from silkline.crawl.guarded_reader import GuardedReader
+from silkline.crawl.isolated_reader import ReaderDied
 from silkline.crawl.messages import Found
 from silkline.crawl.plan import Plan
 from silkline.crawl.reading import SITEMAP
 from silkline.crawl.recorder import Recorder
 from silkline.crawl.scope import OUT_OF_SCOPE, domain_of
-from silkline.fetch import robots
+from silkline.crawl.sitemap_limits import (
+    FOREIGN,
+    MOST_FOREIGN,
+    MOST_NESTED,
+    MOST_SITEMAPS,
+    MOST_URLS,
+    OVER_LIMIT,
+)
 from silkline.fetch.client import Client
+from silkline.model.fetched import READER_DIED
 from silkline.model.job import End
 from silkline.model.spec import Fetching, MapSpec, SiteSpec
 from silkline.model.url import canonical, host_of, origin_of, url_key
 from silkline.model.worker import Context
 from silkline.parse.sitemap import Entry as Listed
-from silkline.parse.sitemap import Sitemap, parse_sitemap
+from silkline.parse.sitemap import Sitemap
 from silkline.store import urls
 from silkline.store.urls import DONE, FAILED, QUEUED, SKIPPED, NewResult, Settled
 from silkline.workers import site
 from silkline.workers.books import Books
 from silkline.workers.cache import HIDDEN_KEYS
 from silkline.workers.page import plan_for
+from silkline.workers.reading import reader_for
 from silkline.workers.visits import Visit, Visits
 
 GUESSES: Final = ("/sitemap.xml", "/sitemap_index.xml")
-MOST_URLS: Final = 1_000_000
-MOST_SITEMAPS: Final = 20_000
-MOST_NESTED: Final = 10
 MAX_BODY: Final = 52_428_800
-OVER_LIMIT: Final = "over_limit"
 NO_SITEMAP: Final = "no_sitemap"
+_NOTED: Final = 1_000  # sitemaps beyond the limit that are in the ledger with that reason; more would only fill it
 _LOOKS_LIKE_ONE: Final = (".xml", ".xml.gz", ".txt", ".rss", ".atom")
 _encode = msgspec.json.Encoder().encode
 
@@ -52,7 +59,7 @@ def run(context: Context) -> End | None:
     spec: MapSpec = context.spec
     if spec.links:
         return site.run(dataclasses.replace(context, spec=crawl_of(spec)))
-    return uvloop.run(_work(context, plan_for(spec, spec.all_urls())))
+    return uvloop.run(_work(context, plan_for(spec, context.settings, spec.all_urls())))
 
 
 def crawl_of(spec: MapSpec) -> SiteSpec:
@@ -65,9 +72,11 @@ def crawl_of(spec: MapSpec) -> SiteSpec:
 async def _work(context: Context, plan: Plan) -> End | None:
     client = open_client(plan)
     recorder = Recorder(context.progress, plan, context.log)
+    reader = reader_for(context, plan)
     try:
-        return await MapJob(context, plan, client, recorder).run()
+        return await MapJob(context, plan, client, recorder, reader).run()
     finally:
+        reader.close()
         client.close()
         client.resolver.close()
         recorder.close()
@@ -76,16 +85,15 @@ async def _work(context: Context, plan: Plan) -> End | None:
 class MapJob:
     """One attempt at a map."""
 
-    def __init__(self, context: Context, plan: Plan, client: Client, recorder: Recorder) -> None:
+    def __init__(self, context: Context, plan: Plan, client: Client, recorder: Recorder, reader: GuardedReader) -> None:
         self._context = context
         self._spec: MapSpec = context.spec
         self._plan = plan
         self._client = client
+        self._reader = reader
         self._recorder = recorder
         self._books = Books(context, recorder)
-        # Sitemaps are offered to crawlers; robots.txt need not allow them one by one.
-        polite = msgspec.structs.replace(plan, ignore_robots=True)
-        self._visits = Visits(polite, client, self._visited, max_body=MAX_BODY)
+        self._visits = Visits(plan, client, reader, self._visited, max_body=MAX_BODY)
         self._seen: set[int] = set()
         self._seeds = [url for url in map(canonical, self._spec.all_urls()) if url is not None]
         self._domains = {domain_of(host_of(url)) for url in self._seeds}
@@ -128,27 +136,34 @@ class MapJob:
 
     async def _sitemaps_of(self, origin: str) -> list[tuple[str, str]]:
         """Where the sitemaps of an origin are, and how we know."""
-        rules = await robots.load(self._client, origin, time.time)
+        rules = await self._visits.load_rules(origin)
         named = [url for url in (canonical(each, base=origin) for each in rules.sitemaps) if url is not None]
         if named:
-            return [(url, "robots") for url in named]
+            own = [url for url in named if self._is_ours(url)]
+            foreign = [url for url in named if not self._is_ours(url)][:MOST_FOREIGN]
+            return [(url, "robots") for url in own + foreign]
         guesses = [origin + path for path in GUESSES]
         if not self._plan.ignore_robots and rules.reason is None:
             guesses = [url for url in guesses if rules.allows(url)]
         return [(url, "guess") for url in guesses]
 
     def _append(self, sitemaps: list[tuple[str, str, int]]) -> None:
-        """Sitemaps that are not known yet; those nested too deep, or too many, are left out with the reason."""
+        """Sitemaps that are not known yet; those that may not be read are left out with the reason."""
         rows: list[Found] = []
         for url, via, depth in sitemaps:
-            if self._is_new(url):
+            if self._sitemaps < MOST_SITEMAPS + _NOTED and self._is_new(url):
                 self._sitemaps += 1
                 fits = depth <= MOST_NESTED and self._sitemaps <= MOST_SITEMAPS
-                state, reason = (QUEUED, None) if fits else (SKIPPED, OVER_LIMIT)
-                rows.append(Found(url_key(url), url, host_of(url), depth, state, reason, None, None, via))
+                foreign = via == "sitemap_index" and not self._is_ours(url)
+                reason = OVER_LIMIT if not fits else OUT_OF_SCOPE if foreign else None
+                state, detail = SKIPPED if reason else QUEUED, FOREIGN if reason == OUT_OF_SCOPE else None
+                rows.append(Found(url_key(url), url, host_of(url), depth, state, reason, detail, None, via))
         for id, row in enumerate(rows, self._recorder.append(rows)):
             if row.state == QUEUED:
                 self._visits.add(Entry(row.depth, id, row.url, row.depth, 0, "", row.found_via))
+
+    def _is_ours(self, url: str) -> bool:
+        return domain_of(host_of(url)) in self._domains
 
     def _is_new(self, url: str) -> bool:
         key = url_key(url)
@@ -169,8 +184,11 @@ class MapJob:
             state, reason = (SKIPPED, NO_SITEMAP) if missing else (visit.state or FAILED, visit.reason)
             await self._books.end(Settled(entry.id, state, reason, visit.detail or None, tries, status), None)
             return
-        sitemap = parse_sitemap(fetched.body, entry.url)
         self._recorder.count_bytes(fetched.wire_bytes)
+        sitemap = await self._reader.sitemap(entry.url, fetched.body)
+        if isinstance(sitemap, ReaderDied):
+            await self._books.end(Settled(entry.id, FAILED, READER_DIED, sitemap.why, tries, status), None)
+            return
         if sitemap.kind == "index":
             self._append([(listed.url, "sitemap_index", entry.depth + 1) for listed in sitemap.entries])
         elif sitemap.kind != "unknown":
@@ -183,7 +201,7 @@ class MapJob:
     def _take(self, entry: Entry, sitemap: Sitemap) -> None:
         """The URLs of one sitemap, each with its result; nothing is awaited, so they share its checkpoint."""
         fresh = [listed for listed in sitemap.entries if self._is_new(listed.url)]
-        ours = [listed for listed in fresh if domain_of(host_of(listed.url)) in self._domains]
+        ours = [listed for listed in fresh if self._is_ours(listed.url)]
         rest = {listed.url for listed in ours[self._most - self._listed :]}
         ours = ours[: self._most - self._listed]
         strangers = {listed.url for listed in fresh} - {listed.url for listed in ours} - rest

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import msgspec
 import uvloop
 
-from silkline import config
 from silkline.crawl.equip import calm_collector
 from silkline.crawl.leader import Leader
 from silkline.crawl.plan import Tuning, plan_of
@@ -18,10 +18,11 @@ from silkline.model.url import canonical, host_of
 from silkline.model.worker import Context
 from silkline.store.archive import place_of
 from silkline.workers.browser import rendering_for
+from silkline.workers.reading import limits_of
 
 
 def run(context: Context) -> End | None:
-    return crawl(context, Tuning())
+    return crawl(context, limits_of(context.settings, Tuning()))
 
 
 def crawl(context: Context, tuning: Tuning) -> End | None:
@@ -29,17 +30,18 @@ def crawl(context: Context, tuning: Tuning) -> End | None:
     spec: SiteSpec = context.spec
     if spec.planting:
         raise Permanent("the command that read its seeds was killed before the last one: start the crawl again")
-    settings = config.load().settings
+    settings = context.settings
     plan = plan_of(
         spec,
-        fetchers=useful_fetchers(spec, len(os.sched_getaffinity(0))),
+        fetchers=settings.fetchers or useful_fetchers(spec, len(os.sched_getaffinity(0))),
+        parsers=settings.parsers,
         concurrency=settings.max_concurrent_http,
         contact=settings.contact,
         tuning=tuning,
-        rendering=rendering_for(spec, settings, context),
+        rendering=rendering_for(spec, context),
     )
     if spec.warc:
-        plan = msgspec.structs.replace(plan, archive=place_of(settings.data, context.progress.job))
+        plan = msgspec.structs.replace(plan, archive=place_of(Path(settings.data), context.progress.job))
 
     async def lead() -> End | None:
         return await Leader(context, plan, list(spec.all_urls())).run()

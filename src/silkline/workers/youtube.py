@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import msgspec
 
-from silkline import config
 from silkline.errors import Permanent, Temporary
 from silkline.model.job import End
 from silkline.model.spec import YoutubeSpec
@@ -34,6 +33,8 @@ def run(context: Context) -> End | None:
         job.run()
     except Ordered:
         return context.control.order
+    finally:
+        job.close()
     return None
 
 
@@ -47,7 +48,7 @@ class YoutubeJob:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._spec: YoutubeSpec = context.spec
-        self._base = config.load().settings.youtube_url
+        self._base = context.settings.youtube_url
         self._captions = Captions(self._base)
         self._refusals: list[str] = []
 
@@ -62,6 +63,9 @@ class YoutubeJob:
         self._context.log.info("%d transcripts, %d videos without", counts.done, counts.failed)
         if not counts.done and self._refusals:
             raise Permanent(self._refusals[0])
+
+    def close(self) -> None:
+        self._captions.close()
 
     def _open_ledger(self) -> None:
         """Every video that is asked for, in one checkpoint."""
