@@ -2,7 +2,7 @@
 
     python poisoned_web.py HOSTS PAGES
 
-prints its port, then serves until its standard input ends. The first good page links to every other host.
+prints its port, then serves until its standard input ends.
 A host with a bomb has a front page, the bomb (`/bomb`, /robots.txt or a sitemap) and three good pages.
 `GET /__log` on 127.0.0.1 gives the log of requests as JSON lines: time, host and path.
 """
@@ -45,6 +45,11 @@ class PoisonedWeb:
     def __init__(self, hosts: int, pages: int) -> None:
         self.hosts, self.pages, self.port = good_hosts(hosts), pages, 0
 
+    def seeds(self) -> list[str]:
+        """The first page of every host, bombs among good hosts."""
+        good = [f"http://{host}:{self.port}/page/0" for host in self.hosts]
+        return sorted([*good, *(f"http://{host}:{self.port}/" for host in NAMES)], key=lambda url: url[::-1])
+
     def good(self) -> set[str]:
         """Every page that must be stored, the good pages of a bomb's host included."""
         own = {f"http://{host}:{self.port}/page/{page}" for host in self.hosts for page in range(self.pages)}
@@ -78,9 +83,6 @@ class PoisonedWeb:
 
     def page(self, host: str, number: int) -> Answer:
         links = [f"/page/{(number * 2 + step) % self.pages}" for step in (1, 2)]
-        if number == 0 and host == self.hosts[0]:
-            links += [f"http://{other}:{self.port}/page/0" for other in self.hosts[1:]]
-            links += [f"http://{other}:{self.port}/" for other in NAMES]
         return text(f"Page {number} of {host}", "".join(f"<a href={link}>on</a>\n" for link in links))
 
 

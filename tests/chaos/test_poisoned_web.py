@@ -24,7 +24,7 @@ LONG = os.environ.get("SILKLINE_CHAOS") == "long"
 HOSTS, EACH = (30, 100) if LONG else (8, 25)
 LAYOUTS = [(1, 0), (2, 0), (1, 1)]
 MEMORY = 1 << 30
-OPTIONS = ("--scope", "any", "--speed", "max", "--allow-private", "127.0.0.0/8", "--exclude", "/far/", "--json")
+OPTIONS = ("--scope", "host", "--speed", "max", "--allow-private", "127.0.0.0/8", "--exclude", "/far/", "--json")
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +69,10 @@ def test_no_bomb_costs_a_good_page(
 ) -> None:
     silkline = Silkline(tmp_path, tmp_path / "byte-code", database_url)
     sizes = ("--fetchers", str(fetchers), "--parsers", str(parsers))
-    first = f"http://{web.hosts[0]}:{web.port}/page/0"
+    seeds = tmp_path / "seeds.txt"
+    seeds.write_text("\n".join(web.seeds()))
     began = time.monotonic()
-    process = silkline.start("crawl", first, *OPTIONS, *sizes, SILKLINE_MEMORY_LIMIT=str(MEMORY))
+    process = silkline.start("crawl", "--seeds", str(seeds), *OPTIONS, *sizes, SILKLINE_MEMORY_LIMIT=str(MEMORY))
     try:
         out, most = watched(process)
     finally:
