@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from silkline.runner.identity import Identity
 from silkline.service import cgroup
-from silkline.service.machine import Identity
 from silkline.store import workers
 from tests.support.supervisors import Yard, eventually
 

@@ -116,7 +116,8 @@ def test_a_verb_has_one_answer_in_each_state(state: tuple[Status, Wish]) -> None
             assert isinstance(given, Refusal)
             assert shown_status(*state) in given.why
         else:
-            assert given == Change(*expected, fresh_retries=verb is V.RETRY)
+            fresh = verb is V.RETRY or (verb is V.RESUME and state[0] is S.PAUSED)
+            assert given == Change(*expected, fresh_retries=fresh, due_now=verb is V.RETRY)
 
 
 def test_asking_twice_is_asking_once() -> None:

@@ -22,6 +22,7 @@ from silkline.errors import UsageError
 from silkline.export.open import writable
 from silkline.model.job import ENDED, Job, NewJob, Verb
 from silkline.model.spec import SiteSpec
+from silkline.runner.orphans import ask
 from silkline.store import jobs
 from silkline.store.database import Database
 from silkline.workers import registry
@@ -196,16 +197,14 @@ def _warn_of_open_files(session: Session, settings: Settings, spec: SiteSpec) ->
 def resume(session: Session, /, id: str, detach: bool, **sizes: int | None) -> int | None:
     """Go on with a paused job, here and now, from its checkpoint.
 
-    A job that a worker has claimed already is followed until it ends.
+    A job whose process was killed is taken back first. A job that a worker has claimed already is followed until it
+    ends.
     """
     settings = settings_of(session)
     with opened(settings) as database:
         job = jobs.find(database, id)
         changes = {name: size for name, size in sizes.items() if size is not None}
-        if changes:
-            registry.check_payload(registry.kind_named(job.worker), {**job.payload, **changes})
-            jobs.amend(database, job.id, changes)
-        job = jobs.wish(database, job.id, Verb.RESUME)
+        job = ask(database, settings.data, job.id, Verb.RESUME, changes)
     if detach:
         session.say(f"Job {job.id} is {job.status}.")
         return None

@@ -12,6 +12,7 @@ from silkline.cli.group import Lazy, LazyGroup
 from silkline.cli.resources import opened, settings_of
 from silkline.cli.session import Session, everywhere, text
 from silkline.model.job import Job, Status, Verb
+from silkline.runner.orphans import ask
 from silkline.store import jobs as store
 from silkline.store import results, urls
 from silkline.store.database import Database
@@ -97,8 +98,9 @@ def _verb(verb: Verb, help: str) -> click.Command:
     @everywhere()
     @click.pass_obj
     def command(session: Session, id: str) -> None:
-        with opened(settings_of(session)) as database:
-            job = store.wish(database, store.find(database, id).id, verb)
+        settings = settings_of(session)
+        with opened(settings) as database:
+            job = ask(database, settings.data, store.find(database, id).id, verb)
             counts, now = urls.counts(database, job.id), database.now()
         if session.json:
             terminal.print_json(views.as_value(job, counts, now))

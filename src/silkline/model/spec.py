@@ -118,7 +118,15 @@ class PageSpec(UrlSpec, Fetching):
     max_age: float | None = Field(None, ge=0)
 
 
-class SiteSpec(UrlSpec, Fetching):
+class CrawlSizes(Spec):
+    """With how many processes, and how many requests at once, a crawl runs."""
+
+    fetchers: int | None = Field(None, ge=1, le=256)
+    parsers: int | None = Field(None, ge=0, le=256)
+    concurrency: int | None = Field(None, ge=1, le=10_000)
+
+
+class SiteSpec(UrlSpec, Fetching, CrawlSizes):
     """A crawl: one site or a million hosts."""
 
     limit: int | None = Field(None, ge=1)
@@ -130,9 +138,6 @@ class SiteSpec(UrlSpec, Fetching):
     seeded_hosts_only: bool = False
     seeded: bool = False  # the seeds stand in the ledger already, put there from a seeds file
     planting: bool = False  # not all of them: the file is still being read, or its reader was killed
-    fetchers: int | None = Field(None, ge=1, le=256)
-    parsers: int | None = Field(None, ge=0, le=256)
-    concurrency: int | None = Field(None, ge=1, le=10_000)
     max_duration: float | None = Field(None, gt=0)
 
     @model_validator(mode="after")

@@ -1,15 +1,14 @@
 """One attempt in the caller's own process, for `silkline fetch`: claimed, kept alive and finished like any other.
 
 There is no supervisor here, so nothing limits or kills it; whoever runs a page this way has nothing to protect. If this
-process dies, a watchdog of any supervisor takes the job back to the queue.
+process dies, a watchdog of any supervisor takes the job back to the queue. It holds a lock while it lives, as a
+supervisor does, so that others on this machine know at once.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import random
-import secrets
 import socket
 import threading
 from dataclasses import replace
@@ -20,6 +19,7 @@ from silkline.config import Settings
 from silkline.errors import LeaseLost, Permanent, SpecError, Temporary, Unavailable
 from silkline.model.job import Backoff, End, Ended, Job, NewJob, Verb, Wish, decide
 from silkline.model.worker import Context
+from silkline.runner.identity import Identity, new_worker_id
 from silkline.runner.orders import Orders
 from silkline.store import jobs, urls
 from silkline.store.database import Database
@@ -81,7 +81,20 @@ def run_here(database: Database, settings: Settings, new: NewJob, log: logging.L
 
 def run_queued(database: Database, settings: Settings, id: str, log: logging.Logger) -> Job:
     """The same for a job that is queued already."""
-    worker_id = f"{socket.gethostname()[:40]}-{os.getpid()}-{secrets.token_hex(4)}"
+    try:
+        identity = Identity(settings.data)
+    except OSError:  # the database may be elsewhere: this directory need not be writable
+        return _run_as(new_worker_id(), database, settings, id, log)
+    in_order = False
+    try:
+        job = _run_as(identity.id, database, settings, id, log)
+        in_order = True
+        return job
+    finally:
+        identity.close(in_order=in_order)
+
+
+def _run_as(worker_id: str, database: Database, settings: Settings, id: str, log: logging.Logger) -> Job:
     job = jobs.claim_one(database, worker_id, socket.gethostname(), id)
     control = WatchedControl(database, job, min(settings.heartbeat_interval, 1.0))
     try:

@@ -22,7 +22,8 @@ import silkline
 from silkline.config import Settings
 from silkline.errors import Refused, SilklineError, StoreError, UsageError
 from silkline.model.job import Backoff, Job, Status, Verb
-from silkline.service import machine, tree
+from silkline.runner.identity import Identity
+from silkline.service import tree
 from silkline.service.attempts import Attempts
 from silkline.service.cgroup import Cgroups
 from silkline.service.child import boot_clock
@@ -32,7 +33,7 @@ from silkline.service.heartbeat import Heartbeat
 from silkline.service.housekeeping import Housekeeping
 from silkline.service.launcher import Launcher
 from silkline.service.limits import Limits
-from silkline.service.machine import Identity
+from silkline.service.open_files import allow_open_files
 from silkline.service.output import LogQueue, LogWriter, Pump
 from silkline.store import jobs, workers
 from silkline.store.database import Bell, Database, open_database
@@ -103,7 +104,7 @@ class Supervisor:
     def _open(self) -> None:
         settings = self._settings
         tree.become_subreaper()
-        machine.allow_open_files(settings.open_files)
+        allow_open_files(settings.open_files)
         self._database: Database = open_database(settings.database)
         try:
             self._identity = Identity(settings.data)

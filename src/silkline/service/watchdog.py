@@ -13,8 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from silkline.model.job import Backoff, Decision, End, Ended, Job, decide
+from silkline.runner.identity import Identity
+from silkline.runner.orphans import lost_line
 from silkline.service.child import boot_clock
-from silkline.service.machine import Identity
 from silkline.store import jobs
 from silkline.store.database import Database
 
@@ -112,7 +113,8 @@ class Watchdog:
 
     def rescue(self, job: Job, why: str) -> bool:
         decision = self._decide(job, why)
-        rescued = jobs.rescue(self._database, job, decision)
+        owner = f"{why} (worker {job.worker_id}, runner {job.pid})"
+        rescued = jobs.rescue(self._database, job, decision, lost_line(job, owner, decision))
         if rescued:
             log.warning("job %s rescued: %s; it is now %s", job.id, why, decision.status)
         return rescued

@@ -23,7 +23,9 @@ from silkline.model.job import (
     Wish,
     answer,
 )
+from silkline.store import logs
 from silkline.store.database import Database, Row, Transaction
+from silkline.store.logs import NewLine
 from silkline.store.text import clean, to_json
 
 LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
@@ -223,26 +225,31 @@ def owned(database: Database, id: str, run_lease: int, worker_id: str | None) ->
     return job
 
 
-def rescue(database: Database, job: Job, decision: Decision) -> bool:
-    """Take a running job from an owner that is dead. False: it moved since it was looked at, so it lives."""
+def rescue(database: Database, job: Job, decision: Decision, line: str = "") -> bool:
+    """Take a running job from an owner that is dead. False: it moved since it was looked at, so it lives.
+
+    `line` is added to the log of the job, in the same transaction.
+    """
     now = database.now()
-    rescued = database.rows(
-        "jobs.rescue",
-        durable=True,
-        id=job.id,
-        run_lease=job.run_lease,
-        heartbeat_seq=job.heartbeat_seq,
-        seen=job.desired.value,
-        status=decision.status.value,
-        desired=decision.desired.value,
-        run_at=decision.run_at,
-        retry_count=decision.retry_count,
-        crash_count=decision.crash_count,
-        exit_reason=clean(decision.exit_reason),
-        error_message=clean(decision.error_message),
-        finished_at=now if decision.status in ENDED else None,
-        now=now,
-    )
+    with database.transaction(durable=True) as transaction:
+        rescued = transaction.rows(
+            "jobs.rescue",
+            id=job.id,
+            run_lease=job.run_lease,
+            heartbeat_seq=job.heartbeat_seq,
+            seen=job.desired.value,
+            status=decision.status.value,
+            desired=decision.desired.value,
+            run_at=decision.run_at,
+            retry_count=decision.retry_count,
+            crash_count=decision.crash_count,
+            exit_reason=clean(decision.exit_reason),
+            error_message=clean(decision.error_message),
+            finished_at=now if decision.status in ENDED else None,
+            now=now,
+        )
+        if rescued and line:
+            logs.append_in(transaction, [NewLine(job.id, job.attempt, "warning", line, now)])
     if rescued:
         database.ring()
     return bool(rescued)
@@ -279,7 +286,7 @@ def _change(database: Database, job: Job, change: Change) -> Job | None:
             run_lease=job.run_lease,
             status=change.status.value,
             desired=change.desired.value,
-            run_at=now if change.fresh_retries else job.run_at,
+            run_at=now if change.due_now else job.run_at,
             fresh_retries=int(change.fresh_retries),
             finished_at=now if change.status in ENDED else None,
             now=now,

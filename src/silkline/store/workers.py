@@ -40,6 +40,10 @@ def everyone(database: Database) -> list[Worker]:
     return [Worker(**{**row, "idle": bool(row["idle"])}) for row in database.rows("workers.all")]
 
 
+def find(database: Database, id: str) -> Worker | None:
+    return next((worker for worker in everyone(database) if worker.id == id), None)
+
+
 def retire(database: Database, id: str) -> None:
     database.rows("workers.retire", id=id)
 

@@ -33,6 +33,7 @@ from silkline.config import Settings
 from silkline.model.job import Change, Job, Status, Verb
 from silkline.model.job import answer as answer_to
 from silkline.model.wait import Wait, event, seconds_to, what_next, why
+from silkline.runner.orphans import ask
 from silkline.store import jobs, logs, results, urls, workers
 from silkline.store.database import Database
 from silkline.store.neighbours import into, out_of
@@ -134,7 +135,7 @@ class JobPages:
 
     def _pressing(self, verb: Verb) -> Any:
         def press(request: Request, id: str) -> Response:
-            job = jobs.wish(self._database, id, verb)
+            job = ask(self._database, self._settings.data, id, verb)
             if "hx-request" in request.headers:
                 return self._templates.page("_head.html", **self._head(job))
             return RedirectResponse(f"/jobs/{id}", 303)
