@@ -1,4 +1,4 @@
-"""The whole tree of a crawl is killed, the command included: what a person then asks of the job becomes true at once."""
+"""The whole tree of a crawl is killed, the command included: what a person then asks becomes true at once."""
 
 import signal
 import subprocess

@@ -16,6 +16,8 @@ from silkline.runner.orphans import ask
 from silkline.store import jobs as store
 from silkline.store import results, urls
 from silkline.store.database import Database
+from silkline.store.workers import alive
+from silkline.workers.waiting import why_it_waits
 
 # What each in-between word is shown for.
 BETWEEN = {
@@ -82,12 +84,15 @@ def show(session: Session, id: str) -> None:
         job = store.find(database, id)
         counts, now = urls.counts(database, job.id), database.now()
         why, stored = urls.reasons(database, job.id), results.count(database, job.id)
+        waits_for = why_it_waits(job, alive(database, settings.stale_after), now)
     log = settings.logs / f"{job.id}.log"
     if session.json:
         reasons = [{"state": state, "reason": reason, "urls": number} for state, reason, number in why]
-        terminal.print_json({**views.as_value(job, counts, now), "reasons": reasons, "results": stored})
+        terminal.print_json(
+            {**views.as_value(job, counts, now), "reasons": reasons, "results": stored, "waits_for": waits_for}
+        )
     else:
-        terminal.pairs(views.everything(job, counts, why, stored, str(log) if log.exists() else "", now))
+        terminal.pairs(views.everything(job, counts, why, stored, str(log) if log.exists() else "", now, waits_for))
 
 
 def _verb(verb: Verb, help: str) -> click.Command:

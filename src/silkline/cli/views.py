@@ -53,13 +53,20 @@ def progress(counts: Counts) -> str:
 
 
 def everything(
-    job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], results: int, log: str, now: datetime
+    job: Job,
+    counts: Counts,
+    reasons: Sequence[tuple[str, str, int]],
+    results: int,
+    log: str,
+    now: datetime,
+    waits_for: str | None = None,
 ) -> list[tuple[str, str]]:
     """All there is to say about a job, by name."""
     return [
         ("Job", job.id),
         ("Worker", safe(job.worker)),
         ("Status", shown(job, now)),
+        ("Waits for", safe(waits_for or "")),
         ("URL", safe(without_password(job.request_url or ""))),
         ("Reason", safe(job.exit_reason or "")),
         ("Error", safe_lines(job.error_message or "")),

@@ -170,6 +170,7 @@ class Supervisor:
             boot_id=self._identity.boot_id,
             slots=self._slots,
             version=silkline.__version__,
+            kinds=[] if self._only else registry.claimable(test_workers=self._settings.test_workers),
         )
 
     def _register_again(self) -> None:

@@ -155,12 +155,12 @@ def started(database: Database, job: Job, pid: int, deadline_at: datetime | None
         raise LeaseLost(f"job {job.id} was taken away before its process started")
 
 
-def heartbeat(database: Database, worker_id: str, *, slots: int, jobs_held: int, state: str) -> list[Held] | None:
+def heartbeat(database: Database, worker_id: str, *, slots: int, state: str) -> list[Held] | None:
     """Renew every lease of this worker; what it still holds. None: the worker itself is no longer registered."""
     now = database.now()
     with database.transaction() as transaction:
         held = transaction.rows("jobs.heartbeat", worker_id=worker_id, now=now)
-        known = transaction.rows("workers.seen", id=worker_id, now=now, slots=slots, jobs_held=jobs_held, state=state)
+        known = transaction.rows("workers.seen", id=worker_id, now=now, slots=slots, state=state)
     return [Held(row["id"], row["run_lease"], Wish(row["desired"])) for row in held] if known else None
 
 
@@ -430,7 +430,15 @@ def finish_deletions(database: Database, *, chunk: int = CHUNK) -> list[str]:
 
 
 def _delete_data(database: Database, id: str, chunk: int) -> None:
-    for name in ("results.forget", "logs.forget", "samples.forget", "urls.forget_keys", "urls.forget", "links.forget"):
+    for name in (
+        "results.forget",
+        "logs.forget",
+        "samples.forget",
+        "urls.forget_keys",
+        "urls.forget",
+        "links.forget",
+        "redirects.forget",
+    ):
         # A row of links holds those of many pages.
         some = chunk if name != "links.forget" else max(1, chunk // 100)
         while len(database.rows(name, job_id=id, wanted=some)) == some:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from silkline.errors import StoreError
 from silkline.model.job import Job
-from silkline.store import links, samples
+from silkline.store import links, redirects, samples
 from silkline.store.database import Database, Transaction
 from silkline.store.jobs import fence
 from silkline.store.links import PageLinks
@@ -153,6 +153,8 @@ def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: da
         stored = [each._replace(data=clean_json(each.data), metadata=clean_json(each.metadata)) for each in results]
         transaction.many("results.append", NewResult._fields, stored, job_id=job_id, now=now)
     links.append(transaction, job_id, checkpoint.links)
+    moved = ((each.id, each.detail) for each in settled if each.reason == REDIRECTED and each.detail)
+    redirects.append(transaction, job_id, moved, now)
     ended = Counter(map(_settled_state, settled))
     fresh = Counter(map(_new_state, found))
     still = ended.pop(QUEUED, 0)
@@ -201,8 +203,14 @@ def counts_of(database: Database, job_ids: Sequence[str]) -> dict[str, Counts]:
     return {row["job_id"]: _counts(row) for row in found}
 
 
+# What an attempt that was killed showed last; nothing of it is true when nobody runs.
+_ONLY_RUNNING = frozenset({"in_flight", "waits", "urls"})
+
+
 def _counts(row: dict[str, Any]) -> Counts:
-    in_flight = min(row["in_flight"], row["total_pending"])
+    runs = row.get("runs", True)
+    in_flight = min(row["in_flight"], row["total_pending"]) if runs else 0
+    live = json.loads(row["live"])
     return Counts(
         discovered=row["discovered"],
         queued=row["total_pending"] - in_flight,
@@ -215,7 +223,7 @@ def _counts(row: dict[str, Any]) -> Counts:
         checkpoints=row["checkpoints"],
         seconds=row["seconds"],
         updated_at=row["updated_at"],
-        live=json.loads(row["live"]),
+        live=live if runs else {name: value for name, value in live.items() if name not in _ONLY_RUNNING},
     )
 
 

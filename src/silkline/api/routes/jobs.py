@@ -21,7 +21,7 @@ from silkline.config import Settings
 from silkline.model.job import Job, NewJob, Status, Verb
 from silkline.model.spec import CrawlSizes, Spec, validate
 from silkline.runner.orphans import ask
-from silkline.store import idempotency, jobs, urls
+from silkline.store import idempotency, jobs, urls, workers
 from silkline.store.database import Database
 
 KEY_HELP = "Repeat a POST with the same key and body within 24 hours and get the first answer again."
@@ -60,17 +60,22 @@ def find(database: Database, query: Listing) -> list[Job]:
     return jobs.page(database, **more)  # type: ignore[arg-type]
 
 
-def listed(database: Database, query: Listing) -> tuple[list[dict[str, Any]], str | None]:
+def listed(database: Database, query: Listing, stale_after: float) -> tuple[list[dict[str, Any]], str | None]:
     """A page of jobs as views, and the cursor of the next."""
     found = find(database, query)
     shown = found[: query.limit]
     counts, now = urls.counts_of(database, [job.id for job in shown]), database.now()
-    views = [job_view(job, counts.get(job.id, urls.Counts()), now) for job in shown]
+    waits = any(job.status is Status.QUEUED for job in shown)
+    alive = workers.alive(database, stale_after) if waits else None
+    views = [job_view(job, counts.get(job.id, urls.Counts()), now, alive) for job in shown]
     return views, shown[-1].id if len(found) > query.limit else None
 
 
-def view(database: Database, job: Job) -> dict[str, Any]:
-    return job_view(job, urls.counts(database, job.id), database.now())
+def view(database: Database, job: Job, stale_after: float | None = None) -> dict[str, Any]:
+    """The job with its counts. With `stale_after`, one that waits says what for."""
+    waits = job.status is Status.QUEUED
+    alive = workers.alive(database, stale_after) if waits and stale_after is not None else None
+    return job_view(job, urls.counts(database, job.id), database.now(), alive)
 
 
 def store_once(database: Database, new: NewJob, request: Request, key: str, body: dict[str, Any]) -> idempotency.Answer:
@@ -176,7 +181,7 @@ class JobRoutes:
 
     def list(self, query: Annotated[Listing, Query()]) -> Response:
         """Filter by status, kind of worker, or part of the URL."""
-        items, cursor = listed(self._database, query)
+        items, cursor = listed(self._database, query, self._settings.stale_after)
         return answer({"items": items, "next_cursor": cursor})
 
     async def get(self, id: str, query: Annotated[Waiting, Query()]) -> Response:
@@ -186,7 +191,7 @@ class JobRoutes:
             self._hub.admit()
             await self._hub.settled(id, query.wait)
             job = await run_in_threadpool(jobs.get, self._database, id)
-        return answer(await run_in_threadpool(view, self._database, job))
+        return answer(await run_in_threadpool(view, self._database, job, self._settings.stale_after))
 
     def delete(self, id: str) -> Response:
         """A job that has not ended is refused: cancel it first."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -19,7 +19,6 @@ from silkline.api.secrecy import secrets_of
 from silkline.api.tallies import Tallies
 from silkline.api.views import (
     answer,
-    held_up_by,
     job_view,
     line_view,
     progress_view,
@@ -40,6 +39,7 @@ from silkline.store.neighbours import into, out_of
 from silkline.store.results import Result
 from silkline.store.urls import Url
 from silkline.workers import registry
+from silkline.workers.waiting import hold_up
 
 TABS = ("overview", "pages", "errors", "skipped", "hosts", "logs", "details")
 ROWS = 100
@@ -164,10 +164,10 @@ class JobPages:
 
     def _held_up_by(self, job: Job, now: datetime) -> str:
         """What keeps a queued job from starting."""
-        ours = registry.claimable(test_workers=self._settings.test_workers)
-        if job.status is not Status.QUEUED or job.run_at > now or job.worker not in ours:
+        kind = registry.BUILT_IN.get(job.worker)
+        if job.status is not Status.QUEUED or job.run_at > now or (kind is not None and kind.external):
             return ""
-        return held_up_by(workers.everyone(self._database), now - timedelta(seconds=self._settings.stale_after))
+        return hold_up(workers.alive(self._database, self._settings.stale_after), job.worker)
 
     def _overview(self, job: Job, query: TabQuery) -> dict[str, Any]:
         statuses, reasons, hosts = self._tallies.soon(job, charts.status_bars, urls.reasons, urls.hosts)

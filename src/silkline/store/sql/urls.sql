@@ -50,14 +50,21 @@ WHERE job_id = :job_id
 RETURNING *;
 
 -- name: state
-SELECT * FROM crawl_states WHERE job_id = :job_id;
+-- `runs`: nothing is in flight of a job that nobody runs, whatever its last checkpoint said.
+SELECT crawl_states.*, EXISTS (
+    SELECT 1 FROM crawl_jobs WHERE crawl_jobs.id = crawl_states.job_id AND crawl_jobs.status = 'running') AS runs
+FROM crawl_states WHERE job_id = :job_id;
 
 -- name: states [sqlite]
 -- The counters of several jobs, for lists.
-SELECT * FROM crawl_states WHERE job_id IN (SELECT value FROM json_each(:job_ids));
+SELECT crawl_states.*, EXISTS (
+    SELECT 1 FROM crawl_jobs WHERE crawl_jobs.id = crawl_states.job_id AND crawl_jobs.status = 'running') AS runs
+FROM crawl_states WHERE job_id IN (SELECT value FROM json_each(:job_ids));
 
 -- name: states [postgres]
-SELECT * FROM crawl_states WHERE job_id = ANY(ARRAY(SELECT jsonb_array_elements_text(:job_ids::jsonb)::uuid));
+SELECT crawl_states.*, EXISTS (
+    SELECT 1 FROM crawl_jobs WHERE crawl_jobs.id = crawl_states.job_id AND crawl_jobs.status = 'running') AS runs
+FROM crawl_states WHERE job_id = ANY(ARRAY(SELECT jsonb_array_elements_text(:job_ids::jsonb)::uuid));
 
 -- name: tally
 -- The ledger counted row by row: what the counters must equal.
