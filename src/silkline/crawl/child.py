@@ -16,6 +16,8 @@ from typing import Any, Final
 
 import uvloop
 
+from silkline.confine.roles import confine_reader, refuse_rings
+from silkline.crawl.confinement import confine_fetcher_of, load_everything
 from silkline.crawl.equip import calm_collector, obey, open_client
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.messages import Batch, Drained, Live, Refill, Start, Waiting, to_fetcher
@@ -81,11 +83,14 @@ class Process:
 
     def _begin(self, message: Start) -> None:
         if self._role == "parser":
+            load_everything(message.plan.content)
+            confine_reader()
             parser = Parser(message.plan)
             self._open_door(lambda _, end: self._spawn(parser.adopt(end)))
         else:
             pool = ParserPool() if message.plan.parsers else None
             reader = pool or PageReader(message.plan)
+            confine_fetcher_of(message.plan)
             client = open_client(message.plan)
             self._fetcher = Fetcher(message.index, message.plan, client, reader, RemoteDesk(self._wire))
             if pool is not None:
@@ -131,6 +136,8 @@ async def serve(role: str, wire: socket.socket, door: socket.socket) -> None:
 def main(role: str, wire: str, door: str, parent: str) -> None:
     die_with(int(parent))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the leader decides what ^C means
+    if role == "parser":
+        refuse_rings()  # before the event loop makes one
     calm_collector()
     uvloop.run(serve(role, socket.socket(fileno=int(wire)), socket.socket(fileno=int(door))))
     os._exit(0)  # nothing here needs saving, and threads that still look up a host need not be waited for

@@ -67,7 +67,7 @@ class Child:
         fds = (theirs.fileno(), their_door.fileno())
         with theirs, their_door:
             self.process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-m", "silkline.crawl.child", role, *map(str, fds), str(os.getpid())],
+                [sys.executable, "-P", "-m", "silkline.crawl.child", role, *map(str, fds), str(os.getpid())],
                 pass_fds=fds,
                 stdin=subprocess.DEVNULL,
             )

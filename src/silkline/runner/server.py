@@ -18,6 +18,7 @@ import sys
 
 import msgspec
 
+from silkline.confine.roles import confine_runner
 from silkline.runner import wire
 from silkline.runner.process import Orphaned, die_with_parent, name_process, settle
 
@@ -93,6 +94,7 @@ def live(launch: wire.Launch, descriptors: list[int]) -> None:
         die_with_parent(launch.supervisor_pid)
         settle(stdout, stderr, nice=launch.nice, open_files=launch.open_files)
         name_process(launch.job_id, launch.run_lease)
+        confine_runner()
         os.environ[wire.MARK_JOB] = f"{launch.job_id}:{launch.run_lease}"
         from silkline.runner.attempt import run_attempt
 

@@ -1,0 +1,149 @@
+"""One function for each role: what a process gives up before it touches anything from the web.
+
+Call it when everything is imported and opened, before the first thread, and before the first byte from the web. It
+never raises: `Confinement` says what is in force.
+
+PR_SET_DUMPABLE is left alone: an ordinary user's supervisor could then no longer read the marks of its own processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from silkline.confine import landlock, seccomp
+from silkline.confine.syscalls import Architecture, architecture
+
+_PR_SET_NO_NEW_PRIVS: Final = 38
+_CAPSET: Final = (126, 91)
+_CAPABILITY_VERSION: Final = 0x20080522
+_DAC_OVERRIDE: Final = 1 << 1  # root's right to write into a folder of somebody else: archives may lie there
+
+# Where the resolver, the CA bundle, time zones and shared libraries lie. The home of a user is not among them.
+_OF_THE_SYSTEM: Final = (
+    *("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/nix", "/gnu", "/etc", "/run", "/var/lib/sss"),
+    *("/proc", "/sys", "/dev"),
+)
+_ALWAYS_WRITABLE: Final = ("/dev/null",)
+_CA_VARIABLES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE")
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """What is in force in this process."""
+
+    no_core_dumps: bool = False
+    no_new_privileges: bool = False
+    no_capabilities: bool = False
+    files: bool = False
+    system_calls: bool = False
+
+
+def refuse_rings() -> None:
+    """For a process that becomes a reader: call this before its event loop exists, and `confine_reader` later.
+
+    What goes through an io_uring is not seen by a filter of system calls, and libuv makes one where it may.
+    """
+    machine = architecture()
+    if machine is not None and _no_new_privileges():
+        seccomp.install(seccomp.ring_filter(machine))
+
+
+def confine_reader() -> Confinement:
+    """For a process that reads pages: it keeps its open sockets and its memory, and nothing else.
+
+    No file can be opened, no module imported, no socket made, no program or process started, no other process touched.
+    """
+    no_core_dumps = _no_core_dumps()
+    no_capabilities = _keep_capabilities(0)
+    if not _no_new_privileges():
+        return Confinement(no_core_dumps, no_capabilities=no_capabilities)
+    files = landlock.restrict(network=False)
+    machine = architecture()
+    calls = machine is not None and seccomp.install(seccomp.reader_filter(machine))
+    return Confinement(no_core_dumps, True, no_capabilities, files, calls)
+
+
+def confine_fetcher(writable: Iterable[Path] = ()) -> Confinement:
+    """For a process that talks to the web and starts no program: it writes to `writable` only.
+
+    It reads what the resolver, TLS and late imports need; neither a home nor the database.
+    """
+    no_core_dumps = _no_core_dumps()
+    no_capabilities = _keep_capabilities(_DAC_OVERRIDE)
+    if not _no_new_privileges():
+        return Confinement(no_core_dumps, no_capabilities=no_capabilities)
+    files = landlock.restrict(_readable(), (*map(Path, _ALWAYS_WRITABLE), *writable))
+    machine = architecture()
+    calls = machine is not None and seccomp.install(seccomp.fetcher_filter(machine), cheap=True)
+    return Confinement(no_core_dumps, True, no_capabilities, files, calls)
+
+
+def confine_runner() -> Confinement:
+    """For a process that has the database and may start browsers and plug-ins: only what none of these needs is gone.
+
+    Where Chromium can have no namespace of its own it needs its setuid helper, and new privileges stay allowed.
+    """
+    no_core_dumps = _no_core_dumps()
+    if (os.geteuid() != 0 and not user_namespaces()) or not _no_new_privileges():
+        return Confinement(no_core_dumps)
+    machine: Architecture | None = architecture()
+    calls = machine is not None and seccomp.install(seccomp.runner_filter(machine), cheap=True)
+    return Confinement(no_core_dumps, True, system_calls=calls)
+
+
+def user_namespaces(root: Path = Path("/proc/sys")) -> bool:
+    """Whether an ordinary user may make a namespace of its own here; Chromium's sandbox is one."""
+    for name, closed in (
+        ("kernel/unprivileged_userns_clone", "0"),
+        ("kernel/apparmor_restrict_unprivileged_userns", "1"),
+        ("user/max_user_namespaces", "0"),
+    ):
+        with contextlib.suppress(OSError):
+            if (root / name).read_text().strip() == closed:
+                return False
+    return True
+
+
+def _no_core_dumps() -> bool:
+    """A dump would hold pages, cookies and headers. One through a pipe ignores the limit, so it is given no memory."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/coredump_filter").write_text("0")
+    try:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _no_new_privileges() -> bool:
+    return bool(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+
+
+def _keep_capabilities(kept: int) -> bool:
+    """Root gives up its rights over files and processes of others. An ordinary user has none."""
+    machine = architecture()
+    if machine is None:
+        return False
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
+    if os.geteuid() != 0:
+        kept = 0
+    data = (ctypes.c_uint32 * 6)(kept, kept, 0, 0, 0, 0)
+    call = ctypes.c_long(_CAPSET[machine.column])
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(call, header, data) == 0:
+        return True
+    return bool(libc.syscall(call, header, (ctypes.c_uint32 * 6)()) == 0)  # one that we wanted to keep was not there
+
+
+def _readable() -> list[Path]:
+    own = (sys.prefix, sys.base_prefix, sys.exec_prefix, *(path for path in sys.path if path))
+    named = (os.environ.get(name, "") for name in _CA_VARIABLES)
+    return [Path(path) for path in (*_OF_THE_SYSTEM, *own, *named) if path]

@@ -1,0 +1,69 @@
+"""What the processes of a crawl need before they are confined: modules for a reader, folders for a fetcher."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from silkline.confine.roles import confine_fetcher, confine_runner
+from silkline.crawl.plan import Plan
+from silkline.store.archive import folder_of
+
+# The encodings of the web platform. Python loads each from a file when it is first used, and a reader opens no file.
+_ENCODINGS: Final = (
+    *(
+        "ascii",
+        "latin_1",
+        "utf_8",
+        "utf_8_sig",
+        "utf_16",
+        "utf_16_be",
+        "utf_16_le",
+        "utf_32",
+        "idna",
+        "raw_unicode_escape",
+    ),
+    *("cp866", "cp874", *(f"cp125{number}" for number in range(9)), "koi8_r", "koi8_u", "mac_roman", "mac_cyrillic"),
+    *(f"iso8859_{number}" for number in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 16)),
+    *("gb2312", "gbk", "gb18030", "big5", "big5hkscs", "cp950", "euc_jp", "iso2022_jp", "shift_jis", "cp932"),
+    *("euc_kr", "cp949", "tis_620"),
+)
+_IMAGES: Final = "pypdf.generic._image_xobject"  # loads a whole imaging library, and text needs no image
+_ALWAYS: Final = ("traceback", "linecache", "unicodedata", "stringprep")
+
+
+def load_everything(content: str) -> None:
+    """Import whatever reading a page may need: afterwards nothing can be imported. About 0.1 s, most of it for PDF."""
+    for name in (*(f"encodings.{name}" for name in _ENCODINGS), *_ALWAYS, *(_of_pdf() if content != "none" else ())):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+
+
+def _of_pdf() -> Iterator[str]:
+    """All of pypdf, which loads parts of itself when a file first needs them."""
+    import pypdf
+
+    for module in pkgutil.walk_packages(pypdf.__path__, "pypdf.", onerror=lambda name: None):
+        if module.name != _IMAGES:
+            yield module.name
+
+
+def confine_fetcher_of(plan: Plan) -> None:
+    """A fetcher writes to the archive of its job only. One that starts browsers is confined like a runner."""
+    if plan.rendering is not None and not plan.rendering.url:
+        confine_runner()
+        return
+    writable = []
+    if plan.archive is not None:
+        folder = folder_of(Path(plan.archive[0]), plan.archive[1])
+        folder.mkdir(parents=True, exist_ok=True)
+        writable.append(folder)
+    if plan.rendering is not None:
+        places = Path(plan.rendering.places)
+        places.mkdir(parents=True, exist_ok=True)
+        writable.append(places)
+    confine_fetcher(writable)

@@ -1,0 +1,228 @@
+"""An attacker who runs code in a parser or a fetcher meets walls; what these processes are for still works."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import msgspec
+import pytest
+
+from silkline.confine import landlock
+from silkline.crawl.messages import Start, encoder
+from silkline.crawl.plan import PACES, Plan
+from silkline.crawl.reading import Body, Reading
+from tests.crawl.harness import ENVIRONMENT, HERE
+
+PLAN = Plan(fetchers=1, parsers=1, concurrency=1, pace=PACES["max"], user_agent="t", scope="host", content="markdown")
+
+
+def send(end: socket.socket, message: object) -> None:
+    frame = encoder().encode(message)
+    end.sendall(len(frame).to_bytes(4, "big") + frame)
+
+
+def receive(end: socket.socket) -> bytes:
+    wanted, data = 4, b""
+    while len(data) < wanted:
+        more = end.recv(1 << 20)
+        assert more, "the process ended"
+        data += more
+        if len(data) >= 4:
+            wanted = 4 + int.from_bytes(data[:4], "big")
+    return data[4:wanted]
+
+
+class CapturedProcess:
+    """A process of a crawl, started as the leader starts it, with an attacker inside."""
+
+    def __init__(self, role: str, plan: Plan, until_the_end: ExitStack, **environment: str) -> None:
+        self._until_the_end = until_the_end
+        self._wire, theirs = socket.socketpair()
+        self._door, their_door = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        fds = (theirs.fileno(), their_door.fileno())
+        program = [sys.executable, "-P", str(HERE / "captured_parser.py"), role, *map(str, fds), str(os.getpid())]
+        self.process = subprocess.Popen(
+            program,
+            pass_fds=fds,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**ENVIRONMENT, **environment},
+        )
+        for end in (self._wire, self._door):
+            until_the_end.callback(end.close)
+        until_the_end.callback(self.process.communicate)
+        until_the_end.callback(self.process.kill)
+        theirs.close()
+        their_door.close()
+        send(self._wire, Start(0, plan))
+
+    def fetcher_end(self) -> socket.socket:
+        """A socket to the parser, handed over as the leader does it: after the parser was confined."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            socket.send_fds(self._door, [(0).to_bytes(4, "big")], [theirs.fileno()])
+        ours.settimeout(60)
+        self._until_the_end.callback(ours.close)
+        return ours
+
+
+@pytest.fixture(scope="module")
+def until_the_end() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture(scope="module")
+def parser_end(until_the_end: ExitStack) -> socket.socket:
+    return CapturedProcess("parser", PLAN, until_the_end).fetcher_end()
+
+
+def read(end: socket.socket, body: bytes, kind: str, charset: str = "") -> Reading:
+    send(end, Body(1, "http://a.test/", body, kind, charset, ""))
+    return msgspec.msgpack.decode(receive(end), type=Reading)
+
+
+def attack_parser(end: socket.socket, code: str) -> str:
+    reading = read(end, code.encode(), "text/x-attack")
+    assert reading.reason == "attack"
+    return reading.detail or ""
+
+
+ATTACKS = {
+    "read a file": "open('/etc/passwd').read()",
+    "list a folder": "import os; os.listdir('/')",
+    "look at a path": "import os; os.stat('/etc/passwd')",
+    "make a file": "open('/tmp/silkline-attack', 'w')",
+    "remove a file": "import os; os.unlink('/tmp/silkline-attack')",
+    "read the memory of its parent": "import os; os.open(f'/proc/{os.getppid()}/mem', os.O_RDONLY)",
+    "read its own environment": "open('/proc/self/environ')",
+    "open a TCP socket": "import socket; socket.socket()",
+    "open a Unix socket": "import socket; socket.socket(socket.AF_UNIX)",
+    "open a raw socket": "import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)",
+    "run a program": "import os; os.execv('/bin/true', ['true'])",
+    "start a program": "import os; os.posix_spawn('/bin/true', ['true'], {})",
+    "fork": "import os; os.fork()",
+    "kill its parent": "import os; os.kill(os.getppid(), 15)",
+    "kill everybody": "import os; os.kill(-1, 0)",
+    "limit its parent": "import os, resource; resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE)",
+    "give itself more open files": "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (1 << 21, 1 << 21))",
+}
+
+
+@pytest.mark.parametrize("code", ATTACKS.values(), ids=ATTACKS)
+def test_a_parser_that_is_taken_over_can_do_nothing_outside(parser_end: socket.socket, code: str) -> None:
+    said = attack_parser(parser_end, code)
+    assert said.startswith(("PermissionError", "OSError: [Errno 1]", "ValueError: not allowed")), said
+
+
+RAW_CALLS = """
+import ctypes, errno
+libc = ctypes.CDLL(None, use_errno=True)
+for name, arguments in {calls}:
+    result = getattr(libc, name)(*arguments)
+    print(name, result, errno.errorcode.get(ctypes.get_errno(), 0))
+"""
+
+
+def test_a_parser_cannot_trace_or_change_its_own_walls(parser_end: socket.socket) -> None:
+    """The calls that Python has no function for: ptrace of the parent, another death signal, namespaces, new code."""
+    calls = [
+        ("ptrace", (16, os.getpid(), 0, 0)),
+        ("prctl", (1, 0, 0, 0, 0)),
+        ("unshare", (0x10000000,)),
+        ("chroot", (b"/",)),
+        ("mmap", (0, 4096, 5, 0x22, -1, 0)),
+    ]
+    said = attack_parser(parser_end, RAW_CALLS.format(calls=calls))
+    assert said.splitlines() == [f"{name} -1 EPERM" for name, _ in calls]
+
+
+def test_landlock_alone_holds_where_this_kernel_has_it() -> None:
+    """Each wall stands by itself: here without the filter of system calls."""
+    assert landlock.version() > 0
+    code = "from silkline.confine import landlock, roles; roles._no_new_privileges(); landlock.restrict(network=False)"
+    tries = (
+        "open('/etc/passwd')",
+        "import socket; socket.create_connection(('127.0.0.1', 9))",
+        "import os; os.listdir('/')",
+    )
+    for attempt in tries:
+        done = subprocess.run(
+            [sys.executable, "-c", f"{code}\n{attempt}"], capture_output=True, text=True, env=ENVIRONMENT
+        )
+        assert "PermissionError" in done.stderr, done.stderr
+
+
+def test_a_confined_parser_reads_pages_of_every_kind(parser_end: socket.socket) -> None:
+    from pypdf import PdfWriter
+
+    writer, pdf = PdfWriter(), io.BytesIO()
+    writer.add_blank_page(100, 100)
+    writer.add_metadata({"/Title": "Sheets"})
+    writer.encrypt("", algorithm="AES-256")
+    writer.write(pdf)
+    for kind, charset, body, wanted in (
+        ("text/html", "shift_jis", "<title>本</title><p>日本語".encode("shift_jis"), "本"),
+        ("text/plain", "gb18030", "中文".encode("gb18030"), "中文"),
+        ("text/plain", "koi8-r", "Москва".encode("koi8-r"), "Москва"),
+        ("text/plain", "no-such-charset", b"plain", "plain"),
+        ("application/pdf", "", pdf.getvalue(), "Sheets"),
+    ):
+        reading = read(parser_end, body, kind, charset)
+        assert reading.reason is None, reading
+        assert wanted in reading.data
+
+
+FETCHER_ATTACKS = {
+    "read a home": ("open({secret!r}).read()", "PermissionError"),
+    "write outside its archive": ("open({secret!r} + '.new', 'w')", "PermissionError"),
+    "write to /tmp": ("open('/tmp/silkline-attack', 'w')", "PermissionError"),
+    "run a program": ("import os; os.execv('/bin/true', ['true'])", "PermissionError"),
+    "fork": ("import os; os.fork()", "PermissionError"),
+    "read the memory of its parent": (
+        "import os; os.open(f'/proc/{{os.getppid()}}/mem', os.O_RDONLY)",
+        "PermissionError",
+    ),
+    "read the environment of its parent": (
+        "import os; open(f'/proc/{{os.getppid()}}/environ').read()",
+        "PermissionError",
+    ),
+    "connect (its trade)": (
+        "import socket; socket.create_connection(('127.0.0.1', {port})); print('through')",
+        "through",
+    ),
+    "resolve (its trade)": ("import socket; socket.getaddrinfo('localhost', 80); print('through')", "through"),
+    "write its archive": ("import glob; open({archive!r} + '/x', 'w').write('1'); print('through')", "through"),
+    "start a thread": (
+        "import threading; t = threading.Thread(target=lambda: print('through')); t.start(); t.join()",
+        "through",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def fetcher_said(until_the_end: ExitStack, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What each attack came to, in one fetcher."""
+    home = tmp_path_factory.mktemp("home")
+    secret = home / "silkline.db"
+    secret.write_text("cookies")
+    plan = msgspec.structs.replace(PLAN, parsers=0, archive=(str(home), "job", 1))
+    listener = until_the_end.enter_context(socket.create_server(("127.0.0.1", 0)))
+    facts = {"secret": str(secret), "port": listener.getsockname()[1], "archive": str(home / "warc" / "job")}
+    codes = [code.format(**facts) for code, _ in FETCHER_ATTACKS.values()]
+    captured = CapturedProcess("fetcher", plan, until_the_end, CAPTURED_CODE=json.dumps(codes))
+    assert captured.process.stdout is not None
+    return dict(zip(FETCHER_ATTACKS, json.loads(captured.process.stdout.readline()), strict=True))
+
+
+@pytest.mark.parametrize("attack", FETCHER_ATTACKS)
+def test_a_fetcher_that_is_taken_over_has_the_web_and_its_archive(fetcher_said: dict[str, str], attack: str) -> None:
+    assert fetcher_said[attack].startswith(FETCHER_ATTACKS[attack][1]), fetcher_said[attack]
