@@ -59,11 +59,12 @@ def test_a_job_of_a_kind_that_nobody_knows_says_so(on_both: Silkline, database: 
     assert on_both("jobs", "show", job.id, "--json").json["waits_for"] is None
 
 
+PAGES = {"/": "<a href=/old>old</a> <a href=/new>new</a>", "/new": "<h1>Here</h1><p>Words of the new page.</p>"}
+MOVED = {"/old": "/older", "/older": "/new"}
+
+
 class RedirectingSite:
     """/ links to /old and to /new; /old redirects to /older, and that to /new."""
-
-    PAGES = {"/": "<a href=/old>old</a> <a href=/new>new</a>", "/new": "<h1>Here</h1><p>Words of the new page.</p>"}
-    MOVED = {"/old": "/older", "/older": "/new"}
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -72,10 +73,10 @@ class RedirectingSite:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 site.asked.append(self.path)
-                body = site.PAGES.get(self.path, "").encode()
-                self.send_response(301 if self.path in site.MOVED else 200 if body else 404)
-                if self.path in site.MOVED:
-                    self.send_header("Location", site.MOVED[self.path])
+                body = PAGES.get(self.path, "").encode()
+                self.send_response(301 if self.path in MOVED else 200 if body else 404)
+                if self.path in MOVED:
+                    self.send_header("Location", MOVED[self.path])
                 self.send_header("Content-Type", "text/html")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
