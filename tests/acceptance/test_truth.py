@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from silkline.model.job import NewJob
-from silkline.runner.identity import Identity
 from silkline.store import jobs, workers
 from silkline.store.database import Database, open_database
+from silkline.store.identity import Identity
 from tests.acceptance.conftest import Silkline
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from silkline.runner.identity import Identity
 from silkline.service import cgroup
 from silkline.store import workers
+from silkline.store.identity import Identity
 from tests.support.supervisors import Yard, eventually
 
 

@@ -10,8 +10,8 @@ from silkline.api.web.words import meaning, via
 from silkline.crawl import fetcher, leader, outcomes, reading, scope, traps
 from silkline.model import fetched
 from silkline.model.wait import REASONS
+from silkline.store.waiting import hold_up
 from silkline.store.workers import NO_SPACE, Worker
-from silkline.workers.waiting import hold_up
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -12,12 +12,12 @@ from fastapi import Response
 from silkline.api.secrecy import secrets_of, shown_spec, without_secrets
 from silkline.model.job import Job, Status, shown_status
 from silkline.model.wait import Wait, in_words, moment, waits_in
+from silkline.store import waiting
 from silkline.store.logs import Line
 from silkline.store.neighbours import LinksIn, LinksOut
 from silkline.store.results import Result
 from silkline.store.urls import Counts, Url
 from silkline.store.workers import Worker
-from silkline.workers import waiting
 
 _CONTENT = ("markdown", "text", "transcript", "html")
 _encode = msgspec.json.Encoder().encode
@@ -39,7 +39,7 @@ def job_view(job: Job, counts: Counts, now: datetime, alive: Sequence[Worker] | 
         "worker": job.worker,
         "status": shown_status(job.status, job.desired, job.run_at, now),
         "reason": without_secrets(job.exit_reason, secrets) if job.exit_reason else None,
-        "message": message_of(job, now, alive),
+        "message": message_of(job, now, alive) or nothing_stored(job, counts),
         "url": job.request_url,
         "spec": shown_spec(job.payload),
         "metadata": job.metadata,
@@ -63,6 +63,13 @@ def job_view(job: Job, counts: Counts, now: datetime, alive: Sequence[Worker] | 
         "deadline_at": job.deadline_at,
         "links": links_of(job.id),
     }
+
+
+def nothing_stored(job: Job, counts: Counts) -> str | None:
+    """That a job is completed does not mean that it brought anything."""
+    if job.status is not Status.COMPLETED or not counts.discovered or counts.done or counts.unchanged:
+        return None
+    return f"Nothing was stored: all {counts.discovered:,} URLs were skipped or failed."
 
 
 def message_of(job: Job, now: datetime, alive: Sequence[Worker] | None = None) -> str | None:
@@ -109,7 +116,7 @@ def rate_of(job: Job, counts: Counts, now: datetime) -> float | None:
     said = counts.live.get("rate")
     if job.status is Status.RUNNING and isinstance(said, int | float):
         return round(float(said), 2)
-    settled = counts.done + counts.unchanged + counts.failed
+    settled = counts.done + counts.unchanged
     seconds = counts.seconds
     if not seconds and job.started_at is not None:
         seconds = ((counts.updated_at or now) - job.started_at).total_seconds()

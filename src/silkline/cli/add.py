@@ -18,9 +18,9 @@ from silkline.errors import SpecError, UsageError
 from silkline.model.job import NewJob
 from silkline.store import jobs as store
 from silkline.store import urls
+from silkline.store.waiting import SOON, why_it_waits
 from silkline.store.workers import alive
 from silkline.workers import registry
-from silkline.workers.waiting import SOON, why_it_waits
 
 _INT4 = 2**31 - 1
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}

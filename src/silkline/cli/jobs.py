@@ -12,12 +12,11 @@ from silkline.cli.group import Lazy, LazyGroup
 from silkline.cli.resources import opened, settings_of
 from silkline.cli.session import Session, everywhere, text
 from silkline.model.job import Job, Status, Verb
-from silkline.runner.orphans import ask
 from silkline.store import jobs as store
 from silkline.store import results, urls
 from silkline.store.database import Database
+from silkline.store.waiting import why_it_waits
 from silkline.store.workers import alive
-from silkline.workers.waiting import why_it_waits
 
 # What each in-between word is shown for.
 BETWEEN = {
@@ -105,7 +104,10 @@ def _verb(verb: Verb, help: str) -> click.Command:
     def command(session: Session, id: str) -> None:
         settings = settings_of(session)
         with opened(settings) as database:
-            job = ask(database, settings.data, store.find(database, id).id, verb)
+            found = store.find(database, id)
+            from silkline.runner.orphans import ask
+
+            job = ask(database, settings.data, found.id, verb)
             counts, now = urls.counts(database, job.id), database.now()
         if session.json:
             terminal.print_json(views.as_value(job, counts, now))

@@ -18,12 +18,20 @@ from silkline.store.urls import NewUrl
 CHUNK = 20_000
 _NO_BASE = "http://localhost/"  # every line has a scheme of its own by then
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+# A host without a dot is meant as one only if it is localhost, or has a port.
+_NAME = r"[^\s/?#:@\[\]]"
+_HOST = re.compile(
+    rf"(localhost|{_NAME}+\.{_NAME}*|{_NAME}+(?=:\d)|\[[0-9a-f:.]+\])(:\d{{1,5}})?([/?#]|$)", re.IGNORECASE
+)
 _LOCAL = re.compile(r"localhost\b|[\d.]+(:\d+)?(/|$)|\[", re.IGNORECASE)
 
 
 def with_scheme(address: str) -> str:
-    """A URL as people type it: `example.com` is on https, `localhost:8000` and bare addresses on http."""
-    if "://" in address and _SCHEME.match(address):
+    """A URL as people type it: `example.com` is on https, `localhost:8000` and bare addresses on http.
+
+    What is neither a URL nor a host stays as it is, and is refused as no URL by whoever takes it.
+    """
+    if ("://" in address and _SCHEME.match(address)) or not _HOST.match(address):
         return address
     return f"{'http' if _LOCAL.match(address) else 'https'}://{address}"
 

@@ -95,6 +95,8 @@ def ending(job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], no
     """How a job ended, in a few lines for the person who waited for it."""
     told = [f"Job {job.id} is {shown(job, now)}: {_sum(counts)}."]
     told += [f"  {state}: {why}" for state in ("failed", "skipped") if (why := _reasons(reasons, state))]
+    if job.status is Status.COMPLETED and counts.discovered and not counts.done and not counts.unchanged:
+        told.append("  Nothing was stored.")
     if job.status is Status.FAILED:
         told.append(f"  {safe_lines(job.error_message or job.exit_reason or '', indent='  ')}")
     if job.status in (Status.PAUSED, Status.QUEUED):

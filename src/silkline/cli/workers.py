@@ -12,8 +12,8 @@ from silkline.cli.resources import opened, settings_of
 from silkline.cli.session import Session, everywhere
 from silkline.cli.terminal import duration
 from silkline.config import Settings
-from silkline.runner.identity import is_dead
 from silkline.store.database import Database
+from silkline.store.identity import is_dead
 from silkline.store.workers import Worker, alive
 
 

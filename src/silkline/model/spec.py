@@ -13,8 +13,10 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from silkline.errors import SpecError
+from silkline.model.url import canonical
 
 SECRET_FIELDS = frozenset({"headers", "cookies", "proxy"})  # their values are never said again, not even in an error
+PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
 MAX_URLS = 100_000  # in one payload; more than that belongs in a seeds file
 
 
@@ -29,7 +31,20 @@ def _web_url(url: str) -> str:
     _, _, host = authority.rpartition("@")
     if not host or re.search(r"[\x00-\x20\x7f]", url):
         raise ValueError("is not a web address")
+    if canonical(url) is None:
+        raise ValueError("is not a web address")
     return url.replace(f"{authority}", host, 1) if host != authority else url  # no password is ever stored
+
+
+def _proxy(proxy: str) -> str:
+    """The address of a proxy, with its scheme: `host:port` alone means HTTP."""
+    if re.fullmatch(r"[\w.-]+:\d{1,5}", proxy):
+        proxy = f"http://{proxy}"
+    scheme, separator, rest = proxy.partition("://")
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    if not separator or scheme.lower() not in PROXY_SCHEMES or canonical(f"http://{authority}/") is None:
+        raise ValueError("must look like http://HOST:PORT or socks5h://HOST:PORT")
+    return proxy
 
 
 def _pattern(pattern: str) -> str:
@@ -61,6 +76,7 @@ Pattern = Annotated[str, AfterValidator(_pattern)]
 Patterns = Annotated[tuple[Pattern, ...], BeforeValidator(_as_list)]
 HeaderName = Annotated[str, AfterValidator(_header_name)]
 HeaderValue = Annotated[str, AfterValidator(_header_value)]
+Proxy = Annotated[str, AfterValidator(_proxy)]
 Content = Literal["markdown", "full", "text", "none"]
 Speed = Literal["polite", "normal", "fast", "max"]
 AnySpec = TypeVar("AnySpec", bound="Spec")
@@ -104,7 +120,7 @@ class Fetching(Spec):
     contact: str | None = Field(None, max_length=500)
     headers: dict[HeaderName, HeaderValue] = Field(default_factory=dict)
     cookies: dict[str, HeaderValue] = Field(default_factory=dict)
-    proxy: str | None = None
+    proxy: Proxy | None = None
     allow_private: tuple[str, ...] = ()
     ignore_robots: bool = False
     delay: float | None = Field(None, ge=0, le=3600)

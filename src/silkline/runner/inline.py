@@ -19,10 +19,10 @@ from silkline.config import Settings
 from silkline.errors import LeaseLost, Permanent, SpecError, Temporary, Unavailable
 from silkline.model.job import Backoff, End, Ended, Job, NewJob, Verb, Wish, decide
 from silkline.model.worker import Context
-from silkline.runner.identity import Identity, new_worker_id
 from silkline.runner.orders import Orders
 from silkline.store import jobs, urls
 from silkline.store.database import Database
+from silkline.store.identity import Identity, new_worker_id
 from silkline.workers import registry
 
 # Nobody else may claim the job before we do.
@@ -121,7 +121,7 @@ def _attempt(context: Context, settings: Settings) -> Ended:
         spec = registry.check_payload(kind, job.payload)
         end: End | None = registry.load(kind)(replace(context, spec=spec))
     except (Permanent, SpecError) as error:
-        return Ended(End.PERMANENT, str(error)[:200], str(error))
+        return Ended(End.PERMANENT, getattr(error, "reason", "") or str(error)[:200], str(error))
     except Temporary as error:
         # Nobody is there to try again later: the person is told now.
         return Ended(End.PERMANENT, str(error)[:200], str(error))

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from silkline.errors import Refused
 from silkline.model.job import Backoff, Decision, End, Ended, Job, Refusal, Status, Verb, Wish, answer, decide
-from silkline.runner.identity import is_dead
 from silkline.runner.leftovers import kill_marked
 from silkline.store import jobs, workers
 from silkline.store.database import Database
+from silkline.store.identity import is_dead
 from silkline.workers import registry
 
 # What becomes of an orphan before the verb is applied. A job that is to go on is paused first, so that nobody claims it

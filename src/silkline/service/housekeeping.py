@@ -9,13 +9,13 @@ import time
 from silkline.config import Settings
 from silkline.errors import StoreError
 from silkline.model.job import Backoff
-from silkline.runner.identity import Identity
 from silkline.runner.leftovers import kill_marked
 from silkline.service import cgroup
 from silkline.service.cleaner import Cleaner
 from silkline.service.watchdog import Watchdog
 from silkline.store import workers
 from silkline.store.database import Database
+from silkline.store.identity import Identity
 
 log = logging.getLogger("silkline.housekeeping")
 

@@ -22,7 +22,6 @@ import silkline
 from silkline.config import Settings
 from silkline.errors import Refused, SilklineError, StoreError, UsageError
 from silkline.model.job import Backoff, Job, Status, Verb
-from silkline.runner.identity import Identity
 from silkline.service import tree
 from silkline.service.attempts import Attempts
 from silkline.service.cgroup import Cgroups
@@ -37,6 +36,7 @@ from silkline.service.open_files import allow_open_files
 from silkline.service.output import LogQueue, LogWriter, Pump
 from silkline.store import jobs, workers
 from silkline.store.database import Bell, Database, open_database
+from silkline.store.identity import Identity
 from silkline.workers import registry
 
 IDLE_POLLS = 5  # an idle supervisor that the bell serves looks this many times less often

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from silkline.model.job import Backoff, Decision, End, Ended, Job, decide
-from silkline.runner.identity import Identity
 from silkline.runner.orphans import lost_line
 from silkline.service.child import boot_clock
 from silkline.store import jobs
 from silkline.store.database import Database
+from silkline.store.identity import Identity
 
 SHORTEST_WAIT = 0.1
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 
-from silkline.model.url import url_key
 from silkline.store.database import Database, Transaction
 
 _COLUMNS = ("url_id", "target_key")
@@ -21,8 +20,11 @@ class Redirect(NamedTuple):
 
 def append(transaction: Transaction, job_id: str, seen: Iterable[tuple[int, str]], now: datetime) -> None:
     """Store redirects: the ledger id of each URL, and what it pointed at. Part of a checkpoint."""
-    rows = [(id, url_key(target)) for id, target in seen]
-    if rows:
+    moved = list(seen)
+    if moved:
+        from silkline.model.url import url_key  # here, since commands that only read need no URL parser
+
+        rows = [(id, url_key(target)) for id, target in moved]
         transaction.many("redirects.append", _COLUMNS, rows, job_id=job_id, now=now)
 
 

@@ -114,6 +114,17 @@ class Url:
     http_status: int | None
 
 
+class RootEnd(NamedTuple):
+    """URLs of depth 0 that came the same way to the same end: how many, and the first of them."""
+
+    found_via: str
+    state: str
+    reason: str | None
+    urls: int
+    url: str
+    detail: str | None
+
+
 class QueuedUrl(NamedTuple):
     id: int
     url_key: int
@@ -293,6 +304,11 @@ def roots(database: Database, job_id: str, *, chunk: int = 50_000) -> Iterator[l
     while rows := database.rows("urls.roots", job_id=job_id, after=after, wanted=chunk):
         after = rows[-1]["id"]
         yield [row["url"] for row in rows]
+
+
+def root_ends(database: Database, job_id: str) -> list[RootEnd]:
+    """How the URLs that a job began with ended, the most frequent end first. Reads the whole ledger of the job."""
+    return [RootEnd(**row) for row in database.rows("urls.root_ends", job_id=job_id)]
 
 
 def skip_queued(database: Database, job: Job, reason: str, *, chunk: int = 100_000) -> Counts:

@@ -6,40 +6,20 @@ with keys that no look-up finds: the one would make an old page look new for eve
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from silkline.errors import NotFound
 from silkline.model.cached import PERSONAL, is_personal, serves
 from silkline.model.spec import PageSpec
 from silkline.model.url import canonical, url_key
-from silkline.store import jobs, redirects, results
+from silkline.store import jobs
 from silkline.store.database import Database
+from silkline.store.page_cache import newest_page
 from silkline.store.results import Result
 
 # What `original_key` and `final_key` of a result are that the cache must not find.
 HIDDEN_KEYS: Final[tuple[None, int]] = (None, 0)
-MOST_REDIRECTS: Final = 10
-
-
-def stored(database: Database, address: str, since: datetime) -> Result | None:
-    """The newest good result since a time for an address, or for what it redirected to, whichever job stored them."""
-    key = url_key(address)
-    for _ in range(MOST_REDIRECTS):
-        found = results.cached(database, key, since)
-        moved = redirects.newest(database, key, since) if found is None else None
-        if moved is None or _is_personal(database, moved.job_id):
-            return found
-        key = moved.target_key
-    return None
-
-
-def _is_personal(database: Database, job_id: str) -> bool:
-    """A redirect may depend on the headers or cookies that it was asked with."""
-    try:
-        return is_personal(jobs.get(database, job_id).payload)
-    except NotFound:
-        return True
 
 
 def fresh(database: Database, url: str, spec: PageSpec) -> Result | None:
@@ -48,7 +28,7 @@ def fresh(database: Database, url: str, spec: PageSpec) -> Result | None:
     if spec.max_age is None or address is None or is_personal(spec.model_dump(include={*PERSONAL})):
         return None
     since = database.now() - timedelta(seconds=min(spec.max_age, 1e9))
-    found = stored(database, address, since)
+    found = newest_page(database, url_key(address), since)
     if found is None:
         return None
     try:

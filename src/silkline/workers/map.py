@@ -21,6 +21,7 @@ from silkline.crawl.plan import Plan
 from silkline.crawl.reading import SITEMAP
 from silkline.crawl.recorder import Recorder
 from silkline.crawl.scope import OUT_OF_SCOPE, domain_of
+from silkline.crawl.seed_verdict import check_seeds, try_failed_seeds_again
 from silkline.fetch import robots
 from silkline.fetch.client import Client
 from silkline.model.job import End
@@ -95,6 +96,7 @@ class MapJob:
 
     async def run(self) -> End | None:
         recorder = self._recorder
+        await recorder.ask(try_failed_seeds_again, self._context.progress)
         await recorder.open()
         self._listed = recorder.stored
         await recorder.ask(self._remember)
@@ -102,6 +104,8 @@ class MapJob:
         if order is None and recorder.pending:
             await recorder.ask(self._skip_the_rest)
         self._context.log.info("%d URLs in %d sitemaps", self._listed, self._sitemaps)
+        if order is None:
+            await recorder.ask(check_seeds, self._context.progress, self._context.log, None)
         return order
 
     def _remember(self) -> None:

@@ -21,6 +21,7 @@ from silkline.crawl.outcomes import as_seen, rendering_of
 from silkline.crawl.plan import Plan, Rendering, Tuning, plan_of
 from silkline.crawl.recorder import Recorder
 from silkline.crawl.screen import open_renderer
+from silkline.crawl.seed_verdict import check_seeds, try_failed_seeds_again
 from silkline.fetch.client import Client
 from silkline.fetch.render import Renderer
 from silkline.model import fetched as reasons
@@ -116,12 +117,15 @@ class PageJob:
 
     async def run(self) -> End | None:
         recorder = self._recorder
+        await recorder.ask(try_failed_seeds_again, self._context.progress)
         await recorder.open()
         if recorder.next_id == 1:
             recorder.append([_seed(address) for address in reversed(self._asked)])
             await recorder.save()
         order = await self._books.keep(self._visit_all(), self._visits.stop)
         self._context.log.info("%d pages stored, %d still to do", recorder.stored, recorder.pending)
+        if order is None:
+            await recorder.ask(check_seeds, self._context.progress, self._context.log)
         return order
 
     async def _visit_all(self) -> None:

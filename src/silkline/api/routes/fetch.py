@@ -20,11 +20,11 @@ from silkline.errors import NotFound
 from silkline.model.cached import serves
 from silkline.model.job import ENDED, Job, NewJob
 from silkline.model.spec import SECRET_FIELDS, PageSpec
-from silkline.model.url import canonical
+from silkline.model.url import canonical, url_key
 from silkline.store import jobs, results
 from silkline.store.database import Database
+from silkline.store.page_cache import newest_page
 from silkline.store.results import Result
-from silkline.workers import cache
 
 HURRY = 100  # a person waits for it: it goes before crawls
 
@@ -77,7 +77,7 @@ class FetchRoutes:
         if not max_age or address is None or _private(new.payload):
             return None
         since = self._database.now() - timedelta(seconds=min(max_age, 10**8))
-        found = cache.stored(self._database, address, since)
+        found = newest_page(self._database, url_key(address), since)
         try:
             job = jobs.get(self._database, found.job_id) if found else None
         except NotFound:

@@ -38,8 +38,8 @@ from silkline.store.database import Database
 from silkline.store.neighbours import into, out_of
 from silkline.store.results import Result
 from silkline.store.urls import Url
+from silkline.store.waiting import hold_up
 from silkline.workers import registry
-from silkline.workers.waiting import hold_up
 
 TABS = ("overview", "pages", "errors", "skipped", "hosts", "logs", "details")
 ROWS = 100

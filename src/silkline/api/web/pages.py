@@ -22,8 +22,8 @@ from silkline.errors import UsageError
 from silkline.model.job import Status
 from silkline.store import jobs, workers
 from silkline.store.database import Database
+from silkline.store.waiting import hold_up
 from silkline.workers import registry
-from silkline.workers.waiting import hold_up
 
 Form = Annotated[dict[str, str], Depends(forms.fields)]
 ORDER = ("running", "queued", "paused", "completed", "failed", "stopped", "cancelled")

@@ -135,6 +135,14 @@ SELECT id, url_key, host FROM crawl_urls WHERE job_id = :job_id AND id > :after 
 SELECT id, url FROM crawl_urls
 WHERE job_id = :job_id AND id > :after AND depth = 0 AND found_via IN ('seed', 'redirect') ORDER BY id LIMIT :wanted;
 
+-- name: root_ends
+-- How the URLs that a job began with ended, each end with its first URL.
+SELECT ends.found_via, ends.state, ends.reason, ends.urls, u.url, u.detail FROM (
+    SELECT found_via, state, reason, count(*) AS urls, min(id) AS first FROM crawl_urls
+    WHERE job_id = :job_id AND depth = 0 GROUP BY found_via, state, reason) AS ends
+JOIN crawl_urls u ON u.job_id = :job_id AND u.id = ends.first
+ORDER BY ends.urls DESC, ends.first;
+
 -- name: skip_queued [sqlite]
 -- A crawl that has reached its limit leaves these out.
 UPDATE crawl_urls SET state = 'skipped', reason = :reason

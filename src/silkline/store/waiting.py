@@ -8,9 +8,9 @@ from typing import Final, Literal
 
 from silkline.model.job import Job, Status
 from silkline.store.workers import NO_SPACE, Worker
-from silkline.workers import registry
 
 HoldUp = Literal["", "nobody", "kind", "disk", "slot"]
+EXTERNAL: Final = "extension"  # the kind that programs outside fulfil, of which no list is kept
 SOON: Final = "Waiting for a worker…"
 _WORDS: Final[dict[HoldUp, str]] = {
     "": SOON,
@@ -37,11 +37,11 @@ def hold_up(alive: Sequence[Worker], kind: str | None = None) -> HoldUp:
 
 
 def why_it_waits(job: Job, alive: Sequence[Worker], now: datetime) -> str | None:
-    """A sentence for the person who waits; None: the job does not wait for a worker."""
+    """A sentence for the person who waits; None: the job is not queued."""
     if job.status is not Status.QUEUED:
         return None
     if job.run_at > now:
         return f"Starts at {job.run_at:%Y-%m-%d %H:%M:%S} UTC"
-    if job.worker in registry.BUILT_IN and registry.BUILT_IN[job.worker].external:
+    if job.worker == EXTERNAL:
         return SOON
     return _WORDS[hold_up(alive, job.worker)].format(kind=job.worker)
