@@ -132,7 +132,7 @@ def test_every_page_is_stored_once_whatever_is_killed(silkline: Silkline, databa
         counts, tally = urls.counts(database, job.id), urls.tally(database, job.id)
         assert (counts.done, counts.discovered) == (tally["done"], sum(tally.values())) == (len(stored), len(stored))
         fetched = sum(path.startswith("/page/") for _, _, path in web.log())
-    kills = ", ".join(f"{number} × {role}" for role, number in sorted(crawl.kills.items()))
+    kills = ", ".join(f"{number} {role}" for role, number in sorted(crawl.kills.items()))
     figure.append(
         f"{len(stored):,} pages, each once; {sum(crawl.kills.values())} kills ({kills}), {crawl.commands} commands, "
         f"{job.attempt} attempts, {fetched - len(stored)} pages fetched again"
