@@ -71,6 +71,10 @@ chaos: $(VENV)/.full ## The long run of the chaos tests: kill -9 at every step
 	@$(BIN)/python -m tests.support.provide
 	SILKLINE_CHAOS=long $(BIN)/python -m pytest tests/chaos $(ARGS)
 
+.PHONY: fuzz
+fuzz: $(VENV)/.full ## Feed every reader with bombs and broken inputs, for an hour (FUZZ_SECONDS=3600, FUZZ_SEED to repeat)
+	@$(BIN)/python -m tests.fuzz
+
 .PHONY: bench
 bench: $(VENV)/.full ## Run a benchmark and print its table (BENCH=queue)
 	@$(BIN)/python -m benchmarks.$(BENCH) $(ARGS)

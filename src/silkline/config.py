@@ -57,6 +57,15 @@ class Settings(BaseModel):
         False, description="Let jobs that come through the API ask for private addresses and proxies."
     )
     api_body_limit: int = Field(16 << 20, ge=1024, description="The largest body the API takes.")
+    api_connections: int = Field(1_000, ge=10, description="Connections to the API in all.")
+    api_connections_each: int = Field(250, ge=5, description="Connections to the API from one address.")
+    api_streams: int = Field(500, ge=1, description="Event streams and waiting requests in all.")
+    api_streams_each: int = Field(100, ge=1, description="Event streams and waiting requests of one caller.")
+    api_head_timeout: float = Field(10.0, gt=0, description="Time that the head of a request to the API may take.")
+    api_body_timeout: float = Field(
+        30.0, gt=0, description="Time that a body may take; one that comes at 16 KiB a second or more may take longer."
+    )
+    api_answer_timeout: float = Field(60.0, gt=0, description="Time for which a caller may leave an answer unread.")
     max_concurrent_http: int = Field(300, ge=1, description="Requests in flight in one fetcher process.")
     max_concurrent_chrome: int = Field(
         2, ge=0, description="Pages in browsers at once, on this machine; 0: none is rendered."
@@ -93,6 +102,9 @@ class Settings(BaseModel):
     open_files: int = Field(65536, ge=256, description="Open files a runner may have, as far as the system allows.")
     cgroups: bool = Field(True, description="Put each job in a cgroup v2 of its own where that is allowed.")
     fork_server: bool = Field(True, description="Start runners from a fork server instead of a fresh interpreter.")
+    runner_environment: Names = Field(
+        (), description="Further environment variables, comma separated, that jobs get; a plug-in may need some."
+    )
     log_bytes: int = Field(
         10 << 20, ge=4096, description="Size of a job's log file before it is rotated; one older is kept."
     )
@@ -121,6 +133,11 @@ class Settings(BaseModel):
     @property
     def database(self) -> str:
         return self.database_url or f"sqlite:///{(self.data / 'silkline.db').absolute()}"
+
+    def secrets(self) -> tuple[str, ...]:
+        """Values that nobody else may see: the token, and addresses that may hold a password."""
+        addresses = (self.database_url, self.redis_url, self.renderer_url)
+        return (self.api_token, *(address for address in addresses if "@" in address or "?" in address))
 
     @property
     def logs(self) -> Path:

@@ -55,13 +55,56 @@ def test_a_job_from_claim_to_finish(client: Client) -> None:
     assert client.get(f"/v1/jobs/{id}/errors").json["reasons"][0] == {"state": "failed", "reason": "timeout", "urls": 1}
 
 
-def test_a_page_that_nobody_asked_for_is_stored_too(client: Client) -> None:
-    id = posted(client)
+def test_a_page_that_nobody_asked_for_is_refused(client: Client) -> None:
+    asked = f"https://a.test/{uuid.uuid4()}"
+    id = posted(client, asked)
     lease = claim(client, id)
-    body = {"pages": [page("https://other.test/"), page("https://other.test/#same")]}
+    for pages in ([page("https://other.test/")], [page(asked), page("https://other.test/")]):
+        answer = client.post(f"/v1/jobs/{id}/results", {"pages": pages}, Silkline_Lease=lease)
+        answer.problem(422, "invalid", "not one of the URLs", "nothing was stored")
+    assert client.get(f"/v1/jobs/{id}/results").json["items"] == []
+    body = {"pages": [page(asked), page(f"{asked}#same")]}
     assert client.post(f"/v1/jobs/{id}/results", body, Silkline_Lease=lease).json["recorded"] == 1
     found = client.get(f"/v1/jobs/{id}/urls").json["items"]
-    assert [(url["url"], url["state"]) for url in found][1:] == [("https://other.test/", "done")]
+    assert [(url["url"], url["state"]) for url in found] == [(asked, "done")]
+
+
+def test_what_a_worker_outside_delivered_answers_for_nobody_else(client: Client) -> None:
+    """Neither under the URL that was asked for, nor under the one it claims to have landed on."""
+    asked, landed = f"https://a.test/{uuid.uuid4()}", f"https://bank.test/{uuid.uuid4()}"
+    id = posted(client, asked)
+    lease = claim(client, id)
+    body = {"pages": [page(asked, final_url=landed)]}
+    assert client.post(f"/v1/jobs/{id}/results", body, Silkline_Lease=lease).json["recorded"] == 1
+    for url in (asked, landed):
+        answer = client.post("/v1/fetch?timeout=0", {"url": url, "max_age": 3600})
+        assert answer.status == 202 or not answer.json.get("cached"), answer
+
+
+def test_a_token_for_workers_may_work_and_nothing_else(client: Client) -> None:
+    """Here nobody needs a token; one that is sent counts all the same."""
+    worker = client.with_token(client.post("/v1/tokens", {"name": "w", "scope": "worker"}).json["token"])
+    asked = f"https://a.test/{uuid.uuid4()}"
+    id, other = posted(client, asked), posted(client)
+    lease = claim(worker, id)
+    assert worker.post(f"/v1/jobs/{id}/heartbeat", Silkline_Lease=lease).json == {"desired": "run"}
+    assert worker.post(f"/v1/jobs/{id}/results", {"pages": [page(asked)]}, Silkline_Lease=lease).status == 200
+    for verb in ("pause", "resume", "stop", "cancel", "retry"):
+        worker.post(f"/v1/jobs/{other}/{verb}").problem(403, "forbidden", "write is needed")
+    for path in ("", f"/{other}", f"/{other}/results", f"/{other}/logs", f"/{other}/events"):
+        worker.get(f"/v1/jobs{path}").problem(403, "forbidden", "read is needed")
+    for path in ("/metrics", "/openapi.json", "/v1/workers", "/"):
+        worker.get(path).problem(403, "forbidden", "read is needed")
+    worker.post("/v1/jobs", {"worker": "extension", "url": asked}).problem(403, "forbidden", "write is needed")
+    worker.post("/v1/fetch", {"url": asked}).problem(403, "forbidden", "write is needed")
+    worker.ask("DELETE", f"/v1/jobs/{other}").problem(403, "forbidden", "write is needed")
+    worker.get("/v1/tokens").problem(403, "forbidden", "admin is needed")
+    worker.post(f"/v1/jobs/{other}/heartbeat", Silkline_Lease=lease).problem(409, "lease-lost")
+    assert (
+        worker.post(f"/v1/jobs/{id}/finish", {"end": "completed"}, Silkline_Lease=lease).json["status"] == "completed"
+    )
+    reader = client.with_token(client.post("/v1/tokens", {"name": "r", "scope": "read"}).json["token"])
+    reader.post("/v1/claims", {}).problem(403, "forbidden", "worker is needed")
 
 
 def rescued(database: Database, id: str) -> None:
@@ -156,7 +199,7 @@ def test_a_broken_delivery_stores_nothing(client: Client, pages: list[dict[str, 
 
 
 def test_deliveries_side_by_side_do_not_collide(client: Client) -> None:
-    id = posted(client)
+    id = posted(client, *(f"https://side.test/{number}/{each}" for number in range(6) for each in range(5)))
     lease, seen = claim(client, id), []
 
     def deliver(number: int) -> None:

@@ -213,3 +213,10 @@ def _page(mark: str, number: int) -> dict[str, object]:
 def test_a_cursor_that_is_none_is_refused(client: Client, path: str) -> None:
     for query in ("cursor=nonsense", "cursor=%F1%99%A5%AB", "cursor=nonsense&q=example", "cursor=1&status=queued"):
         assert client.get(f"{path}?{query}").status == 422, query
+
+
+@pytest.mark.parametrize("pattern", ["(" * 2000 + ")" * 2000, "(?=a)", r"(a)\1", "["])
+def test_a_pattern_that_cannot_be_matched_is_refused(client: Client, pattern: str) -> None:
+    answer = client.post("/v1/jobs", {"worker": "site", "url": "https://a.test/", "include": [pattern]})
+    assert answer.status == 422
+    assert "include" in str(answer.json)

@@ -1,6 +1,8 @@
 """Each rule of security with somebody who tries to break it."""
 
+import hashlib
 import json
+import re
 import socket
 import threading
 import uuid
@@ -186,7 +188,7 @@ def test_a_token_may_what_its_scope_says(guarded: Served) -> None:
     id = write.post("/v1/jobs", job).json["id"]
     read.post(f"/v1/jobs/{id}/cancel").problem(403, "forbidden")
     read.ask("DELETE", f"/v1/jobs/{id}").problem(403, "forbidden")
-    read.post("/v1/claims", {}).problem(403, "forbidden")
+    read.post("/v1/claims", {}).problem(403, "forbidden", "worker is needed")
     write.get("/v1/tokens").problem(403, "forbidden", "admin is needed")
     write.post("/v1/tokens", {"name": "more"}).problem(403, "forbidden")
     listed = admin.get("/v1/tokens")
@@ -252,18 +254,44 @@ def test_a_browser_signs_in_and_out(guarded: Served) -> None:
     assert TOKEN not in cookie
     session = cookie.partition(";")[0]
     assert client.get("/v1/jobs", Cookie=session).status == 200
-    name, _, value = session.partition("=")
-    id, until, signature = value.split(".")
-    for forged in (
-        f"{id}.{int(until) + 9}.{signature}",
-        f"{id}.1.{signature}",
-        f"0123456789abcdef.{until}.{signature}",
-        "x",
-        f"{id}.{until}.",
-        f"{id}.{until}.é",
-    ):
-        client.get("/v1/jobs", Cookie=f"{name}={forged}".encode().decode("latin-1")).problem(401, "unauthorized")
     client.post("/v1/jobs", {}, Cookie=session, Origin="https://evil.test").problem(403, "cross-site")
+    name, _, value = session.partition("=")
+    for forged in ("x", "", value[:-1], f"{value}x", value[::-1], f"operator.{value}", "é"):
+        client.get("/v1/jobs", Cookie=f"{name}={forged}".encode().decode("latin-1")).problem(401, "unauthorized")
+    assert client.post("/logout", Cookie=session).status == 303
+    client.get("/v1/jobs", Cookie=session).problem(401, "unauthorized")
+
+
+def signed_in(client: Client, token: str) -> str:
+    """The cookie of a new session."""
+    answer = client.post("/login", f"token={token}".encode(), Content_Type="application/x-www-form-urlencoded")
+    assert answer.status == 303, answer
+    return answer.headers["set-cookie"].partition(";")[0]
+
+
+def test_who_copies_the_database_cannot_sign_in(guarded: Served) -> None:
+    """Nothing that is stored is the cookie, or becomes one."""
+    client = guarded.ready()
+    session = signed_in(client, TOKEN)
+    stored = b"".join(contents(path) for path in guarded.data.rglob("*"))
+    name, _, value = session.partition("=")
+    assert value.encode() not in stored
+    for found in {*re.findall(rb"[0-9a-f]{64}", stored)}:
+        for guess in (found.decode(), found.decode()[:43], hashlib.sha256(found).hexdigest()[:43]):
+            client.get("/v1/jobs", Cookie=f"{name}={guess}").problem(401, "unauthorized")
+
+
+def test_a_session_ends_with_its_token(guarded: Served) -> None:
+    client = guarded.ready()
+    operator = client.with_token(TOKEN)
+    made = operator.post("/v1/tokens", {"name": "browser", "scope": "read"}).json
+    session = signed_in(client, made["token"])
+    assert client.get("/v1/jobs", Cookie=session).status == 200
+    client.post("/v1/jobs", {"worker": "page"}, Cookie=session).problem(403, "forbidden", "write is needed")
+    assert client.post("/logout", Cookie=session).status == 303, "who may only read may sign out"
+    session = signed_in(client, made["token"])
+    assert operator.ask("DELETE", f"/v1/tokens/{made['id']}").status == 204
+    client.get("/v1/jobs", Cookie=session).problem(401, "unauthorized")
 
 
 @pytest.mark.parametrize("target", ["https://evil.test/", "//evil.test/", "/\\evil.test", "javascript:alert(1)"])
@@ -277,6 +305,9 @@ def test_every_path_but_the_public_ones_needs_a_scope() -> None:
     assert [scope_needed("GET", path) for path in ("/", "/jobs/x", "/v1/jobs", "/nowhere", "/static")] == ["read"] * 5
     assert scope_needed("POST", "/v1/nowhere") == scope_needed("PUT", "/x") == scope_needed("BREW", "/") == "write"
     assert scope_needed("GET", "/v1/tokens/x") == "admin"
+    assert scope_needed("POST", "/v1/claims") == scope_needed("POST", "/v1/jobs/x/finish") == "worker"
+    assert scope_needed("GET", "/v1/jobs/x/results") == "read"
+    assert scope_needed("POST", "/v1/jobs/x/y/finish") == scope_needed("POST", "/v1/jobs//finish") == "write"
     assert scope_needed("GET", "/static/../v1/tokens") is None, (
         "such a path is a file's, and files stay in their folder"
     )

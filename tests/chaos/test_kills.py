@@ -155,7 +155,7 @@ def test_a_wrong_clock_rescues_nobody(yard: Yard, wrong_clock: Path, figure: lis
     """Supervisors two hours ahead and two hours behind look at each other's jobs, and leave them alone."""
     ids = yard.add("work", many=3, steps=200, seconds=0.05)
     for name, offset in (("true", "0"), ("ahead", "+7200"), ("behind", "-7200")):
-        wrong = {"LD_PRELOAD": str(wrong_clock), "WRONG_CLOCK": offset}
+        wrong = {"LD_PRELOAD": str(wrong_clock), "WRONG_CLOCK": offset, "SILKLINE_RUNNER_ENVIRONMENT": "WRONG_CLOCK"}
         yard.ready(yard.start(name, slots=1, environment=wrong, **STALE_LATER))
     ended = yard.wait_for_end(ids)
     assert [job.crash_count for job in ended] == [0] * 3

@@ -54,3 +54,22 @@ def test_what_is_personal() -> None:
     assert is_personal({"headers": {"X": "1"}})
     assert is_personal({"cookies": {"a": "b"}})
     assert not is_personal({"headers": {}, "user_agent": "x"})
+    assert is_personal({"proxy": "http://proxy.test:3128"})
+
+
+@pytest.mark.parametrize(
+    ("job", "allowed", "will_do"),
+    [
+        (["10.0.0.0/8"], [], False),
+        (["10.0.0.0/8"], ["192.168.0.0/16"], False),
+        (["10.0.0.0/8", "127.0.0.1"], ["10.0.0.0/8"], False),
+        (["10.0.0.0/8"], ["127.0.0.1", "10.0.0.0/8"], True),
+        ([], [], True),
+        ([], ["10.0.0.0/8"], True),
+    ],
+)
+def test_what_a_job_with_private_addresses_brought_is_for_those_who_may_reach_them(
+    job: list[str], allowed: list[str], will_do: bool
+) -> None:
+    found = serves(MARKDOWN, {}, {"allow_private": job}, content="markdown", render="never", allowed=allowed)
+    assert found is will_do

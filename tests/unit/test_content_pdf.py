@@ -1,5 +1,7 @@
 """PDF and plain text: what can be read is read, what cannot is said."""
 
+from itertools import count
+
 import pytest
 
 from silkline.parse.pdf import parse_pdf
@@ -58,9 +60,20 @@ def test_pages_size_and_time_are_bounded():
     assert (few.markdown, few.truncated, few.pages) == ("Page number 0\n\nPage number 1", True, 5)
     short = parse_pdf(body, max_content=10)
     assert (short.markdown, short.truncated) == ("Page numbe", True)
-    ticks = iter(range(100))
-    slow = parse_pdf(body, max_seconds=1.5, clock=lambda: float(next(ticks)))
+    ticks = count()
+    parse_pdf(make_pdf(["Page number 0"]), clock=lambda: float(next(ticks)))
+    for_one_page = next(ticks)
+    ticks = count()
+    slow = parse_pdf(body, max_seconds=for_one_page + 0.5, clock=lambda: float(next(ticks)))
     assert (slow.markdown, slow.truncated) == ("Page number 0", True)
+
+
+def test_the_time_is_looked_at_inside_of_a_page():
+    ticks = count()
+    body = make_pdf(["First"], [f"Line {number}" for number in range(40)])
+    found = parse_pdf(body, max_seconds=30.0, clock=lambda: float(next(ticks)))
+    assert (found.markdown, found.truncated) == ("First", True)
+    assert next(ticks) < 40
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from protego import Protego
 
-from silkline.fetch import robots
-from silkline.fetch.robots import DISALLOW_ALL, FRESH_FOR, MAX_BYTES, RETRY_AFTER, comparable_path, decide, read
+from silkline.fetch import robots, robots_rules
+from silkline.fetch.robots import DISALLOW_ALL, FRESH_FOR, MAX_BYTES, RETRY_AFTER, Robots, decide, read
+from silkline.fetch.robots_rules import MAX_RULES, MAX_WIDENED, MAX_WILDCARDS, comparable_path, group_text
 from silkline.model import fetched
 from silkline.model.fetched import Fetched
 
@@ -217,8 +218,57 @@ def test_hosts_share_what_is_equal() -> None:
 
 
 def test_patterns_made_to_be_slow_are_not() -> None:
-    found = read(b"User-agent: *\nDisallow: /" + b"*a" * 2000 + b"$", 0)
-    assert found.allows(SITE + "/" + "a" * 1999 + "b" * 50_000)
+    found = read(b"User-agent: *\nDisallow: /" + b"*a" * 900 + b"$", 0)
+    assert found.allows(SITE + "/" + "a" * 899 + "b" * 50_000)
+
+
+def test_only_our_group_is_kept() -> None:
+    agents = b"".join(b"user-agent: a%d\n" % number for number in range(15_000))
+    rules = b"".join(b"disallow: /%d\n" % number for number in range(5_000))
+    assert read(agents + rules + b"user-agent: silkline\ndisallow: /x", 0).group == "-/x"
+    assert read(agents + rules, 0).group == ""
+
+
+def test_rules_beyond_the_limits_forbid_more_and_never_less() -> None:
+    many = b"".join(b"disallow: /a%d/b/c\n" % number for number in range(MAX_RULES))
+    late = b"disallow: /late/folder/x\nallow: /late/folder/x/y\nallow: /late\n"
+    found = read(b"user-agent: *\n" + many + late, 0)
+    assert not found.allows(SITE + "/a7/b/c")
+    assert found.allows(SITE + "/a7/b/d")
+    assert not found.allows(SITE + "/late/folder/x")
+    assert not found.allows(SITE + "/late/other")
+    assert "too many rules" in found.explain(SITE + "/late/other")
+    assert found.allows(SITE + "/else")
+
+
+def test_wildcards_beyond_the_limit_count_by_what_stands_before_them() -> None:
+    many = b"".join(b"allow: /*x%d\n" % number for number in range(MAX_WILDCARDS))
+    found = read(b"user-agent: *\n" + many + b"disallow: /shop/*?sort=\nallow: /shop/*?sort=up\n", 0)
+    assert not found.allows(SITE + "/shop/all?sort=up")
+    assert not found.allows(SITE + "/shop/all")
+    assert found.allows(SITE + "/shops")
+
+
+def test_a_group_never_has_more_than_its_limits() -> None:
+    lines = (b"disallow: /%d/*x*%d\nallow: /%d$\n" % (n, n, n) for n in range(30_000))
+    found = read(b"user-agent: *\n" + b"".join(lines), 0)
+    group = found.group.split("\n")
+    assert sum(line[0] in "+-" for line in group) <= MAX_RULES
+    assert sum(line[0] == "!" for line in group) <= MAX_WIDENED + 1
+    assert sum(line.count("*") for line in group) <= MAX_WILDCARDS
+
+
+@given(st.lists(st.tuples(st.booleans(), st.text("ab/*$", max_size=6)), max_size=12), st.text("ab/", max_size=8))
+def test_small_limits_allow_nothing_that_the_file_forbids(rules: list[tuple[bool, str]], path: str) -> None:
+    lines = [(allow, "/" + pattern) for allow, pattern in rules]
+    whole = Robots(group_text(lines), 1.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(robots_rules, "MAX_RULES", 3)
+        patch.setattr(robots_rules, "MAX_WILDCARDS", 2)
+        patch.setattr(robots_rules, "MAX_WIDENED", 2)
+        bounded = Robots(group_text(lines), 1.0)
+    url = f"{SITE}/{path}"
+    assert whole.allows(url) or not bounded.allows(url)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ The listening socket was opened by the parent, and the kernel ends us should tha
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import socket
 import sys
@@ -13,6 +14,7 @@ import sys
 from silkline import log
 from silkline.api.server import serve
 from silkline.config import Settings
+from silkline.confine.environment import hide
 from silkline.errors import SilklineError
 from silkline.runner.process import Orphaned, die_with_parent
 
@@ -23,6 +25,7 @@ def main() -> int:
     log.set_up(logging.INFO)
     try:
         die_with_parent(parent)
+        hide((os.environ.get("PGPASSWORD", ""),))
         settings = Settings.model_validate_json(sys.stdin.buffer.read())
         serve(settings, socket.socket(fileno=descriptor), host)
     except Orphaned:
@@ -30,6 +33,8 @@ def main() -> int:
     except SilklineError as error:
         logging.getLogger("silkline.api").error("%s", error)
         return 1
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # we are ending; a second one must not break into that
     return 0
 
 

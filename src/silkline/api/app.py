@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 import silkline
 from silkline.api import problems
 from silkline.api.address import is_loopback
+from silkline.api.body_limits import BodyLimit
 from silkline.api.events import Hub
 from silkline.api.metrics import Metrics, Watching
 from silkline.api.routes.events import EventRoutes
@@ -20,7 +21,7 @@ from silkline.api.routes.jobs import JobRoutes
 from silkline.api.routes.ledger import LedgerRoutes
 from silkline.api.routes.system import SystemRoutes
 from silkline.api.routes.tokens import TokenRoutes
-from silkline.api.security import BodyLimit, Gate, Hosts
+from silkline.api.security import Gate, Hosts
 from silkline.api.shapes import ProblemShape
 from silkline.api.tallies import Tallies
 from silkline.api.tokens import Doorkeeper

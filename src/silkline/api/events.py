@@ -9,13 +9,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
 from starlette.concurrency import run_in_threadpool
+from starlette.types import Scope
 
+from silkline.api.connections import network_of
 from silkline.api.problems import Problem
 from silkline.api.sources import Cursor, Event, JobSource, OverviewSource, catch_up
+from silkline.api.tokens import ANYBODY
 from silkline.errors import StoreError
 from silkline.model.job import Job, Status
 from silkline.store.database import Database
@@ -23,7 +27,6 @@ from silkline.store.database import Database
 INTERVAL = 0.5
 EAGER, EAGER_LOOKS = 0.1, 20  # whoever just came waits for something that happens soon, such as a page
 BACKLOG = 64
-STREAMS = 2_000
 ALIVE_EVERY = 15.0
 RETRY = b"retry: 2000\n\n"
 STILL_HERE = b": still here\n\n"
@@ -103,10 +106,12 @@ def _dismiss(queue: Listener) -> None:
 class Hub:
     """Every feed of this process."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, most: int = 500, most_each: int = 100) -> None:
         self._database = database
         self._feeds: dict[str, Feed] = {}
-        self._streams = 0
+        self._most = most
+        self._most_each = most_each
+        self._streams: Counter[str] = Counter()
         self.closing = False
 
     def close(self) -> None:
@@ -116,10 +121,15 @@ class Hub:
             feed.close()
         self._feeds.clear()
 
-    def admit(self) -> None:
-        """Refuse a stream while there are too many."""
-        if self._streams >= STREAMS or self.closing:
-            raise Problem("too-many-streams", f"at most {STREAMS} at once")
+    def admit(self, scope: Scope) -> None:
+        """Count a stream, or a caller that waits for a job, until its answer has ended; refuse one too many."""
+        caller = caller_of(scope)
+        if self._streams.total() >= self._most or self.closing:
+            raise Problem("too-many-streams", f"at most {self._most} at once")
+        if self._streams[caller] >= self._most_each:
+            raise Problem("too-many", f"at most {self._most_each} event streams and waiting requests for each caller")
+        self._streams[caller] += 1
+        scope["at_end"].callback(self._streams.subtract, [caller])
 
     @contextlib.asynccontextmanager
     async def _listening(self, key: str, make: Callable[[], Feed]) -> AsyncIterator[tuple[Feed, Listener]]:
@@ -127,11 +137,9 @@ class Hub:
         if feed is None:
             feed = self._feeds[key] = make()
         queue = feed.listen()
-        self._streams += 1
         try:
             yield feed, queue
         finally:
-            self._streams -= 1
             if feed.leave(queue) and self._feeds.get(key) is feed:
                 del self._feeds[key]
                 feed.close()
@@ -169,6 +177,12 @@ class Hub:
                         event = await queue.get()
                         if event is None or event.ended:
                             return
+
+
+def caller_of(scope: Scope) -> str:
+    """Whom a stream counts for: a token, or the address of somebody who needs none."""
+    caller = scope["caller"]
+    return network_of(scope.get("client")) if caller == ANYBODY else caller.id
 
 
 def _goes_on(job: Job | None) -> bool:

@@ -1,7 +1,7 @@
 """Workers outside: a browser extension, a program in another language. They hold a job by a lease, as everybody does.
 
-What they send goes through the same fenced checkpoint as a crawl's own pages, so a worker that lost its job can store
-nothing more.
+They may deliver pages of the URLs that the job asks for and of no others. What they send goes through the same fenced
+checkpoint as a crawl's own pages, so a worker that lost its job can store nothing more.
 """
 
 from __future__ import annotations
@@ -111,8 +111,6 @@ class ExternalWorkers:
 
     def _record(self, job: Job, pages: Sequence[dict[str, Any]]) -> Delivered:
         self._open(job)
-        next_id = urls.last_id(self._database, job.id) + 1
-        found: list[NewUrl] = []
         settled: list[Settled] = []
         results: dict[str, NewResult] = {}
         for page in pages:
@@ -120,15 +118,13 @@ class ExternalWorkers:
             if address is None:
                 raise SpecError(f"{page['url'][:200]!r} is not a web address")
             row = urls.by_key(self._database, job.id, url_key(address))
-            if address in results or (row is not None and row.state != urls.QUEUED):
-                continue
-            end = _end(row.id if row else next_id + len(found), page)
             if row is None:
-                found.append(_unasked(end, address))
-            else:
-                settled.append(end)
-            results[address] = _result(end.id, address, page)
-        counts = urls.record(self._database, job, Checkpoint(found=found, settled=settled, results=[*results.values()]))
+                raise SpecError(f"{address[:200]!r} is not one of the URLs that this job asks for; nothing was stored")
+            if address in results or row.state != urls.QUEUED:
+                continue
+            settled.append(_end(row.id, page))
+            results[address] = _result(row.id, address, page)
+        counts = urls.record(self._database, job, Checkpoint(settled=settled, results=[*results.values()]))
         return Delivered(len(results), len(pages) - len(results), counts)
 
     def _open(self, job: Job) -> None:
@@ -158,21 +154,16 @@ def _end(url_id: int, page: dict[str, Any]) -> Settled:
     return Settled(url_id, FAILED, page["error"] or "failed", http_status=page["http_status"])
 
 
-def _unasked(end: Settled, address: str) -> NewUrl:
-    """A page that nobody had asked for: it enters the ledger with its end."""
-    key, host = url_key(address), host_of(address)
-    return NewUrl(end.id, key, address, host, 0, end.state, end.reason, None, None, "worker")
-
-
 def _result(url_id: int, address: str, page: dict[str, Any]) -> NewResult:
+    """The result, with keys that the cache does not find: what a program outside says of a site is for its job only."""
     final = canonical(page["final_url"] or "") or address
     metadata = {"http_status": page["http_status"], "error": page["error"], **page["metadata"]}
     return NewResult(
         url_id=url_id,
         original_url=address,
-        original_key=url_key(address),
+        original_key=None,
         final_url=final,
-        final_key=url_key(final),
+        final_key=0,
         data=to_json(page["data"]).decode(),
         success=page["success"],
         metadata=to_json(metadata).decode(),

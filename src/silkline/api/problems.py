@@ -11,6 +11,7 @@ import msgspec
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from silkline.errors import (
     DiskFull,
@@ -36,15 +37,20 @@ KINDS: dict[str, tuple[int, str, bool]] = {
     "refused": (409, "The job's state does not allow this", False),
     "lease-lost": (409, "The job is no longer yours", False),
     "conflict": (409, "Somebody else is doing this right now", True),
+    "too-slow": (408, "The request took too long to come in", True),
     "too-large": (413, "The body is too large", False),
     "unsupported-media-type": (415, "Send JSON", False),
     "wrong-host": (421, "This server does not answer to that name", False),
     "invalid": (422, "The request does not make sense", False),
     "key-reused": (422, "The idempotency key was used for another request", False),
     "lease-missing": (428, "The lease of the claim is needed", False),
+    "too-many": (429, "You have too many connections or streams open", True),
+    "too-many-tries": (429, "Too many wrong tokens", True),
     "internal": (500, "Something broke in Silkline", False),
     "fetch-failed": (502, "The page could not be fetched", True),
     "unavailable": (503, "The database cannot be reached", True),
+    "busy": (503, "The server has too much to do", True),
+    "too-many-connections": (503, "Too many connections are open", True),
     "too-many-streams": (503, "Too many event streams are open", True),
     "disk-full": (507, "There is no space left", True),
 }
@@ -114,6 +120,12 @@ def install(app: FastAPI, page: AsPage = lambda request, problem: None) -> None:
         problem = _problem_for(request, error)
         return page(request, problem) or problem.response()
 
+    def left(request: Request, error: Exception) -> Response:
+        """The caller went away, or was given up, while we read what it sent: nobody reads this answer."""
+        log.debug("%s: a caller left before its request was complete", request.method)
+        return Response(status_code=400)
+
+    app.add_exception_handler(ClientDisconnect, left)
     for kind in (Problem, SilklineError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, respond)
 

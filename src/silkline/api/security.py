@@ -1,15 +1,17 @@
-"""Who may come in. Two layers around the whole application, so that no route can forget them.
+"""Who may come in: a layer around the whole application, so that no route can forget it.
 
-`Gate`: an exact list of Host names, so that no other name can be made to point here; a token and its scope, by method
-and path; no request that changes something from another site. `BodyLimit`: counts while a body comes in. Both answer
-with problem documents, and every answer leaves with headers that let a browser run nothing but our own files.
+`Gate` knows an exact list of Host names, so that no other name can be made to point here; a token and its scope, by
+method and path; and it refuses requests from another site that change something. It answers with problem documents, and
+every answer leaves with headers that let a browser run nothing but our own files.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 from collections.abc import Iterable
+from contextlib import ExitStack
 from urllib.parse import quote
 
 from fastapi.responses import RedirectResponse
@@ -18,12 +20,15 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from silkline.api.address import is_loopback
+from silkline.api.connections import network_of
 from silkline.api.problems import Problem
-from silkline.api.tokens import Caller, Doorkeeper
+from silkline.api.tokens import WORKER, Caller, Doorkeeper
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 PUBLIC = ("/healthz", "/readyz", "/login")
 PUBLIC_FOLDERS = ("/static/",)
+# What a worker outside does. A job of theirs is told to them by the claim; they look at no other.
+WORKER_PATHS = re.compile(r"/v1/claims|/v1/jobs/[^/]+/(heartbeat|results|finish)")
 EXTENSIONS = ("chrome-extension://", "moz-extension://")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -74,6 +79,10 @@ def scope_needed(method: str, path: str) -> str | None:
         return None
     if path.startswith("/v1/tokens"):
         return "admin"
+    if path == "/logout":
+        return "read"
+    if method == "POST" and WORKER_PATHS.fullmatch(path):
+        return WORKER
     return "read" if method in SAFE else "write"
 
 
@@ -93,7 +102,7 @@ class Gate:
         headers = Headers(scope=scope)
         receive, send = _wrapped(headers, receive, send)
         try:
-            caller = await self._admit(scope["method"], scope["path"], headers)
+            caller = await self._admit(scope, headers)
         except Problem as problem:
             response = problem.response()
             if problem.kind == "unauthorized" and _is_page(scope, headers):
@@ -101,14 +110,17 @@ class Gate:
             await response(scope, receive, send)
             return
         scope["caller"] = caller
-        await self._app(scope, receive, send)
+        with ExitStack() as at_end:  # what a route takes for as long as its answer lasts, it gives back here
+            scope["at_end"] = at_end
+            await self._app(scope, receive, send)
 
-    async def _admit(self, method: str, path: str, headers: Headers) -> Caller | None:
+    async def _admit(self, scope: Scope, headers: Headers) -> Caller | None:
+        method, path = scope["method"], scope["path"]
         names = headers.getlist("host")
         if len(names) != 1 or not self._hosts.allow(names[0]):
             detail = "open it under the address that `silkline serve` printed, or add the name to the setting api_hosts"
             raise Problem("wrong-host", detail)
-        caller = await run_in_threadpool(self._doorkeeper.caller, headers)
+        caller = await run_in_threadpool(self._doorkeeper.caller, headers, network_of(scope.get("client")))
         if method not in SAFE:
             _same_site(names[0], headers, by_token="authorization" in headers)
         needed = scope_needed(method, path)
@@ -164,34 +176,3 @@ def _wrapped(request: Headers, receive: Receive, send: Send) -> tuple[Receive, S
         await send(message)
 
     return receiving, sending
-
-
-class BodyLimit:
-    """Stops reading at the limit, however the body is sent and whatever its header says."""
-
-    def __init__(self, app: ASGIApp, limit: int) -> None:
-        self._app = app
-        self._limit = limit
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        came = 0
-
-        async def counting() -> Message:
-            nonlocal came
-            message = await receive()
-            came += len(message.get("body", b""))
-            if came > self._limit:
-                raise self._too_large()
-            return message
-
-        announced = Headers(scope=scope).get("content-length", "0")
-        if not announced.isdecimal() or int(announced) > self._limit:
-            await self._too_large().response()(scope, receive, send)
-            return
-        await self._app(scope, counting, send)
-
-    def _too_large(self) -> Problem:
-        return Problem("too-large", f"at most {self._limit:,} bytes")

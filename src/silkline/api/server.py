@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import socket
+from functools import partial
 
 import uvicorn
 
 from silkline.api.app import create_app
+from silkline.api.connections import ConnectionCount, ConnectionLimits, LimitedProtocol
 from silkline.api.events import Hub
 from silkline.config import Settings
 from silkline.store.database import open_database
@@ -33,7 +35,7 @@ def serve(settings: Settings, listener: socket.socket, host: str) -> None:
     """Answer until told to end."""
     database = open_database(settings.database)
     try:
-        hub = Hub(database)
+        hub = Hub(database, most=settings.api_streams, most_each=settings.api_streams_each)
         app = create_app(settings, database, hub, host, listener.getsockname()[1])
         config = uvicorn.Config(
             app,
@@ -42,6 +44,7 @@ def serve(settings: Settings, listener: socket.socket, host: str) -> None:
             server_header=False,
             proxy_headers=False,
             ws="none",
+            http=partial(LimitedProtocol, connections=_counting(settings)),  # type: ignore[arg-type]
             loop="uvloop",
             timeout_graceful_shutdown=GRACE,
         )
@@ -49,3 +52,14 @@ def serve(settings: Settings, listener: socket.socket, host: str) -> None:
         Server(config, hub).run([listener])
     finally:
         database.close()
+
+
+def _counting(settings: Settings) -> ConnectionCount:
+    limits = ConnectionLimits(
+        in_all=settings.api_connections,
+        each_address=settings.api_connections_each,
+        head=settings.api_head_timeout,
+        body=settings.api_body_timeout,
+        answer=settings.api_answer_timeout,
+    )
+    return ConnectionCount(limits)

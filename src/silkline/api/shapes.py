@@ -263,7 +263,7 @@ class Requeued(Shape):
 class TokenShape(Shape):
     id: str
     name: str
-    scope: Literal["read", "write", "admin"]
+    scope: Literal["worker", "read", "write", "admin"]
     created_at: datetime
     expires_at: datetime | None
 

@@ -1,8 +1,8 @@
-"""Who is calling: bearer tokens with scopes, and the session cookie that a browser gets for one.
+"""Who is calling: bearer tokens with scopes, and the session of a browser that signed in with one.
 
 A token is `silk_ID_SECRET`. The database knows the id and the SHA-256 of the secret; comparisons take the same time
-whatever is presented. The cookie holds no secret: an id and a time, signed with the stored hash, so that it ends with
-the token.
+whatever is presented. A session is a random number that the browser alone has; the database keeps a hash of it, made
+with the operator's token as the key, so that neither a copy of the database nor an old token gives a session.
 """
 
 from __future__ import annotations
@@ -11,21 +11,23 @@ import hashlib
 import hmac
 import re
 import secrets
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 
 from silkline.api.credentials import digest
+from silkline.api.login_throttle import LoginThrottle
 from silkline.api.problems import Problem
-from silkline.store import tokens
+from silkline.store import sessions, tokens
 from silkline.store.database import Database
 
-SCOPES = ("read", "write", "admin")
+SCOPES = ("read", "write", "admin")  # each may what those before it may
+WORKER = "worker"  # may what workers outside need, and nothing else
 OPERATOR = "operator"
 COOKIE = "silkline_session"
-SESSION_SECONDS = 7 * 86_400
+SESSION_SECONDS = int(sessions.LIFETIME.total_seconds())
 _TOKEN = re.compile(r"silk_([0-9a-f]{16})_([\w-]{43})", re.ASCII)
+_SESSION = re.compile(r"[\w-]{43}", re.ASCII)
 _NOBODY = digest(secrets.token_urlsafe(32))
 
 
@@ -37,6 +39,8 @@ class Caller:
     scope: str
 
     def may(self, scope: str) -> bool:
+        if WORKER in (self.scope, scope):
+            return self.scope in (scope, "write", "admin")
         return SCOPES.index(self.scope) >= SCOPES.index(scope)
 
 
@@ -49,49 +53,66 @@ class Doorkeeper:
     def __init__(self, database: Database, operator_token: str, *, open: bool) -> None:
         self._database = database
         self._operator = digest(operator_token) if operator_token else ""
+        self._throttle = LoginThrottle()
         self.open = open
 
-    def caller(self, headers: Mapping[str, str]) -> Caller | None:
+    def caller(self, headers: Mapping[str, str], address: str) -> Caller | None:
         """Who sent these headers; None: somebody without a token. A wrong token is never let pass."""
         authorization = headers.get("authorization")
         if authorization is not None:
             kind, _, token = authorization.partition(" ")
-            caller = self.by_token(token.strip()) if kind.lower() == "bearer" else None
+            caller = self.by_token(token.strip(), address) if kind.lower() == "bearer" else None
             if caller is None:
                 raise Problem("unauthorized", "this token is not valid", headers={"WWW-Authenticate": "Bearer"})
             return caller
         return self._by_cookie(headers.get("cookie", "")) or (ANYBODY if self.open else None)
 
-    def by_token(self, token: str) -> Caller | None:
-        if self._operator and hmac.compare_digest(digest(token), self._operator):
+    def by_token(self, token: str, address: str) -> Caller | None:
+        """Who has this token. An address that presents many wrong ones has to wait: a `Problem`."""
+        presented = digest(token)
+        self._throttle.admit(address, presented)
+        caller = self._whose(token, presented)
+        if caller is None:
+            self._throttle.was_wrong(address, presented)
+        else:
+            self._throttle.was_right(presented)
+        return caller
+
+    def _whose(self, token: str, presented: str) -> Caller | None:
+        if self._operator and hmac.compare_digest(presented, self._operator):
             return Caller(OPERATOR, "admin")
         match = _TOKEN.fullmatch(token)
         found = tokens.secret(self._database, match[1]) if match else None
         right = hmac.compare_digest(digest(match[2] if match else ""), found.hash if found else _NOBODY)
         return Caller(found.id, found.scope) if found and right else None
 
-    def session(self, caller: Caller) -> str:
+    def begin_session(self, caller: Caller) -> str:
         """The value of a cookie for this caller."""
-        until = str(int(time.time()) + SESSION_SECONDS)
-        return f"{caller.id}.{until}.{self._sign(caller.id, until)}"
+        session = secrets.token_urlsafe(32)
+        sessions.add(self._database, self._hash(session), caller.id)
+        return session
 
-    def _by_cookie(self, header: str) -> Caller | None:
-        try:
-            morsel = SimpleCookie(header).get(COOKIE)
-        except CookieError:
-            return None
-        id, _, rest = (morsel.value if morsel else "").partition(".")
-        until, _, signature = rest.partition(".")
-        if not re.fullmatch(r"operator|[0-9a-f]{16}", id) or not re.fullmatch(r"[0-9]{1,12}", until):
-            return None
-        if int(until) < time.time() or not hmac.compare_digest(self._sign(id, until).encode(), signature.encode()):
+    def end_session(self, cookies: str) -> None:
+        if session := _session_in(cookies):
+            sessions.forget(self._database, self._hash(session))
+
+    def _by_cookie(self, cookies: str) -> Caller | None:
+        session = _session_in(cookies)
+        id = sessions.token_of(self._database, self._hash(session)) if session else None
+        if id is None:
             return None
         if id == OPERATOR:
-            return Caller(OPERATOR, "admin")
+            return Caller(OPERATOR, "admin") if self._operator else None
         found = tokens.secret(self._database, id)
         return Caller(found.id, found.scope) if found else None
 
-    def _sign(self, id: str, until: str) -> str:
-        found = None if id == OPERATOR else tokens.secret(self._database, id)
-        key = self._operator if id == OPERATOR else found.hash if found else ""
-        return hmac.new((key or _NOBODY).encode(), f"session {id} {until}".encode(), hashlib.sha256).hexdigest()
+    def _hash(self, session: str) -> str:
+        return hmac.new(self._operator.encode(), session.encode(), hashlib.sha256).hexdigest()
+
+
+def _session_in(cookies: str) -> str:
+    try:
+        morsel = SimpleCookie(cookies).get(COOKIE)
+    except CookieError:
+        return ""
+    return morsel.value if morsel and _SESSION.fullmatch(morsel.value) else ""

@@ -22,7 +22,11 @@ def tokens() -> None:
 @tokens.command()
 @click.argument("name", type=text)
 @click.option(
-    "--scope", type=click.Choice(["read", "write", "admin"]), default="read", show_default=True, help="What it may do."
+    "--scope",
+    type=click.Choice(["worker", "read", "write", "admin"]),
+    default="read",
+    show_default=True,
+    help="What it may do. worker: claim jobs for a program outside and deliver their pages, nothing else.",
 )
 @click.option("--days", type=click.FloatRange(0, 36_500, min_open=True), help="Valid so long. Default: for ever.")
 @everywhere()

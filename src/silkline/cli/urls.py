@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,8 +12,8 @@ from silkline.cli import terminal
 from silkline.cli.reasons import in_words
 from silkline.cli.resources import opened, settings_of
 from silkline.cli.session import Session, everywhere, text
-from silkline.errors import UsageError
 from silkline.export.problems import Problem, grouped, ledger
+from silkline.export.rows import pattern_of
 from silkline.store import jobs as store
 from silkline.store.database import Database
 from silkline.store.neighbours import LinksIn
@@ -41,12 +40,9 @@ def urls(session: Session, /, id: str, state: str | None, reason: str | None, ma
 
 
 def _wanted(database: Database, job_id: str, state: str | None, reason: str | None, match: str | None) -> Iterator[Url]:
-    try:
-        pattern = re.compile(match or "")
-    except re.error as error:
-        raise UsageError(f"--match {match!r} is not a regular expression: {error}") from error
+    pattern = pattern_of(match)
     for url in ledger(database, job_id, state=state):
-        if (reason is None or url.reason == reason) and pattern.search(url.url):
+        if (reason is None or url.reason == reason) and (pattern is None or pattern.found_in(url.url)):
             yield url
 
 

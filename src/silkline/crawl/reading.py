@@ -15,6 +15,7 @@ from silkline.crawl.seen import digests_of
 from silkline.model.page import Page, Wanted
 from silkline.parse.html import parse_page
 from silkline.parse.pdf import parse_pdf
+from silkline.parse.plain import decode_text
 from silkline.parse.sitemap import parse_sitemap
 from silkline.parse.sniff import sniff
 
@@ -161,7 +162,7 @@ class PageReader:
         return Reading(body.id, data=_encode(data).decode())
 
     def _plain_text(self, body: Body) -> Reading:
-        text = body.body[: self._wanted.max_content].decode(_codec(body.charset), "replace").replace("\x00", "\ufffd")
+        text = decode_text(body.body, body.charset, self._wanted.max_content)
         data = {"title": ""} if self._wanted.content == "none" else {"title": "", "text": text}
         return Reading(body.id, data=_encode(data).decode())
 
@@ -175,11 +176,3 @@ def _sitemap(body: Body) -> Reading:
     entries = sorted(sitemap.entries, key=lambda entry: -(0.5 if entry.priority is None else entry.priority))
     listed = [entry.url for entry in entries]
     return Reading(body.id, SITEMAP, sitemap.problem or None, links=listed, names=digests_of(listed))
-
-
-def _codec(charset: str) -> str:
-    try:
-        "".encode(charset or "utf-8")
-    except LookupError:
-        return "utf-8"
-    return charset or "utf-8"

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import time
+from typing import Final
+
+import msgspec
 
 from silkline.fetch import robots
 from silkline.fetch.redirects import Fetcher
 from silkline.fetch.robots import ALLOW_ALL, DISALLOW_ALL, Robots
 from silkline.model.fetched import is_temporary
 
+ROBOTS_TOO_LARGE: Final = "robots_too_large"
 _NO_RULES = Robots(ALLOW_ALL, float("inf"))
+# Groups up to this size are always kept. Larger ones are rare, and together they may take this much memory; when that
+# is used up, the rules of one more such host count as unavailable, and nothing of it is fetched.
+_SMALL_GROUP: Final = 4_096
+_MOST_LARGE_GROUPS: Final = 64 << 20
 
 
 class RobotsCache:
@@ -21,6 +29,7 @@ class RobotsCache:
         self._ignore = ignore
         self._rules: dict[str, Robots] = {}
         self._failures: dict[str, int] = {}
+        self._large = 0
 
     def of(self, origin: str) -> Robots | None:
         """What holds for an origin; None: it must be loaded first."""
@@ -29,7 +38,7 @@ class RobotsCache:
         rules = self._rules.get(origin)
         if rules is None or rules.expires_at > time.time():
             return rules
-        del self._rules[origin]
+        self._drop(origin)
         return None
 
     async def load(self, origin: str) -> tuple[Robots, int]:
@@ -39,13 +48,28 @@ class RobotsCache:
             self._failures[origin] = failures = self._failures.get(origin, 0) + 1
             return rules, failures
         self._failures.pop(origin, None)
-        self._rules[origin] = rules
+        self._drop(origin)
+        size = _large_size(rules)
+        if self._large + size > _MOST_LARGE_GROUPS:
+            rules = Robots(DISALLOW_ALL, rules.expires_at, reason=ROBOTS_TOO_LARGE)
+            return rules, 1
+        self._large += size
+        self._rules[origin] = msgspec.structs.replace(rules, sitemaps=())  # who asked has them now
         return rules, 0
 
     def forget(self, host: str) -> None:
         for scheme in ("http", "https"):
-            self._rules.pop(f"{scheme}://{host}", None)
+            self._drop(f"{scheme}://{host}")
             self._failures.pop(f"{scheme}://{host}", None)
+
+    def _drop(self, origin: str) -> None:
+        rules = self._rules.pop(origin, None)
+        if rules is not None:
+            self._large -= _large_size(rules)
+
+
+def _large_size(rules: Robots) -> int:
+    return len(rules.group) if len(rules.group) > _SMALL_GROUP else 0
 
 
 def unreachable(rules: Robots) -> bool:

@@ -6,7 +6,6 @@ crawl has a million of them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
@@ -15,6 +14,7 @@ import tldextract
 
 from silkline.crawl.plan import Plan
 from silkline.crawl.seen import Seen
+from silkline.model.pattern import compile_patterns
 from silkline.model.url import host_of
 
 OUT_OF_SCOPE: Final = "out_of_scope"
@@ -29,8 +29,8 @@ class Scope:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._include = [re.compile(pattern) for pattern in plan.include]
-        self._exclude = [re.compile(pattern) for pattern in plan.exclude]
+        self._include = compile_patterns(plan.include)
+        self._exclude = compile_patterns(plan.exclude)
         self._closed_hosts = {_bare_host(host.strip().lower()) for host in plan.exclude_hosts}
         self._roots = Seen()
         self._hosts = Seen()
@@ -65,9 +65,9 @@ class Scope:
             return None
         if plan.scope == "prefix" and not self._below_a_root(url, host):
             return OUT_OF_SCOPE
-        if self._include and not any(pattern.search(url) for pattern in self._include):
+        if self._include and not any(pattern.found_in(url) for pattern in self._include):
             return EXCLUDED
-        if self._exclude and any(pattern.search(url) for pattern in self._exclude):
+        if self._exclude and any(pattern.found_in(url) for pattern in self._exclude):
             return EXCLUDED
         return None
 

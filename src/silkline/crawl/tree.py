@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
+from silkline.confine.environment import scrubbed
 from silkline.crawl.equip import obey
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.messages import FromFetcher, Start, from_fetcher
@@ -68,6 +69,7 @@ class Child:
         with theirs, their_door:
             self.process = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-P", "-m", "silkline.crawl.child", role, *map(str, fds), str(os.getpid())],
+                env=scrubbed(),
                 pass_fds=fds,
                 stdin=subprocess.DEVNULL,
             )

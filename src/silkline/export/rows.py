@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Protocol
 
 from silkline.errors import UsageError
+from silkline.model.pattern import BadPattern, UrlPattern
 from silkline.store import results
 from silkline.store.database import Database
 from silkline.store.results import Result
@@ -39,24 +41,31 @@ class Filter:
         for status in self.statuses:
             if not re.fullmatch(r"[1-5](\d\d|xx)", status):
                 raise UsageError(f"--status {status!r} is no HTTP status; write 200, or 4xx for all of them")
-        try:
-            re.compile(self.match or "")
-        except re.error as error:
-            raise UsageError(f"--match {self.match!r} is not a regular expression: {error}") from error
+        pattern_of(self.match)
 
     def wants(self, result: Result) -> bool:
         if self.state is not None and (self.state == "done") != result.success:
             return False
         if self.statuses and not self._status(result.metadata.get("http_status")):
             return False
-        if self.match is None:
-            return True
-        return any(re.search(self.match, url) for url in (result.final_url, result.original_url) if url)
+        pattern = pattern_of(self.match)
+        return pattern is None or any(pattern.found_in(url) for url in (result.final_url, result.original_url) if url)
 
     def _status(self, status: object) -> bool:
         return any(
             str(status) == each or (each.endswith("xx") and str(status)[:1] == each[0]) for each in self.statuses
         )
+
+
+@lru_cache(maxsize=4)
+def pattern_of(match: str | None) -> UrlPattern | None:
+    """What `--match` asks for; None: everything."""
+    if match is None:
+        return None
+    try:
+        return UrlPattern(match)
+    except BadPattern as error:
+        raise UsageError(f"--match {match[:80]!r} {error}") from error
 
 
 def stream(database: Database, job_id: str, wanted: Filter, *, after: int = 0) -> Iterator[Result]:

@@ -1,21 +1,21 @@
 """robots.txt by RFC 9309: what the file says to us, and what it means when there is no proper file.
 
-Only our own group is kept, as text, and equal groups are shared between hosts, for a crawl may hold a
-million. `read` and `decide` are pure; `load` makes the requests.
+Only our own group is kept, as text within limits (robots_rules.py), and equal groups are shared between hosts, since a
+crawl may hold a million. `read` and `decide` are pure; `load` makes the requests.
 """
 
 import re
 import sys
 from collections.abc import Callable, Iterable
-from functools import lru_cache
-from typing import Final, NamedTuple
-from urllib.parse import quote
+from typing import Final
 
 import msgspec
 
 from silkline.fetch.redirects import Fetcher, allow_all, follow
+from silkline.fetch.robots_rules import Rule, comparable_path, group_text, rules_of
 from silkline.model import fetched as reasons
 from silkline.model.fetched import Fetched, Request, retry_after
+from silkline.model.url import MAX_LENGTH as MAX_URL
 
 MAX_BYTES: Final = 500 * 1024
 MAX_REDIRECTS: Final = 5
@@ -29,45 +29,6 @@ ALLOW_ALL: Final = ""
 DISALLOW_ALL: Final = "-/"
 
 _NAME: Final = re.compile(r"[A-Za-z_-]+")
-_ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
-_UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-# What `quote` must leave alone because it is written out already or means something.
-_SAFE: Final = "%/?:@!&'()*+,;=[]#$~|^{}\"<>\\`"
-
-
-class Rule(NamedTuple):
-    """One line of our group. `pieces` are what stands between the `*` of the pattern."""
-
-    allow: bool
-    text: str
-    pieces: tuple[str, ...]
-    anchored: bool
-
-    def matches(self, path: str) -> bool:
-        """In one pass over the path, whatever the pattern: taking each piece at its first place is enough."""
-        pieces = self.pieces
-        if not path.startswith(pieces[0]):
-            return False
-        if len(pieces) == 1:
-            return not self.anchored or path == pieces[0]
-        at = len(pieces[0])
-        for piece in pieces[1:-1]:
-            found = path.find(piece, at)
-            if found < 0:
-                return False
-            at = found + len(piece)
-        last = pieces[-1]
-        if self.anchored:
-            return len(path) - at >= len(last) and path.endswith(last)
-        return path.find(last, at) >= 0
-
-
-class Rules(NamedTuple):
-    """A group made ready for matching, strongest rule first."""
-
-    rules: tuple[Rule, ...]
-    literal_starts: tuple[str, ...]
-    wild: tuple[Rule, ...]
 
 
 class Robots(msgspec.Struct, frozen=True):
@@ -94,12 +55,7 @@ class Robots(msgspec.Struct, frozen=True):
         path = comparable_path(url)
         if path == "/robots.txt":
             return None
-        rules = _compile(self.group)
-        # One call in C settles most URLs of most hosts.
-        for rule in rules.rules if path.startswith(rules.literal_starts) else rules.wild:
-            if rule.matches(path):
-                return rule
-        return None
+        return rules_of(self.group).rule_for(path)
 
     def explain(self, url: str) -> str:
         """The line that decides, or why none does."""
@@ -140,19 +96,18 @@ async def load(
 def read(body: bytes, now: float, product: str = PRODUCT) -> Robots:
     """Parse a file. Junk is skipped line by line; bytes that are no UTF-8 are kept as they would stand in a URL."""
     text = body[:MAX_BYTES].removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").replace("\0", "")
-    groups, sitemaps = _groups(text.splitlines())
-    lines = groups.get(product.lower(), groups.get("*", []))
+    lines, sitemaps = _our_group(text.splitlines(), product.lower())
     delays = (_delay(value) for key, value in lines if key == "crawl-delay")
     delay = next((delay for delay in delays if delay is not None), None)
-    marked = ("+" + value if key == "allow" else "-" + value for key, value in lines if value and key != "crawl-delay")
-    return Robots(sys.intern("\n".join(dict.fromkeys(marked))), now + FRESH_FOR, delay, sitemaps)
+    rules = ((key == "allow", value) for key, value in lines if value and key != "crawl-delay")
+    return Robots(sys.intern(group_text(rules)), now + FRESH_FOR, delay, sitemaps)
 
 
-def _groups(lines: Iterable[str]) -> tuple[dict[str, list[tuple[str, str]]], tuple[str, ...]]:
-    """Each product token's lines, those of several groups for one token together, and the sitemaps."""
+def _our_group(lines: Iterable[str], product: str) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
+    """The lines of all groups for a product, else of those for everybody (`*`), and the sitemaps."""
     groups: dict[str, list[tuple[str, str]]] = {}
     sitemaps: dict[str, None] = {}
-    current: list[list[tuple[str, str]]] = []
+    current: set[str] = set()
     naming = False
     for line in lines:
         key, colon, value = line.partition("#")[0].partition(":")
@@ -161,16 +116,19 @@ def _groups(lines: Iterable[str]) -> tuple[dict[str, list[tuple[str, str]]], tup
         key, value = key.strip().lower(), value.strip()
         if key in ("user-agent", "useragent", "user agent"):
             if not naming:
-                current = []
+                current = set()
             naming = True
-            current.append(groups.setdefault(_product(value), []))
+            named = _product(value)
+            if named in (product, "*"):
+                current.add(named)
+                groups.setdefault(named, [])
         elif key in ("allow", "disallow", "crawl-delay"):
             naming = False
-            for group in current:
-                group.append((key, value))
-        elif key in ("sitemap", "site-map") and value and len(sitemaps) < MAX_SITEMAPS:
+            for name in current:
+                groups[name].append((key, value))
+        elif key in ("sitemap", "site-map") and value and len(value) <= MAX_URL and len(sitemaps) < MAX_SITEMAPS:
             sitemaps[value] = None
-    return groups, tuple(sitemaps)
+    return groups.get(product, groups.get("*", [])), tuple(sitemaps)
 
 
 def _product(value: str) -> str:
@@ -181,63 +139,9 @@ def _product(value: str) -> str:
     return name[0].lower() if name else ""
 
 
-@lru_cache(maxsize=8192)
-def _compile(group: str) -> Rules:
-    ordered: list[tuple[int, bool, Rule]] = []
-    for line in group.split("\n"):
-        allow, value = line[0] == "+", line[1:]
-        pattern = _comparable(value if value[0] in "/*" else "/" + value)
-        # The longest pattern decides, and of two equally long ones the one that allows.
-        ordered.append((-len(pattern), not allow, _rule(allow, value, pattern)))
-    rules = tuple(rule for *_, rule in sorted(ordered))
-    wild = tuple(rule for rule in rules if len(rule.pieces) > 1)
-    return Rules(rules, _shortest_starts({rule.pieces[0] for rule in rules if len(rule.pieces) == 1}), wild)
-
-
-def _shortest_starts(starts: set[str]) -> tuple[str, ...]:
-    """Without those that another one covers."""
-    kept: list[str] = []
-    for start in sorted(starts):
-        if not (kept and start.startswith(kept[-1])):
-            kept.append(start)
-    return tuple(kept)
-
-
-def _rule(allow: bool, value: str, pattern: str) -> Rule:
-    anchored = pattern.endswith("$")
-    if anchored:
-        pattern = pattern[:-1]
-    # In the middle `$` is a character like any other, and comparable paths hold it escaped.
-    pieces = pattern.replace("$", "%24").split("*")
-    inner = [piece for piece in pieces[1:-1] if piece]
-    text = f"{'Allow' if allow else 'Disallow'}: {value}"
-    return Rule(allow, text, (pieces[0], *inner, pieces[-1]) if len(pieces) > 1 else (pieces[0],), anchored)
-
-
 def _delay(value: str) -> float | None:
     try:
         seconds = float(value)
     except ValueError:
         return None
     return min(seconds, MAX_CRAWL_DELAY) if seconds >= 0 else None
-
-
-def comparable_path(url: str) -> str:
-    """Path and query of a canonical URL in the one form that patterns are compared in."""
-    start = url.find("/", url.find("://") + 3)
-    path = url[start:].partition("#")[0] if start >= 0 else "/"
-    if "*" in path or "$" in path:
-        path = path.replace("*", "%2A").replace("$", "%24")
-    return _comparable(path)
-
-
-def _comparable(text: str) -> str:
-    """Escapes in upper case, needless ones undone, what is not ASCII escaped."""
-    if not text.isascii() or " " in text:
-        text = quote(text, safe=_SAFE)
-    return _ESCAPE.sub(_settle, text) if "%" in text else text
-
-
-def _settle(escape: re.Match[str]) -> str:
-    character = chr(int(escape[1], 16))
-    return character if character in _UNRESERVED else escape[0].upper()

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from silkline.errors import SpecError
+from silkline.model.pattern import MAX_PATTERNS, UrlPattern, compile_patterns
 from silkline.model.url import canonical
 
 SECRET_FIELDS = frozenset({"headers", "cookies", "proxy"})  # their values are never said again, not even in an error
@@ -48,11 +49,13 @@ def _proxy(proxy: str) -> str:
 
 
 def _pattern(pattern: str) -> str:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"is not a regular expression: {error}") from error
+    UrlPattern(pattern)
     return pattern
+
+
+def _patterns(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    compile_patterns(patterns)
+    return patterns
 
 
 def _header_name(name: str) -> str:
@@ -73,7 +76,9 @@ def _as_list(value: Any) -> Any:
 
 WebUrl = Annotated[str, AfterValidator(_web_url)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
-Patterns = Annotated[tuple[Pattern, ...], BeforeValidator(_as_list)]
+Patterns = Annotated[
+    tuple[Pattern, ...], Field(max_length=MAX_PATTERNS), BeforeValidator(_as_list), AfterValidator(_patterns)
+]
 HeaderName = Annotated[str, AfterValidator(_header_name)]
 HeaderValue = Annotated[str, AfterValidator(_header_value)]
 Proxy = Annotated[str, AfterValidator(_proxy)]

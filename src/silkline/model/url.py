@@ -15,6 +15,8 @@ from xxhash import xxh3_64_intdigest
 
 MAX_LENGTH: Final = 8192
 """A longer URL is refused: no server of note serves one, and traps grow them without end."""
+MAX_HREF: Final = 65_536
+"""A longer link is refused before it is parsed, even if dots, blanks and a fragment would leave a short URL of it."""
 
 TRACKING_PREFIXES: Final = ("utm_", "mtm_", "pk_", "hsa_", "oly_", "vero_")
 # fmt: off
@@ -57,6 +59,8 @@ KEEP_ALL: Final = Rules()
 
 def parse(href: str, base: str | None = None) -> str | None:
     """The WHATWG href of a link on a page, or None when it is no http(s) URL."""
+    if len(href) > MAX_HREF:
+        return None
     try:
         url = normalize_url(href) if base is None else join_url(base, href)
     except ValueError:
@@ -95,7 +99,7 @@ def canonical_links(base: str, hrefs: Iterable[str], rules: Rules = KEEP_ALL) ->
     trims, match, known = rules.trims, _PLAIN.fullmatch, _known_origin
     found: list[str | None] = []
     for href in hrefs:
-        plain = match(href)
+        plain = match(href) if len(href) <= MAX_HREF else None
         if plain is None or "/." in href or not home:
             found.append(canonical(href, rules, base))
             continue

@@ -15,6 +15,9 @@ _MAX_HREF: Final = 16_384
 _MAX_LABEL: Final = 1_000
 _MAX_HEADINGS: Final = 500
 _MAX_METAS: Final = 500
+# Each relative link repeats the address of its page, which may have 8,000 characters.
+_MAX_ADDRESSES: Final = 4_000_000
+_CHUNK: Final = 500
 
 _ALWAYS: Final = ("a", "area", "iframe", "frame", "link", "meta", "title", "base")
 _HEADINGS: Final = ("h1", "h2", "h3", "h4", "h5", "h6")
@@ -60,9 +63,17 @@ class Harvest:
 
     def links(self, base: str, rules: Rules) -> list[Link]:
         """The links with their canonical URLs; what is no http(s) URL is left out."""
-        urls = canonical_links(base, self._hrefs, rules)
-        self.resolved = dict(zip(self._hrefs, urls, strict=True))
-        return [Link(url, *said) for url, said in zip(urls, self._said, strict=True) if url is not None]
+        urls: list[str | None] = []
+        left = _MAX_ADDRESSES
+        for start in range(0, len(self._hrefs), _CHUNK):
+            chunk = canonical_links(base, self._hrefs[start : start + _CHUNK], rules)
+            left -= sum(len(url) for url in chunk if url is not None)
+            if left < 0:
+                self.truncated = True
+                break
+            urls += chunk
+        self.resolved = dict(zip(self._hrefs, urls, strict=False))
+        return [Link(url, *said) for url, said in zip(urls, self._said, strict=False) if url is not None]
 
     def meta(self, name: str) -> str:
         """The content of the first meta tag of this name that has any."""

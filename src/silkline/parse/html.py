@@ -12,6 +12,7 @@ from turbohtml import Document, parse
 from silkline.model.page import Link, Page, Wanted
 from silkline.model.url import canonical
 from silkline.parse import content
+from silkline.parse.charsets import encoding_of
 from silkline.parse.defuse import defused, shortened
 from silkline.parse.directives import robots
 from silkline.parse.fingerprint import content_hash, simhash
@@ -82,12 +83,9 @@ def _names(**cut: bool) -> tuple[str, ...]:
 
 def _document(body: bytes, charset: str | None) -> Document:
     """The DOM, decoded by the WHATWG rules: byte-order mark, HTTP, meta tag, the bytes themselves, windows-1252."""
-    charset = charset or utf16_without_mark(body)
-    if charset is not None:
-        try:
-            return parse(body, encoding=charset, positions=False)
-        except LookupError:
-            pass  # A name that no browser knows is as good as none.
+    encoding = encoding_of(charset) if charset else utf16_without_mark(body)
+    if encoding is not None:
+        return parse(body, encoding=encoding, positions=False)
     return parse(body, positions=False)
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from turbohtml import Document, Element, Markdown, PlainText
 
 from silkline.model.url import canonical
-from silkline.parse.tables import tidy_tables
+from silkline.parse.tables import bound_tables, tidy_tables
 
 _OPTIONS: Final = Markdown(tables=Markdown.Tables(cell_blocks="text"))
 _PLAIN: Final = PlainText()
@@ -28,6 +28,8 @@ _NO_LANGUAGE: Final = frozenset(
 _LINE_NUMBERS: Final = (
     "td.linenos, td.gutter, td.rouge-gutter, td.lineno, span.lineno, span.linenos, .line-numbers-rows"
 )
+# All addresses of a page together: each relative one repeats that of the page. Links beyond it become plain text.
+_MAX_ADDRESSES: Final = 4_000_000
 _PLAIN_FRAGMENT: Final = re.compile(r"[\w\-.~!$&'*+,;=:@/?%]*", re.ASCII)
 # Code and escapes first, so that what only looks like markup stays as it is. Every branch starts with a character of
 # its own: that lets the search skip ahead.
@@ -50,7 +52,8 @@ def to_markdown(root: Element | Document, base: str, resolved: Mapping[str, str 
 
 
 def to_text(root: Element | Document) -> str:
-    """The text of `root`, laid out in lines and paragraphs."""
+    """The text of `root`, laid out in lines and paragraphs. Changes the document."""
+    bound_tables(root)
     return _visible(root.to_text(_PLAIN)).strip()
 
 
@@ -73,6 +76,7 @@ def _mend_images(root: Element | Document) -> None:
 
 def _mend_links(root: Element | Document, base: str, resolved: Mapping[str, str | None]) -> None:
     """Makes links and image addresses absolute; what leads nowhere becomes plain text, and permalinks go."""
+    left = _MAX_ADDRESSES
     for anchor in root.find_all("a"):
         if anchor.text.strip() in _PERMALINKS and anchor.find("img") is None:
             anchor.extract()
@@ -80,18 +84,23 @@ def _mend_links(root: Element | Document, base: str, resolved: Mapping[str, str 
         address = anchor.attr("href")
         if address is None:
             continue
+        if left < 0:
+            anchor.unwrap()
+            continue
         url = resolved[address] if address in resolved else canonical(address, base=base)
         if url is not None:
+            left -= len(url)
             fragment = address.partition("#")[2]
             plain = fragment and _PLAIN_FRAGMENT.fullmatch(fragment)
             anchor.attrs["href"] = f"{url}#{fragment}" if plain else url
         elif not address.lower().startswith(_KEPT_SCHEMES):
             anchor.unwrap()
     for image in root.find_all("img"):
-        source = canonical(image.attr("src") or "", base=base)
+        source = canonical(image.attr("src") or "", base=base) if left >= 0 else None
         if source is None:
             image.extract()
         else:
+            left -= len(source)
             image.attrs["src"] = source
 
 

@@ -1,6 +1,11 @@
 """The text of a PDF as simple Markdown: paragraphs, one page after the other, within limits on pages, size and time.
 
 PDF files are often broken; what could be read until then is given, and `problem` says what went wrong.
+
+A small file can unpack to much, and ask for it many times. So what one stream may unpack to, the tokens of one page,
+the forms drawn in it and the nodes of the page tree are bounded (`_LIMITS`), and the time is looked at before each
+operation of a page. Between two looks lies at most the reading of one page's tokens: 2 s for as many as are allowed. A
+bug in pypdf that loops without end is not bounded here: a process with limits of its own is the answer to that.
 """
 
 import io
@@ -8,13 +13,34 @@ import logging
 import re
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-# pypdf logs every oddity of a file; without a handler they would land on the user's terminal.
+# pypdf logs every oddity of a file, even for each token. Nobody reads that, and it doubles the time of a bad file.
 logging.getLogger("pypdf").addHandler(logging.NullHandler())
+logging.getLogger("pypdf").setLevel(logging.CRITICAL)
 
+# Honest pages have up to 50,000 tokens in less than a megabyte; maps and drawings more, at about 7 µs each token.
+_LIMITS: Final[dict[str, Any]] = {
+    "array_based_stream_maximum_output_length": 4_000_000,
+    "brotli_maximum_output_length": 4_000_000,
+    "image_maximum_buffer_size": 1_000_000,
+    "jbig2_maximum_output_length": 1_000_000,
+    "jbig2dec_binary": None,  # no other program is ever started
+    "lzw_maximum_output_length": 2_000_000,
+    "maximum_declared_stream_length": 50_000_000,
+    "page_tree_maximum_depth": 50,
+    "page_tree_maximum_entries": 20_000,
+    "page_tree_maximum_page_entries": 200_000,
+    "run_length_maximum_output_length": 4_000_000,
+    "stream_decoding_work_maximum_length": 20_000_000,
+    "stream_filters_maximum_length": 5,
+    "stream_parsing_work_maximum_count": 200_000,
+    "xform_maximum_invocations_per_extraction": 500,
+    "zlib_maximum_output_length": 4_000_000,
+    "zlib_maximum_recovery_input_length": 200_000,
+}
 _HYPHEN: Final = re.compile(r"(?<=[a-zà-ÿ])-\n(?=[a-zà-ÿ])")
 _SPACES: Final = re.compile(r"[ \t\u00a0]+")
 _INVISIBLE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\u00ad\u200b\ufeff\ud800-\udfff]")
@@ -39,40 +65,73 @@ def parse_pdf(
     max_seconds: float = 20.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> PdfText:
-    """The text of a PDF. The time is looked at between pages."""
-    from pypdf import PdfReader
+    """The text of a PDF. When the time is up, what was read until then is given."""
+    from pypdf import apply_configuration
 
-    end = clock() + max_seconds
-    try:
-        reader = PdfReader(io.BytesIO(body))
-        if reader.is_encrypted and not reader.decrypt(""):
-            return PdfText(problem="encrypted")
-        title = _title(reader.metadata.title if reader.metadata is not None else None)
-        pages = len(reader.pages)
-    except Exception as error:  # pypdf raises whatever the broken part of a file leads to
-        return PdfText(problem=_reason(error))
-    parts: list[str] = []
-    size, problem, truncated = 0, "", pages > max_pages
-    for number in range(min(pages, max_pages)):
-        if clock() > end or size > max_content:
-            truncated = True
-            break
+    with apply_configuration(**_LIMITS):
+        return _Reading(max_pages, max_content, clock, clock() + max_seconds).read(body)
+
+
+class _OutOfTime(BaseException):
+    """Not an Exception, for pypdf catches those and goes on."""
+
+
+class _Reading:
+    """One reading of one file."""
+
+    def __init__(self, max_pages: int, max_content: int, clock: Callable[[], float], end: float) -> None:
+        self._max_pages = max_pages
+        self._max_content = max_content
+        self._clock = clock
+        self._end = end
+        self._parts: list[str] = []
+        self._problem = ""
+
+    def read(self, body: bytes) -> PdfText:
+        from pypdf import PdfReader
+
         try:
-            text = _paragraphs(reader.pages[number].extract_text())
-        except Exception as error:
-            problem = f"page {number + 1}: {_reason(error)}"
-            continue
-        if text:
-            parts.append(text)
-            size += len(text) + 2
-    markdown = "\n\n".join(parts)
-    return PdfText(
-        markdown=markdown[:max_content],
-        title=title,
-        pages=pages,
-        truncated=truncated or len(markdown) > max_content,
-        problem=problem,
-    )
+            reader = PdfReader(io.BytesIO(body))
+            if reader.is_encrypted and not reader.decrypt(""):
+                return PdfText(problem="encrypted")
+            title = _title(reader.metadata.title if reader.metadata is not None else None)
+            pages = len(reader.pages)
+        except Exception as error:  # pypdf raises whatever the broken part of a file leads to
+            return PdfText(problem=_reason(error))
+        try:
+            whole = self._read_pages(reader, min(pages, self._max_pages))
+        except _OutOfTime:
+            whole = False
+        markdown = "\n\n".join(self._parts)
+        return PdfText(
+            markdown=markdown[: self._max_content],
+            title=title,
+            pages=pages,
+            truncated=not whole or pages > self._max_pages or len(markdown) > self._max_content,
+            problem=self._problem,
+        )
+
+    def _read_pages(self, reader: Any, pages: int) -> bool:
+        """Whether all pages were read."""
+        size = 0
+        for number in range(pages):
+            self._look_at_the_time()
+            if size > self._max_content:
+                return False
+            try:
+                text = reader.pages[number].extract_text(visitor_operand_before=self._look_at_the_time)
+            except Exception as error:
+                self._problem = f"page {number + 1}: {_reason(error)}"
+                continue
+            text = _paragraphs(text)
+            if text:
+                self._parts.append(text)
+                size += len(text) + 2
+        return True
+
+    def _look_at_the_time(self, *_: object) -> None:
+        if self._clock() > self._end:
+            raise _OutOfTime
 
 
 def _title(title: str | None) -> str:

@@ -1,17 +1,20 @@
 """Sitemaps and feeds: the addresses that a site lists by itself.
 
 Reads sitemap indexes, URL sets, plain lists, RSS, RDF and Atom, gzipped or not. Broken XML gives what stood before the
-break; entity declarations are refused, nothing outside the body is ever loaded, and size and entries are bounded.
+break; declarations (entities, default attributes) are refused, and nothing outside the body is ever loaded. Bounded
+are the size, the entries, the elements, how deep they nest, how long one tag is, and the members of a gzip.
 """
 
 import re
 import zlib
+from itertools import islice
 from typing import Final, Literal
 from xml.parsers import expat
 
 import msgspec
 
 from silkline.model.url import KEEP_ALL, Rules, canonical_links
+from silkline.parse.charsets import decoded_as, encoding_of
 
 MAX_ENTRIES: Final = 50_000
 MAX_BYTES: Final = 52_428_800
@@ -54,13 +57,14 @@ def parse_sitemap(
         kind, found = reader.kind, reader.found
         more, problem = more or reader.full, problem or reader.problem
     else:
-        kind, found = "text", _lines(body)
+        kind, found = "text", _lines(body, max_entries + 1)
     more = more or len(found) > max_entries
     found = found[:max_entries]
-    urls = canonical_links(url, [loc for loc, _, _ in found], rules)
+    urls = _addresses(url, [loc for loc, _, _ in found], rules)
+    more = more or len(urls) < len(found)
     entries = [
         Entry(address, lastmod[:64], _priority(priority))
-        for address, (_, lastmod, priority) in zip(urls, found, strict=True)
+        for address, (_, lastmod, priority) in zip(urls, found, strict=False)
         if address is not None
     ]
     if kind == "text" and not entries:
@@ -70,6 +74,15 @@ def parse_sitemap(
 
 _CHUNK: Final = 65_536
 _MAX_VALUE: Final = 16_384
+# Honest files: six elements for each entry, some with pictures, five levels deep. Each costs about 1 µs.
+_MAX_ELEMENTS: Final = 1_500_000
+_MAX_DEPTH: Final = 64
+# The parser looks at a tag that is not complete again whenever more of it comes.
+_MAX_TOKEN: Final = 1 << 20
+_MAX_MEMBERS: Final = 1_000
+_MAX_MENDED: Final = 8 << 20
+# Of all entries together: a relative one repeats the address of its sitemap, up to 8,000 characters.
+_MAX_ADDRESSES: Final = 32_000_000
 _ROOTS: Final[dict[str, SitemapKind]] = {
     "urlset": "urlset",
     "sitemapindex": "index",
@@ -92,7 +105,10 @@ _FIELDS: Final = {
 _FOREIGN: Final = ("image:", "video:", "news:", "xhtml:", "media:", "content:", "itunes:", "source:")
 _STRAY: Final = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});)")
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-_LINE: Final = re.compile(r"https?://\S+", re.IGNORECASE)
+_LINE: Final = re.compile(rb"^[ \t]*+(https?://[^\s]++)[ \t]*+\r?+$", re.IGNORECASE | re.MULTILINE)
+_DECLARED: Final = re.compile(rb"""<\?xml\s[^<>]{0,200}?encoding\s*=\s*["']([\w.:-]{1,64})["']""")
+# Those that the XML parser knows by itself.
+_XML_ENCODINGS: Final = frozenset({"utf-8", "utf-16le", "utf-16be"})
 
 _Found = tuple[str, str, str]
 
@@ -102,7 +118,7 @@ class _Full(Exception):
 
 
 class _Refused(Exception):
-    """The document declares entities of its own."""
+    """The document has what no honest one has; the text says what."""
 
 
 class _Reader:
@@ -119,8 +135,14 @@ class _Reader:
         self._field: str | None = None
         self._value: list[str] = []
         self._size = 0
+        self._depth = 0
+        self._elements = 0
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        self._elements += 1
+        if self._depth > _MAX_DEPTH or self._elements > _MAX_ELEMENTS:
+            raise _Refused("nests too deeply" if self._depth > _MAX_DEPTH else "has too many elements")
         local = name.rpartition(":")[2]
         if not self._rooted:
             self._rooted = True
@@ -141,6 +163,7 @@ class _Reader:
             self._size += len(text)
 
     def end(self, name: str) -> None:
+        self._depth -= 1
         if self._item is None:
             return
         if name.rpartition(":")[2] in _ITEMS:
@@ -153,7 +176,11 @@ class _Reader:
             self._field = None
 
     def refuse(self, *_: object) -> None:
-        raise _Refused
+        raise _Refused("declares entities")
+
+    def doctype(self, _name: str, _system: str | None, _public: str | None, has_declarations: int) -> None:
+        if has_declarations:
+            raise _Refused("declares entities")
 
     def _finish(self, item: dict[str, str]) -> None:
         loc = item.get("loc") or item.get("guid") or item["about"]
@@ -166,12 +193,26 @@ class _Reader:
 
 def _read(body: bytes, max_entries: int) -> _Reader:
     """Reads as XML; where that breaks, mends what sites break most (a bare `&`, control characters) and tries again."""
+    body = _in_utf8(body)
     first = _feed(body, max_entries, None)
     if not first.problem.startswith("xml"):
         return first
-    mended = _CONTROL.sub(b"", _STRAY.sub(b"&amp;", body)).lstrip(b"\xef\xbb\xbf \t\r\n")
+    mended = _CONTROL.sub(b"", _STRAY.sub(b"&amp;", body[:_MAX_MENDED])).lstrip(b"\xef\xbb\xbf \t\r\n")
     second = _feed(mended, max_entries, "utf-8" if _is_utf8(mended) else "iso-8859-1")
     return second if len(second.found) > len(first.found) or not second.problem else first
+
+
+def _in_utf8(body: bytes) -> bytes:
+    """The body in UTF-8 if it declares another charset of the web; the XML parser knows only a few.
+
+    A declaration that names no charset of the web goes, for the parser would ask all codecs of Python for it.
+    """
+    found = _DECLARED.search(body, 0, 256)
+    encoding = encoding_of(found[1].decode("ascii")) if found is not None else "utf-8"
+    if found is None or encoding in _XML_ENCODINGS:
+        return body
+    rest = body[body.find(b">", found.end()) + 1 :]
+    return decoded_as(rest, encoding).encode() if encoding is not None else rest
 
 
 def _feed(body: bytes, max_entries: int, encoding: str | None) -> _Reader:
@@ -182,14 +223,17 @@ def _feed(body: bytes, max_entries: int, encoding: str | None) -> _Reader:
     parser.EndElementHandler = reader.end
     parser.CharacterDataHandler = reader.characters
     parser.EntityDeclHandler = reader.refuse
+    parser.StartDoctypeDeclHandler = reader.doctype
     try:
         for position in range(0, len(body), _CHUNK):
             parser.Parse(body[position : position + _CHUNK], False)
+            if position - parser.CurrentByteIndex > _MAX_TOKEN:
+                raise _Refused("has a tag of more than a megabyte")
         parser.Parse(b"", True)
     except _Full:
         reader.full = reader.kind != "unknown"
-    except _Refused:
-        reader.problem = "declares entities"
+    except _Refused as error:
+        reader.problem = str(error)
     except (expat.ExpatError, LookupError, ValueError) as error:
         reader.problem = f"xml: {error}"
     return reader
@@ -200,20 +244,41 @@ def _unpacked(body: bytes, max_bytes: int) -> tuple[bytes, bool, str]:
     if not body.startswith(b"\x1f\x8b"):
         return body[:max_bytes], len(body) > max_bytes, ""
     parts: list[bytes] = []
-    size, rest = 0, body
-    try:
-        while rest.startswith(b"\x1f\x8b") and size <= max_bytes:
-            member = zlib.decompressobj(wbits=31)
-            part = member.decompress(rest, max_bytes + 1 - size)
-            parts.append(part)
-            size += len(part)
-            if not member.eof:
-                break
-            rest = member.unused_data
-    except zlib.error as error:
-        return b"".join(parts)[:max_bytes], False, f"gzip: {error}"
+    size = at = 0
+    problem = ""
+    for number in range(_MAX_MEMBERS + 1):
+        if not body.startswith(b"\x1f\x8b", at) or size > max_bytes:
+            break
+        if number == _MAX_MEMBERS:
+            problem = "gzip: too many members"
+            break
+        at, unpacked, problem = _unpack_member(body, at, max_bytes + 1 - size, parts)
+        size += unpacked
+        if problem:
+            break
     whole = b"".join(parts)
-    return whole[:max_bytes], size > max_bytes, "" if member.eof or size > max_bytes else "gzip: ends early"
+    cut = len(whole) > max_bytes
+    return whole[:max_bytes], cut, "" if cut else problem
+
+
+def _unpack_member(body: bytes, at: int, most: int, parts: list[bytes]) -> tuple[int, int, str]:
+    """Adds what one gzip member holds; where the next one begins, how much it held, and what is wrong.
+
+    The input is given piece by piece: what is left over after a member is copied by zlib each time, and a file of many
+    small members would be copied as often as it has members.
+    """
+    member, piece, left = zlib.decompressobj(wbits=31), 256, most
+    try:
+        while not member.eof and left > 0 and at < len(body):
+            given = body[at : at + piece]
+            part = member.decompress(given, left)
+            parts.append(part)
+            left -= len(part)
+            at += len(given) - len(member.unused_data) - len(member.unconsumed_tail)
+            piece = min(2 * piece, 1 << 20)
+    except zlib.error as error:
+        return at, most - left, f"gzip: {error}"
+    return at, most - left, "" if member.eof or left <= 0 else "gzip: ends early"
 
 
 def _first_sign(body: bytes) -> bytes:
@@ -221,9 +286,24 @@ def _first_sign(body: bytes) -> bytes:
     return body[:1024].lstrip(b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n")[:1]
 
 
-def _lines(body: bytes) -> list[_Found]:
-    text = body.decode("utf-16" if body[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "replace")
-    return [(found[0], "", "") for line in text.splitlines() if (found := _LINE.fullmatch(line.strip()))]
+def _lines(body: bytes, most: int) -> list[_Found]:
+    if body[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        body = body.decode("utf-16", "replace").encode("utf-8", "replace")
+    body = body.removeprefix(b"\xef\xbb\xbf")
+    return [(found[1].decode("utf-8", "replace"), "", "") for found in islice(_LINE.finditer(body), most)]
+
+
+def _addresses(base: str, locs: list[str], rules: Rules) -> list[str | None]:
+    """The canonical URLs of the entries; fewer than entries if they are too long together."""
+    urls: list[str | None] = []
+    left = _MAX_ADDRESSES
+    for start in range(0, len(locs), 1_000):
+        chunk = canonical_links(base, locs[start : start + 1_000], rules)
+        left -= sum(len(url) for url in chunk if url is not None)
+        if left < 0:
+            break
+        urls += chunk
+    return urls
 
 
 def _is_utf8(body: bytes) -> bool:

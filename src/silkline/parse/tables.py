@@ -1,23 +1,54 @@
-"""Tables that Markdown can hold: layout tables become plain blocks, cells that span become several."""
+"""Tables that Markdown can hold: layout tables become plain blocks, cells that span become several.
+
+A cell that spans is a few bytes that stand for many cells, and one wide row makes all others wide. So the cells that
+the tables of a page have in the end are counted before any is made: a table that would have too many becomes blocks.
+"""
 
 from typing import Final
 
 from turbohtml import Document, Element
 
-_BLOCKS: Final = ("table", "div", "h1", "h2", "h3", "h4", "section", "article", "pre", "form", "blockquote")
 _PARTS: Final = ("table", "thead", "tbody", "tfoot", "tr", "td", "th", "caption", "colgroup", "col")
 _MAX_CELLS: Final = 20_000
+"""Of one table as it stands in the page."""
+_MAX_GRID: Final = 60_000
+"""Of all tables of a page together, with the empty cells that are added."""
 _MAX_SPAN: Final = 50
+
+_Row = list[Element | None]
+"""The cells of one row; None is an empty one that another cell reaches into."""
 
 
 def tidy_tables(root: Element | Document) -> None:
     """Prepares every table in `root` for Markdown."""
+    left = _MAX_GRID
     for table in root.find_all("table"):
         rows = _rows(table)
         if _is_layout(table, rows):
             _flatten(table)
+            continue
+        grid, cells = _grid(rows, left)
+        left = max(0, left - cells)
+        if grid is None:
+            _flatten(table)
         else:
-            _even_out(rows)
+            _fill(rows, grid)
+
+
+def bound_tables(root: Element | Document) -> None:
+    """Turns tables with too many cells into plain blocks, and lets no cell span; for plain text, which keeps tables."""
+    left = _MAX_GRID
+    for table in root.find_all("table"):
+        rows = _rows(table)
+        for row in rows:
+            for cell in row:
+                _span(cell, "colspan")
+                _span(cell, "rowspan")
+        cells = len(rows) * max(map(len, rows), default=0)
+        if cells > left:
+            _flatten(table)
+        else:
+            left -= cells
 
 
 def _rows(table: Element) -> list[list[Element]]:
@@ -55,41 +86,52 @@ def _flatten(table: Element) -> None:
         element.tag = "div"
 
 
-def _even_out(rows: list[list[Element]]) -> None:
-    """Gives every row the same number of cells, with an empty one wherever another reaches in."""
-    waiting: dict[int, int] = {}
-    spread = []
+def _grid(rows: list[list[Element]], most: int) -> tuple[list[_Row] | None, int]:
+    """The rows with an empty cell wherever another reaches in, all equally wide, and how many cells were counted.
+
+    None instead of the rows if that would be more cells than `most`.
+    """
+    grid: list[_Row] = []
+    taken: dict[int, int] = {}  # for each column, in how many rows to come it is taken
+    counted = width = 0
     for row in rows:
-        spread.append(_spread(row, waiting))
-    width = max(map(len, spread))
-    for row in spread:
-        last = row[-1]
-        for _ in range(width - len(row)):
-            cell = Element("td")
-            last.insert_after(cell)
-            last = cell
+        cells: _Row = []
+        for cell in row:
+            while taken.get(len(cells)):
+                cells.append(None)
+            across, down = _span(cell, "colspan"), _span(cell, "rowspan")
+            for column in range(len(cells), len(cells) + across):
+                taken[column] = max(taken.get(column, 0), down)
+            cells += [cell, *[None] * (across - 1)]
+            if len(cells) > most:
+                return None, len(cells)
+        while taken.get(len(cells)):
+            cells.append(None)
+        taken = {column: rest - 1 for column, rest in taken.items() if rest > 1}
+        grid.append(cells)
+        width = max(width, len(cells))
+        counted += len(cells)
+        if counted > most or width * len(rows) > most:
+            return None, counted
+    for cells in grid:
+        cells += [None] * (width - len(cells))
+    return grid, width * len(rows)
 
 
-def _spread(row: list[Element], waiting: dict[int, int]) -> list[Element]:
-    """One row with its spans filled; `waiting` holds, for each column, in how many rows to come it is taken."""
-    cells: list[Element] = []
-    for cell in row:
-        while waiting.get(len(cells)):
-            waiting[len(cells)] -= 1
-            empty = Element("td")
-            cell.insert_before(empty)
-            cells.append(empty)
-        across, down = _span(cell, "colspan"), _span(cell, "rowspan")
-        last = cell
-        for step in range(across):
-            if down > 1:
-                waiting[len(cells)] = down - 1
-            if step:
+def _fill(rows: list[list[Element]], grid: list[_Row]) -> None:
+    """Puts an empty cell into the document wherever the grid has one."""
+    for row, cells in zip(rows, grid, strict=True):
+        before: Element | None = None
+        for cell in cells:
+            if cell is None:
                 empty = Element("td")
-                last.insert_after(empty)
-                last = empty
-            cells.append(last)
-    return cells
+                if before is None:
+                    row[0].insert_before(empty)
+                else:
+                    before.insert_after(empty)
+                before = empty
+            else:
+                before = cell
 
 
 def _span(cell: Element, name: str) -> int:
@@ -97,4 +139,7 @@ def _span(cell: Element, name: str) -> int:
     if value is None:
         return 1
     del cell.attrs[name]
-    return min(max(int(value), 1), _MAX_SPAN) if value.strip().isascii() and value.strip().isdigit() else 1
+    digits = value.strip()
+    if not (digits.isascii() and digits.isdigit()):
+        return 1
+    return min(max(int(digits.lstrip("0")[:4] or "1"), 1), _MAX_SPAN)

@@ -25,7 +25,7 @@ def run_attempt(channel_socket: socket.socket) -> int:
     start = wire.receive(channel_socket, wire.Start)
     if not isinstance(start, wire.Start):
         return wire.EXIT_LEASE_LOST
-    os.environ.update(start.settings)
+    os.environ.update({**start.environment, **start.settings})
     channel = Channel(channel_socket)
     log = _logger(channel)
     try:

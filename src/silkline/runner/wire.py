@@ -44,6 +44,8 @@ class Start(msgspec.Struct, kw_only=True):
     run_lease: int
     worker_id: str
     database: str
+    environment: dict[str, str]
+    """Variables that only the runner itself may have: what its children see is chosen anew."""
     test_workers: bool
     settings: dict[str, str]
 

@@ -10,6 +10,7 @@ import threading
 from datetime import timedelta
 
 from silkline.config import Settings
+from silkline.confine.environment import of_database
 from silkline.errors import LeaseLost, StoreError
 from silkline.model.job import Backoff, Decision, End, Ended, Job, Status, Wish, decide
 from silkline.runner import wire
@@ -182,6 +183,7 @@ class Attempts:
             run_lease=job.run_lease,
             worker_id=job.worker_id or "",
             database=self._settings.database,
+            environment=of_database(),
             test_workers=self._settings.test_workers,
             settings={f"SILKLINE_{name.upper()}": value for name, value in values.items() if value},
         )

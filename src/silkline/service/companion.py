@@ -14,6 +14,8 @@ import subprocess
 import time
 from collections.abc import Sequence
 
+from silkline.confine.environment import of_database, scrubbed
+
 RESTART_FIRST = 0.2
 RESTART_MOST = 10.0
 HEALTHY_AFTER = 10.0  # seconds; who lived that long is started again without a wait
@@ -41,7 +43,11 @@ class Companion:
         reading, writing = os.pipe2(os.O_CLOEXEC)
         try:
             process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                self._command, stdin=reading, pass_fds=self._descriptors, start_new_session=True
+                self._command,
+                env={**scrubbed(), **of_database()},
+                stdin=reading,
+                pass_fds=self._descriptors,
+                start_new_session=True,
             )
         finally:
             os.close(reading)

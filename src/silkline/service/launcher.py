@@ -9,9 +9,11 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterable
 
 import msgspec
 
+from silkline.confine.environment import scrubbed
 from silkline.errors import SilklineError
 from silkline.model.job import Job
 from silkline.runner import wire
@@ -30,8 +32,17 @@ class LaunchFailed(SilklineError):
 class Launcher:
     """The supervisor's side of the fork server. Used by the supervisor's thread only."""
 
-    def __init__(self, worker_id: str, *, dialect: str, nice: int, open_files: int, fork_server: bool = True) -> None:
-        self._environment = {**os.environ, wire.MARK_WORKER: worker_id}
+    def __init__(
+        self,
+        worker_id: str,
+        *,
+        dialect: str,
+        nice: int,
+        open_files: int,
+        fork_server: bool = True,
+        environment: Iterable[str] = (),
+    ) -> None:
+        self._environment = {**scrubbed(environment), wire.MARK_WORKER: worker_id}
         self._dialect = dialect
         self._nice = nice
         self._open_files = open_files

@@ -20,6 +20,7 @@ from typing import Any
 
 import silkline
 from silkline.config import Settings
+from silkline.confine.environment import hide
 from silkline.errors import Refused, SilklineError, StoreError, UsageError
 from silkline.model.job import Backoff, Job, Status, Verb
 from silkline.service import tree
@@ -103,6 +104,7 @@ class Supervisor:
 
     def _open(self) -> None:
         settings = self._settings
+        hide((*settings.secrets(), os.environ.get("PGPASSWORD", "")))
         tree.become_subreaper()
         allow_open_files(settings.open_files)
         self._database: Database = open_database(settings.database)
@@ -123,6 +125,7 @@ class Supervisor:
             nice=settings.nice,
             open_files=settings.open_files,
             fork_server=settings.fork_server,
+            environment=settings.runner_environment,
         )
         self._attempts = Attempts(self._database, settings, self._launcher, self._cgroups, self._pump, self._lines)
         self._attempts.beside = self._beside

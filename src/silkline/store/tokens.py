@@ -53,5 +53,8 @@ def everyone(database: Database) -> list[Token]:
 
 
 def forget(database: Database, id: str) -> None:
-    if not database.rows("tokens.forget", durable=True, id=id):
-        raise NotFound(f"no token {id}")
+    """Take a token back; the sessions that signed in with it end."""
+    with database.transaction(durable=True) as transaction:
+        transaction.rows("sessions.forget_of", token_id=id)
+        if not transaction.rows("tokens.forget", id=id):
+            raise NotFound(f"no token {id}")

@@ -1,7 +1,8 @@
 """The cache: a page that was fetched lately, asked for by the URL it was asked by or the one it landed on.
 
-A copy that a job takes from the cache, and a page that was fetched with somebody's own headers or cookies, are stored
-with keys that no look-up finds: the one would make an old page look new for ever, the other belongs to one person.
+A copy that a job takes from the cache, and a page that was fetched with somebody's own headers, cookies or proxy, are
+stored with keys that no look-up finds: the one would make an old page look new for ever, the other belongs to one
+person. What a worker outside delivered is never found either, since nobody checked that it is what the site sent.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from silkline.store import jobs
 from silkline.store.database import Database
 from silkline.store.page_cache import newest_page
 from silkline.store.results import Result
+from silkline.workers.registry import is_external
 
 # What `original_key` and `final_key` of a result are that the cache must not find.
 HIDDEN_KEYS: Final[tuple[None, int]] = (None, 0)
@@ -32,8 +34,17 @@ def fresh(database: Database, url: str, spec: PageSpec) -> Result | None:
     if found is None:
         return None
     try:
-        payload = jobs.get(database, found.job_id).payload
+        job = jobs.get(database, found.job_id)
     except NotFound:  # it is being deleted
         return None
-    will_do = serves(found.data, found.metadata, payload, content=spec.content, render=spec.render)
+    if is_external(job.worker):
+        return None
+    will_do = serves(
+        found.data,
+        found.metadata,
+        job.payload,
+        content=spec.content,
+        render=spec.render,
+        allowed=spec.allow_private,
+    )
     return found if will_do else None

@@ -82,6 +82,11 @@ def claimable(*, test_workers: bool = False) -> list[str]:
     return [name for name, kind in kinds(test_workers=test_workers).items() if not kind.external]
 
 
+def is_external(name: str) -> bool:
+    """Whether programs outside fulfil this kind, who may deliver whatever they like."""
+    return name in BUILT_IN and BUILT_IN[name].external
+
+
 def is_crawl(name: str) -> bool:
     """Whether this kind may run for days, with the wall-clock limit of a site."""
     return name in BUILT_IN and BUILT_IN[name].crawl

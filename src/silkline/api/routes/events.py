@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
@@ -37,7 +37,7 @@ class EventRoutes:
             responses={
                 **STREAM,
                 204: {"description": "The job has ended and you have seen everything."},
-                **problems("not-found", "too-many-streams"),
+                **problems("not-found", "too-many-streams", "too-many"),
             },
         )
         self.router.add_api_route(
@@ -46,11 +46,12 @@ class EventRoutes:
             methods=["GET"],
             summary="Learn that something about the jobs changed",
             response_class=StreamingResponse,
-            responses={**STREAM, **problems("too-many-streams")},
+            responses={**STREAM, **problems("too-many-streams", "too-many")},
         )
 
     async def of_job(
         self,
+        request: Request,
         id: str,
         header: Annotated[str, Header(alias="Last-Event-ID", max_length=100)] = "",
         last_event_id: Annotated[
@@ -61,7 +62,7 @@ class EventRoutes:
 
         Come back with the id of the last event and no log line is lost or told twice.
         """
-        self._hub.admit()
+        self._hub.admit(request.scope)
         seen = read_cursor(header or last_event_id)
         job, counts, _ = await run_in_threadpool(read_job, self._database, id)
         if seen and job.status in ENDED and seen.changed == microseconds(job.updated_at):
@@ -70,7 +71,7 @@ class EventRoutes:
                 return Response(status_code=204)
         return StreamingResponse(self._hub.follow(id, seen), media_type=MEDIA_TYPE)
 
-    async def of_all(self) -> Response:
+    async def of_all(self, request: Request) -> Response:
         """`jobs`: how many are in each state, at most once a second."""
-        self._hub.admit()
+        self._hub.admit(request.scope)
         return StreamingResponse(self._hub.overview(), media_type=MEDIA_TYPE)

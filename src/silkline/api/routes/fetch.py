@@ -17,14 +17,15 @@ from silkline.api.shapes import problems
 from silkline.api.views import answer, result_view
 from silkline.config import Settings
 from silkline.errors import NotFound
-from silkline.model.cached import serves
+from silkline.model.cached import is_personal, serves
 from silkline.model.job import ENDED, Job, NewJob
-from silkline.model.spec import SECRET_FIELDS, PageSpec
+from silkline.model.spec import PageSpec
 from silkline.model.url import canonical, url_key
 from silkline.store import jobs, results
 from silkline.store.database import Database
 from silkline.store.page_cache import newest_page
 from silkline.store.results import Result
+from silkline.workers.registry import is_external
 
 HURRY = 100  # a person waits for it: it goes before crawls
 
@@ -49,7 +50,9 @@ class FetchRoutes:
             responses={
                 200: {"model": shapes.FetchShape, "description": "The page."},
                 202: {"model": shapes.JobShape, "description": "It takes longer: this job fetches it."},
-                **problems("too-large", "unsupported-media-type", "cross-site", "fetch-failed", "disk-full"),
+                **problems(
+                    "too-large", "unsupported-media-type", "cross-site", "fetch-failed", "disk-full", "too-many"
+                ),
             },
             openapi_extra={"requestBody": {"required": True, "content": {"application/json": _body()}}},
         )
@@ -62,7 +65,7 @@ class FetchRoutes:
         if found := await run_in_threadpool(self._cached, new):
             return answer({"job": found[0], "result": result_view(found[1]), "cached": True})
         id = await run_in_threadpool(self._store, request, new, key, body)
-        self._hub.admit()
+        self._hub.admit(request.scope)
         await self._hub.settled(id, query.timeout)
         return await run_in_threadpool(self._outcome, id)
 
@@ -74,7 +77,7 @@ class FetchRoutes:
     def _cached(self, new: NewJob) -> tuple[dict[str, Any], Result] | None:
         """A stored page, unless it was, or is, asked for with somebody's own cookies or headers."""
         max_age, address = new.payload.get("max_age"), canonical(new.request_url or "")
-        if not max_age or address is None or _private(new.payload):
+        if not max_age or address is None or is_personal(new.payload):
             return None
         since = self._database.now() - timedelta(seconds=min(max_age, 10**8))
         found = newest_page(self._database, url_key(address), since)
@@ -82,10 +85,11 @@ class FetchRoutes:
             job = jobs.get(self._database, found.job_id) if found else None
         except NotFound:
             return None
-        if found is None or job is None or _private(job.payload):
+        if found is None or job is None or is_personal(job.payload) or is_external(job.worker):
             return None
         content, render = new.payload.get("content", "markdown"), new.payload.get("render", "never")
-        if not serves(found.data, found.metadata, job.payload, content=content, render=render):
+        allowed = new.payload.get("allow_private", ())
+        if not serves(found.data, found.metadata, job.payload, content=content, render=render, allowed=allowed):
             return None
         return view(self._database, job), found
 
@@ -104,10 +108,6 @@ class FetchRoutes:
         if job.status in ENDED:
             raise Problem("fetch-failed", _why(job))
         return answer(view(self._database, job), 202, {"Location": f"/v1/jobs/{id}"})
-
-
-def _private(payload: dict[str, Any]) -> bool:
-    return any(payload.get(name) for name in SECRET_FIELDS)
 
 
 def _failure(result: Result) -> Problem:

@@ -131,7 +131,7 @@ class JobRoutes:
             self.get,
             methods=["GET"],
             summary="Look at a job, or wait for its end",
-            responses={200: {"model": shapes.JobShape}, **problems("not-found")},
+            responses={200: {"model": shapes.JobShape}, **problems("not-found", "too-many")},
         )
         add(
             "/jobs/{id}",
@@ -184,11 +184,11 @@ class JobRoutes:
         items, cursor = listed(self._database, query, self._settings.stale_after)
         return answer({"items": items, "next_cursor": cursor})
 
-    async def get(self, id: str, query: Annotated[Waiting, Query()]) -> Response:
+    async def get(self, request: Request, id: str, query: Annotated[Waiting, Query()]) -> Response:
         """With `wait`, answers when the job has ended or paused, or when the time is over."""
         job = await run_in_threadpool(jobs.get, self._database, id)
         if query.wait and job.status in (Status.QUEUED, Status.RUNNING):
-            self._hub.admit()
+            self._hub.admit(request.scope)
             await self._hub.settled(id, query.wait)
             job = await run_in_threadpool(jobs.get, self._database, id)
         return answer(await run_in_threadpool(view, self._database, job, self._settings.stale_after))

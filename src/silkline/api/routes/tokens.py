@@ -21,7 +21,7 @@ from silkline.store.database import Database
 
 class TokenBody(Spec):
     name: str = Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")
-    scope: Literal["read", "write", "admin"] = "read"
+    scope: Literal["worker", "read", "write", "admin"] = "read"
     days: float | None = Field(None, gt=0, le=36_500)
 
 

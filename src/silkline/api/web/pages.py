@@ -10,6 +10,7 @@ from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from silkline.api import submission
+from silkline.api.connections import network_of
 from silkline.api.problems import Problem
 from silkline.api.routes.jobs import ID, NAME, Listing, listed
 from silkline.api.tokens import COOKIE, SESSION_SECONDS, Doorkeeper
@@ -124,19 +125,20 @@ class Pages:
     def sign_in_page(self, next: str = "/") -> Response:
         return self._templates.page("login.html", next=_inside(next), problem="")
 
-    def sign_in(self, form: Form) -> Response:
+    def sign_in(self, request: Request, form: Form) -> Response:
         """A browser gets a cookie for a token."""
         target = _inside(form.get("next", "/"))
-        caller = self._doorkeeper.by_token(form.get("token", "").strip())
+        caller = self._doorkeeper.by_token(form.get("token", "").strip(), network_of(request.scope.get("client")))
         if caller is None:
             return self._templates.page("login.html", status=401, next=target, problem="This token is not valid.")
         response = RedirectResponse(target, 303)
         response.set_cookie(
-            COOKIE, self._doorkeeper.session(caller), max_age=SESSION_SECONDS, httponly=True, samesite="strict"
+            COOKIE, self._doorkeeper.begin_session(caller), max_age=SESSION_SECONDS, httponly=True, samesite="strict"
         )
         return response
 
-    def sign_out(self) -> Response:
+    def sign_out(self, request: Request) -> Response:
+        self._doorkeeper.end_session(request.headers.get("cookie", ""))
         response = RedirectResponse("/login", 303)
         response.delete_cookie(COOKIE)
         return response

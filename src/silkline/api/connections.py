@@ -1,0 +1,213 @@
+"""The connections of the server: how many there may be, and how long a request may take to come in.
+
+uvicorn knows no such limits. `LimitedProtocol` adds them to its protocol for HTTP/1.1: a deadline for the head of a
+request, for its body (as long as the sender is fast enough, it may go on), and for a reader that takes no more of an
+answer. Whoever exceeds one gets a problem document, if there is still somebody to read it, and the connection ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import resource
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import h11
+import msgspec
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from silkline.api.problems import MEDIA_TYPE, Problem
+
+SLOWEST = 16_384  # bytes a second that the sender of a long body must reach
+LINGER = 2.0  # seconds in which a refused caller may read why
+FOR_OURSELVES = 100  # descriptors that connections leave for the database, files and threads
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Numbers of connections, and seconds."""
+
+    in_all: int = 1_000
+    each_address: int = 250
+    head: float = 10.0
+    body: float = 30.0
+    answer: float = 60.0
+
+
+class ConnectionCount:
+    """Who is connected, by address."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.limits = limits
+        descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._most = max(1, min(limits.in_all, descriptors - FOR_OURSELVES))
+        self._each: Counter[str] = Counter()
+        self._all = 0
+
+    def enter(self, address: str) -> Problem | None:
+        """Count a new connection; the problem, if it is one too many."""
+        self._each[address] += 1
+        self._all += 1
+        if self._each[address] > self.limits.each_address:
+            return Problem("too-many", f"at most {self.limits.each_address} connections from one address")
+        if self._all > self._most:
+            return Problem("too-many-connections", f"at most {self._most} connections")
+        return None
+
+    def leave(self, address: str) -> None:
+        self._all -= 1
+        self._each[address] -= 1
+        if not self._each[address]:
+            del self._each[address]
+
+
+def network_of(peer: Any) -> str:
+    """The address that a connection counts for. Whoever has one IPv6 address mostly has a /64 of them."""
+    try:
+        address = ipaddress.ip_address(peer[0])
+    except (TypeError, IndexError, ValueError):
+        return "unknown"
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            return str(address.ipv4_mapped)
+        return str(ipaddress.IPv6Network((int(address) >> 64 << 64, 64)))
+    return str(address)
+
+
+class LimitedProtocol(H11Protocol):
+    """One connection."""
+
+    def __init__(self, *args: Any, connections: ConnectionCount, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._count = connections
+        self._limits = connections.limits
+        self._address = ""
+        self._refused = False
+        self._phase: Any = None
+        self._began = 0.0
+        self._came = 0
+        self._reading: asyncio.TimerHandle | None = None
+        self._writing: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._address = network_of(self.client)
+        problem = self._count.enter(self._address)
+        if problem is not None:
+            self._refuse(problem)
+        else:
+            self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._count.leave(self._address)
+        self._stop_timers()
+        super().connection_lost(exc)
+        self._unset_keepalive_if_required()
+
+    def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
+        self._came += len(data)
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._watch()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._limit_writing()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._writing is not None and not self.transport.is_closing():
+            self._writing.cancel()
+            self._writing = None
+
+    def send_400_response(self, msg: str) -> None:
+        """Also called by uvicorn for what is no HTTP."""
+        self._refuse(Problem("bad-request", "this is not an HTTP request"))
+
+    def _watch(self) -> None:
+        """Set the deadline for what the caller is to send now, if anything."""
+        if self.transport.is_closing():
+            self._stop_reading()
+            self._limit_writing()
+            return
+        phase = self.conn.their_state
+        waits = phase is h11.SEND_BODY or (phase is h11.IDLE and self.timeout_keep_alive_task is None)
+        if not waits or self._refused:
+            self._stop_reading()
+        elif self._reading is None or phase is not self._phase:
+            self._stop_reading()
+            self._phase, self._began = phase, self.loop.time()
+            if phase is h11.SEND_BODY:
+                self._came = 0
+            allowed = self._limits.head if phase is h11.IDLE else self._limits.body
+            self._reading = self.loop.call_later(allowed, self._too_slow)
+
+    def _too_slow(self) -> None:
+        self._reading = None
+        if self._phase is h11.IDLE and not self._came:
+            self.transport.close()  # it never asked for anything, so it waits for no answer
+            return
+        if self._phase is h11.IDLE:
+            self._refuse(Problem("too-slow", f"the head of a request must come within {self._limits.head:g} s"))
+            return
+        left = self._limits.body + self._came / SLOWEST - (self.loop.time() - self._began)
+        if self.flow.read_paused:  # it is us who do not read
+            left = max(left, 1.0)
+        if left > 0:
+            self._reading = self.loop.call_later(left, self._too_slow)
+            return
+        self._refuse(Problem("too-slow", f"a body must come within {self._limits.body:g} s, or steadily"))
+
+    def _refuse(self, problem: Problem) -> None:
+        """Say why, if nothing was answered yet, then end the connection. What still comes in is read and dropped, or
+        the answer would be lost with it."""
+        self._refused = True
+        self._stop_timers()
+        if self.transport.is_closing():
+            return
+        answered = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
+        if not answered:
+            self.transport.write(as_bytes(problem))
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.flow.resume_reading()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self._writing = self.loop.call_later(LINGER, self.transport.abort)
+
+    def _limit_writing(self) -> None:
+        if self._writing is None:
+            self._writing = self.loop.call_later(self._limits.answer, self.transport.abort)
+
+    def _stop_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+
+    def _stop_timers(self) -> None:
+        self._stop_reading()
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
+
+
+def as_bytes(problem: Problem) -> bytes:
+    """A problem as a whole HTTP answer, for callers that no route will see."""
+    body = msgspec.json.encode(problem.document())
+    again = b"retry-after: 2\r\n" if problem.retryable else b""
+    head = b"HTTP/1.1 %d %s\r\ncontent-type: %s\r\ncontent-length: %d\r\ncache-control: no-store\r\n%s" % (
+        problem.status,
+        problem.title.encode(),
+        MEDIA_TYPE.encode(),
+        len(body),
+        again,
+    )
+    return head + b"x-content-type-options: nosniff\r\nconnection: close\r\n\r\n" + body

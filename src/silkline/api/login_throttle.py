@@ -1,0 +1,97 @@
+"""How often somebody may present a wrong token: for each address and in all.
+
+Every wrong token takes one try out of a supply that fills up again with time, so nobody is shut out for ever. A token
+that was right lately passes even when the supply is empty: an attack does not stop those who are at work.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+from silkline.api.problems import Problem
+
+EACH: Final = 20  # tries of one address
+EACH_EVERY: Final = 6.0  # seconds until one more
+ALL: Final = 200
+ALL_EVERY: Final = 0.5
+ADDRESSES: Final = 10_000
+REMEMBERED: Final = 1_000
+GOOD_FOR: Final = 3600.0
+
+
+class Supply:
+    """Tries that are left, and when they were counted."""
+
+    def __init__(self, most: int, every: float, now: float) -> None:
+        self._most, self._every = most, every
+        self._left, self._at = float(most), now
+
+    def left(self, now: float) -> float:
+        self._left = min(self._most, self._left + (now - self._at) / self._every)
+        self._at = now
+        return self._left
+
+    def take(self, now: float) -> None:
+        self._left = max(0.0, self.left(now) - 1)
+
+    def wait(self, now: float) -> float:
+        """Seconds until there is one more."""
+        return max(0.0, 1 - self.left(now)) * self._every
+
+    def is_full(self, now: float) -> bool:
+        return self.left(now) >= self._most
+
+
+class LoginThrottle:
+    """May be used from any thread."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._all = Supply(ALL, ALL_EVERY, clock())
+        self._each: OrderedDict[str, Supply] = OrderedDict()
+        self._good: OrderedDict[str, float] = OrderedDict()
+
+    def admit(self, address: str, digest: str) -> None:
+        """Whether a token may be tried; a `Problem` that says how long to wait if not."""
+        with self._lock:
+            now = self._clock()
+            if self._good.get(digest, -GOOD_FOR) > now - GOOD_FOR:
+                return
+            supply = self._each.get(address)
+            # Whoever has not failed lately is not made to wait for the failures of others.
+            waits = [each.wait(now) for each in (supply, self._all) if supply is not None and each is not None]
+        wait = max(waits, default=0.0)
+        if wait > 0:
+            seconds = math.ceil(wait)
+            raise Problem(
+                "too-many-tries",
+                f"too many wrong tokens came from this address; try again in {seconds} s",
+                headers={"Retry-After": str(seconds)},
+            )
+
+    def was_right(self, digest: str) -> None:
+        with self._lock:
+            self._good[digest] = self._clock()
+            self._good.move_to_end(digest)
+            if len(self._good) > REMEMBERED:
+                self._good.popitem(last=False)
+
+    def was_wrong(self, address: str, digest: str) -> None:
+        with self._lock:
+            now = self._clock()
+            self._good.pop(digest, None)
+            supply = self._each.pop(address, None) or Supply(EACH, EACH_EVERY, now)
+            supply.take(now)
+            self._all.take(now)
+            self._each[address] = supply
+            if len(self._each) > ADDRESSES:
+                self._each.popitem(last=False)
+            oldest = next(iter(self._each))
+            if self._each[oldest].is_full(now):
+                del self._each[oldest]

@@ -1,0 +1,204 @@
+"""The rules of one robots.txt group: how they are kept as text, and which rule decides about a URL.
+
+Whatever a file says, memory and the work for each URL are bounded. A group has at most `MAX_RULES` exact rules with
+`MAX_WILDCARDS` wildcards (`*`) between them. Rules beyond that are handled the safe way: an `Allow` is ignored, and a
+`Disallow` is widened. A widened rule forbids everything under the start of its pattern: what stands before the first
+wildcard, or the first folder of the path. So a file with too many rules can forbid more than it says, never less.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+MAX_RULES: Final = 5_000
+MAX_WILDCARDS: Final = 1_000
+MAX_WIDENED: Final = 1_000
+MAX_PATTERN: Final = 8_192
+# A group above this size is compiled again more often: compiled, it takes megabytes.
+_LARGE: Final = 8_192
+
+_ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
+# Cut within an escape, a start would match something else.
+_CUT_ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]?\Z")
+_UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+# What `quote` must leave alone because it is written out already or means something.
+_SAFE: Final = "%/?:@!&'()*+,;=[]#$~|^{}\"<>\\`"
+
+
+class Rule(NamedTuple):
+    """One rule of our group. `pieces` are what stands between the `*` of the pattern.
+
+    Of all rules that match, the one with the highest `priority` decides: the length of the pattern as the file has it.
+    """
+
+    allow: bool
+    text: str
+    pieces: tuple[str, ...]
+    anchored: bool
+    priority: int
+
+    def matches(self, path: str) -> bool:
+        """In one pass over the path, whatever the pattern: taking each piece at its first place is enough."""
+        pieces = self.pieces
+        if not path.startswith(pieces[0]):
+            return False
+        if len(pieces) == 1:
+            return not self.anchored or path == pieces[0]
+        at = len(pieces[0])
+        for piece in pieces[1:-1]:
+            found = path.find(piece, at)
+            if found < 0:
+                return False
+            at = found + len(piece)
+        last = pieces[-1]
+        if self.anchored:
+            return len(path) - at >= len(last) and path.endswith(last)
+        return path.find(last, at) >= 0
+
+    @property
+    def rank(self) -> tuple[int, bool]:
+        """The longest pattern decides, and of two equally long ones the one that allows."""
+        return self.priority, self.allow
+
+
+class Rules:
+    """A group made ready for matching: patterns without wildcards are looked up, the others are tried one by one."""
+
+    __slots__ = ("_exact", "_lengths", "_shortest", "_starts", "_wild")
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self._starts: dict[str, Rule] = {}
+        self._exact: dict[str, Rule] = {}
+        wild: list[Rule] = []
+        for rule in rules:
+            if len(rule.pieces) > 1:
+                wild.append(rule)
+                continue
+            place = self._exact if rule.anchored else self._starts
+            known = place.get(rule.pieces[0])
+            if known is None or rule.rank > known.rank:
+                place[rule.pieces[0]] = rule
+        self._wild = tuple(sorted(wild, key=lambda rule: rule.rank, reverse=True))
+        self._lengths = sorted({len(start) for start in self._starts})
+        self._shortest = _shortest_starts(self._starts)
+
+    def rule_for(self, path: str) -> Rule | None:
+        """The rule that decides about a path; None where no rule matches it."""
+        best = self._exact.get(path)
+        # One call in C settles most URLs of most hosts.
+        if path.startswith(self._shortest):
+            for length in self._lengths:
+                rule = self._starts.get(path[:length])
+                if rule is not None and (best is None or rule.rank > best.rank):
+                    best = rule
+        for rule in self._wild:
+            if best is not None and rule.rank <= best.rank:
+                break
+            if rule.matches(path):
+                return rule
+        return best
+
+
+def group_text(lines: Iterable[tuple[bool, str]]) -> str:
+    """The rules (whether it allows, and its pattern) as text, one rule in a line, within the limits.
+
+    A line is `+` or `-` and the pattern, or for a widened rule `!`, its priority, a blank, and the start it forbids.
+    """
+    kept: dict[str, None] = {}
+    widened: dict[str, int] = {}
+    wildcards = 0
+    for allow, value in lines:
+        line = ("+" if allow else "-") + value
+        if line in kept:
+            continue
+        stars = value.count("*")
+        if len(kept) < MAX_RULES and wildcards + stars <= MAX_WILDCARDS and len(value) <= MAX_PATTERN:
+            kept[line] = None
+            wildcards += stars
+        elif not allow:
+            _widen(value, widened, only_wildcards=len(kept) < MAX_RULES)
+    return "\n".join([*kept, *(f"!{priority} {start}" for start, priority in widened.items())])
+
+
+def _widen(value: str, widened: dict[str, int], *, only_wildcards: bool) -> None:
+    pattern = _pattern(value[:MAX_PATTERN])
+    start = pattern.partition("*")[0].removesuffix("$")[:MAX_PATTERN]
+    if not only_wildcards:
+        start = "/".join(start.split("/", 2)[:2]) + ("/" if start.count("/") > 1 else "")
+    start = _CUT_ESCAPE.sub("", start)
+    if start not in widened and len(widened) >= MAX_WIDENED:
+        start = ""
+    # One character becomes twelve at most (four escaped bytes), so no part that was cut off has a higher priority.
+    priority = len(pattern) if len(value) <= MAX_PATTERN else 12 * len(value)
+    widened[start] = max(widened.get(start, 0), priority)
+
+
+def rules_of(group: str) -> Rules:
+    """The rules of a group's text, ready for matching."""
+    return _compile_large(group) if len(group) > _LARGE else _compile_small(group)
+
+
+@lru_cache(maxsize=4096)
+def _compile_small(group: str) -> Rules:
+    return Rules(map(_rule, group.split("\n")))
+
+
+@lru_cache(maxsize=32)
+def _compile_large(group: str) -> Rules:
+    return Rules(map(_rule, group.split("\n")))
+
+
+def _shortest_starts(starts: Iterable[str]) -> tuple[str, ...]:
+    """Without those that another one covers."""
+    kept: list[str] = []
+    for start in sorted(starts):
+        if not (kept and start.startswith(kept[-1])):
+            kept.append(start)
+    return tuple(kept)
+
+
+def _rule(line: str) -> Rule:
+    if line[0] == "!":
+        number, _, start = line[1:].partition(" ")
+        text = f"robots.txt has too many rules: everything under {start[:200] or '/'} counts as forbidden"
+        return Rule(False, text, (start.replace("$", "%24"),), False, int(number))
+    allow, value = line[0] == "+", line[1:]
+    pattern = _pattern(value)
+    priority = len(pattern)
+    anchored = pattern.endswith("$")
+    if anchored:
+        pattern = pattern[:-1]
+    # In the middle `$` is a character like any other, and comparable paths hold it escaped.
+    pieces = pattern.replace("$", "%24").split("*")
+    inner = [piece for piece in pieces[1:-1] if piece]
+    text = f"{'Allow' if allow else 'Disallow'}: {value}"
+    return Rule(allow, text, (pieces[0], *inner, pieces[-1]) if len(pieces) > 1 else (pieces[0],), anchored, priority)
+
+
+def _pattern(value: str) -> str:
+    return _comparable(value if value[0] in "/*" else "/" + value)
+
+
+def comparable_path(url: str) -> str:
+    """Path and query of a canonical URL in the one form that patterns are compared in."""
+    start = url.find("/", url.find("://") + 3)
+    path = url[start:].partition("#")[0] if start >= 0 else "/"
+    if "*" in path or "$" in path:
+        path = path.replace("*", "%2A").replace("$", "%24")
+    return _comparable(path)
+
+
+def _comparable(text: str) -> str:
+    """Escapes in upper case, needless ones undone, what is not ASCII escaped."""
+    if not text.isascii() or " " in text:
+        text = quote(text, safe=_SAFE)
+    return _ESCAPE.sub(_settle, text) if "%" in text else text
+
+
+def _settle(escape: re.Match[str]) -> str:
+    character = chr(int(escape[1], 16))
+    return character if character in _UNRESERVED else escape[0].upper()

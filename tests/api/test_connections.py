@@ -1,0 +1,221 @@
+"""Real sockets that send too slowly, too much or too often: each is refused with a reason, and others are served."""
+
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from silkline.api.connections import network_of
+from tests.support.served import Answer, Client, Served
+from tests.support.supervisors import PATIENCE, eventually
+
+TOKEN = "an-operator-token-for-tests"
+EACH, STREAMS, STREAMS_EACH = 12, 6, 4
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server with short deadlines and few connections."""
+    folder = tmp_path_factory.mktemp("strict")
+    settings = {
+        "api_token": TOKEN,
+        "slots": 0,
+        "api_head_timeout": 0.5,
+        "api_body_timeout": 0.5,
+        "api_answer_timeout": 0.5,
+        "api_connections_each": EACH,
+        "api_streams": STREAMS,
+        "api_streams_each": STREAMS_EACH,
+    }
+    with closing(Served(f"sqlite:///{folder / 'silkline.db'}", folder, **settings)) as server:
+        server.ready()
+        yield server
+
+
+def connect(client: Client) -> socket.socket:
+    return socket.create_connection((client.host, client.port), timeout=PATIENCE)
+
+
+def head(client: Client, request: str, **headers: str) -> bytes:
+    lines = {"Host": f"{client.host}:{client.port}", **{name.replace("_", "-"): v for name, v in headers.items()}}
+    text = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+    return f"{request} HTTP/1.1\r\n{text}\r\n".encode()
+
+
+def answer(connection: socket.socket) -> Answer:
+    with closing(http.client.HTTPResponse(connection)) as found:
+        found.begin()
+        return Answer(found.status, dict(found.getheaders()), found.read())
+
+
+def until_closed(connection: socket.socket) -> bytes:
+    came = b""
+    try:
+        while data := connection.recv(65536):
+            came += data
+    except ConnectionResetError:
+        pass
+    return came
+
+
+@pytest.mark.parametrize("sent", [b"GET /healthz HTT", b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: "])
+def test_a_head_that_never_ends_is_given_up(strict: Served, sent: bytes) -> None:
+    with connect(strict.ready()) as connection:
+        connection.sendall(sent)
+        answer(connection).problem(408, "too-slow", "head of a request")
+        assert until_closed(connection) == b""
+
+
+def test_a_connection_that_says_nothing_is_closed(strict: Served) -> None:
+    with connect(strict.ready()) as connection:
+        assert until_closed(connection) == b""
+
+
+def test_a_second_request_has_a_deadline_too(strict: Served) -> None:
+    client = strict.ready()
+    with connect(client) as connection:
+        connection.sendall(head(client, "GET /healthz"))
+        assert answer(connection).status == 200
+        connection.sendall(b"GET /hea")
+        answer(connection).problem(408, "too-slow", "head of a request")
+
+
+def test_a_body_that_never_comes_is_given_up(strict: Served) -> None:
+    client = strict.ready()
+    with connect(client) as connection:
+        kind = "application/json"
+        sent = head(client, "POST /v1/jobs", Authorization=f"Bearer {TOKEN}", Content_Length="99", Content_Type=kind)
+        connection.sendall(sent + b'{"worker":')
+        answer(connection).problem(408, "too-slow", "a body must come")
+        assert until_closed(connection) == b""
+    assert "Traceback" not in strict.log
+
+
+def test_a_caller_that_does_not_read_its_answer_is_let_go(strict: Served) -> None:
+    """Many pipelined requests whose answers nobody reads: the connection is closed, not kept for ever."""
+    client = strict.ready()
+    with connect(client) as connection:
+        request = head(client, "GET /openapi.json", Authorization=f"Bearer {TOKEN}")
+        connection.settimeout(PATIENCE)
+
+        def refuses_more() -> bool:
+            try:
+                connection.sendall(request * 20)
+            except OSError:
+                return True
+            return False
+
+        eventually("the server closes the connection", refuses_more)
+
+
+def test_half_sent_requests_do_not_keep_others_out(strict: Served) -> None:
+    """As many as one address may have; they are given up, and then there is room again."""
+    client = strict.ready()
+    with ExitStack() as stack:
+        for _ in range(EACH):
+            stack.enter_context(connect(client)).sendall(b"GET / HTTP/1.1\r\n")
+        eventually("there is room again", lambda: _status(client) == 200)
+
+
+def _status(client: Client) -> int:
+    try:
+        return client.get("/healthz").status
+    except (OSError, http.client.HTTPException):
+        return 0
+
+
+def test_one_address_has_so_many_connections(strict: Served) -> None:
+    client = strict.ready()
+    with ExitStack() as stack:
+        streams = [stack.enter_context(connect(client)) for _ in range(EACH * 2)]
+        refused = 0
+        for stream in streams:
+            with ExitStack() as each:
+                each.callback(stream.close)
+                stream.sendall(head(client, "GET /healthz"))
+                found = answer(stream)
+                if found.status != 200:
+                    found.problem(429, "too-many", "connections from one address")
+                    assert found.headers["retry-after"]
+                    refused += 1
+        assert refused >= EACH // 2
+
+
+def test_a_caller_has_so_many_streams(strict: Served) -> None:
+    client = strict.ready().with_token(TOKEN)
+    other = client.with_token(client.post("/v1/tokens", {"name": "other"}).json["token"])
+    with ExitStack() as stack:
+        for _ in range(STREAMS_EACH):
+            stack.enter_context(opened_stream(client))
+        client.get("/v1/events").problem(429, "too-many", "for each caller")
+        for _ in range(STREAMS - STREAMS_EACH):
+            stack.enter_context(opened_stream(other))
+        other.get("/v1/events").problem(503, "too-many-streams")
+        assert client.get("/v1/jobs").status == 200
+    eventually("they are counted out", lambda: _stream_status(client) == 200)
+
+
+def opened_stream(client: Client) -> socket.socket:
+    connection = connect(client)
+    connection.sendall(head(client, "GET /v1/events", **client.headers))
+    assert connection.recv(100).startswith(b"HTTP/1.1 200")
+    return connection
+
+
+def _stream_status(client: Client) -> int:
+    with connect(client) as connection:
+        connection.sendall(head(client, "GET /v1/events", **client.headers))
+        return int(connection.recv(100).split()[1])
+
+
+# Bodies.
+
+
+def test_without_a_token_a_body_is_small(strict: Served) -> None:
+    client = strict.ready()
+    form = {"Content_Type": "application/x-www-form-urlencoded"}
+    client.post("/login", b"token=" + b"x" * 8_192, **form).problem(413, "too-large", "8,192")
+    with connect(client) as connection:
+        connection.sendall(head(client, "POST /login", Transfer_Encoding="chunked", **form))
+        connection.sendall((b"1000\r\n" + b"x" * 4096 + b"\r\n") * 3)
+        answer(connection).problem(413, "too-large", "8,192")
+
+
+@pytest.mark.parametrize("path", ["/v1/fetch", "/v1/claims", "/v1/tokens", "/v1/jobs/x/retry", "/v1/jobs/x/finish"])
+def test_short_routes_take_short_bodies(strict: Served, path: str) -> None:
+    client = strict.ready().with_token(TOKEN)
+    body = json.dumps({"x": "y" * 300_000}).encode()
+    client.post(path, body, Content_Type="application/json").problem(413, "too-large", "262,144")
+
+
+def test_an_upload_that_is_broken_off_leaves_no_traceback(strict: Served) -> None:
+    client = strict.ready()
+    for _ in range(5):
+        with connect(client) as connection:
+            kind = "application/json"
+            lines = {"Authorization": f"Bearer {TOKEN}", "Content_Type": kind, "Content_Length": "100000"}
+            connection.sendall(head(client, "POST /v1/jobs", **lines) + b'{"worker": "page", ')
+    for _ in range(3):
+        with connect(client) as connection:
+            connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+            answer(connection).problem(400, "bad-request", "not an HTTP request")
+    strict_log = strict.log
+    assert "Traceback" not in strict_log
+    assert "problem" not in strict_log.lower()
+
+
+def test_whom_a_connection_counts_for() -> None:
+    assert network_of(("10.0.0.1", 5)) == network_of(("::ffff:10.0.0.1", 6, 0, 0)) == "10.0.0.1"
+    assert network_of(("2001:db8::1", 5)) == network_of(("2001:db8::ffff:2", 5)) != network_of(("2001:db8:0:1::1", 5))
+    assert network_of(None) == network_of(("", 0)) == "unknown"
+
+
+def test_the_log_names_no_made_up_lines(strict: Served, tmp_path: Path) -> None:
+    """A path with line breaks and escapes cannot write lines of its own into the log."""
+    client = strict.ready().with_token(TOKEN)
+    assert client.get("/v1/jobs/%0aWARNING%20forged%1b%5b31m").status == 404
+    assert "forged" not in strict.log

@@ -1,0 +1,79 @@
+"""Wrong tokens are throttled, for each address and in all; nobody is shut out for ever."""
+
+import pytest
+
+from silkline.api.login_throttle import ADDRESSES, ALL, ALL_EVERY, EACH, EACH_EVERY, LoginThrottle
+from silkline.api.problems import Problem
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def throttle(clock: Clock) -> LoginThrottle:
+    return LoginThrottle(clock)
+
+
+def fail(throttle: LoginThrottle, address: str, times: int) -> None:
+    for _ in range(times):
+        throttle.admit(address, "wrong")
+        throttle.was_wrong(address, "wrong")
+
+
+def refused(throttle: LoginThrottle, address: str, digest: str = "wrong") -> bool:
+    try:
+        throttle.admit(address, digest)
+    except Problem as problem:
+        return problem.kind == "too-many-tries" and int(problem.headers["Retry-After"]) > 0
+    return False
+
+
+def test_after_many_wrong_tokens_an_address_has_to_wait(throttle: LoginThrottle, clock: Clock) -> None:
+    fail(throttle, "a", EACH)
+    assert refused(throttle, "a")
+    assert refused(throttle, "a", "right"), "also a right one, or guessing would not be slowed down"
+    assert not refused(throttle, "b")
+    clock.now += EACH_EVERY
+    fail(throttle, "a", 1)
+    assert refused(throttle, "a")
+
+
+def test_what_is_refused_costs_no_further_wait(throttle: LoginThrottle, clock: Clock) -> None:
+    fail(throttle, "a", EACH)
+    assert all(refused(throttle, "a") for _ in range(1_000))
+    clock.now += EACH_EVERY
+    assert not refused(throttle, "a")
+
+
+def test_a_token_that_was_right_passes_during_an_attack(throttle: LoginThrottle, clock: Clock) -> None:
+    throttle.was_right("right")
+    fail(throttle, "a", EACH)
+    assert not refused(throttle, "a", "right")
+    throttle.was_wrong("b", "right")
+    assert refused(throttle, "a", "right"), "it was taken back"
+
+
+def test_many_addresses_together_have_to_wait_too(throttle: LoginThrottle, clock: Clock) -> None:
+    for number in range(ALL):
+        fail(throttle, f"address {number}", 1)
+    assert refused(throttle, "address 1")
+    assert not refused(throttle, "the operator's"), "who has not failed does not wait for others"
+    clock.now += ALL_EVERY
+    assert not refused(throttle, "address 1")
+
+
+def test_memory_is_bounded(throttle: LoginThrottle, clock: Clock) -> None:
+    for number in range(ADDRESSES + 50):
+        throttle.was_wrong(f"address {number}", "wrong")
+        throttle.was_right(f"digest {number}")
+    assert len(throttle._each) <= ADDRESSES
+    assert len(throttle._good) <= 1_000
