@@ -29,7 +29,7 @@ from silkline.workers import registry
 
 # A job that this process is about to run is not due for others yet; should we die first, they take it.
 HOLD = timedelta(seconds=60)
-FILES_BESIDES = 200  # open files of a fetcher that are no connections
+LEAST_FILES = 128  # as crawl/file_budget.py has it, which commands do not import
 
 
 def _choice(field: str) -> click.Choice[str]:
@@ -81,6 +81,8 @@ def crawl(
     folder of Markdown files for a name that ends with /.
     """
     settings = settings_of(session)
+    if not detach:
+        _refuse_too_few_files()
     form = _form_of(output, detach=detach, warc=bool(given["warc"])) if output is not None else ""
     spec = _spec([with_scheme(url) for url in urls], given, seeded=seeds is not None, here=not detach)
     lines = _first_seen(read_lines(seeds)) if seeds is not None else None
@@ -100,7 +102,6 @@ def crawl(
     if detach:
         terminal.line(job.id)
         return None
-    _warn_of_open_files(session, settings, spec)
     return run_here(session, settings, job, _saving(session, settings, form, output) if output is not None else None)
 
 
@@ -177,11 +178,11 @@ def _plant(session: Session, database: Database, job: Job, lines: Any) -> Job:
     return jobs.wish(database, job.id, Verb.RESUME)
 
 
-def _warn_of_open_files(session: Session, settings: Settings, spec: SiteSpec) -> None:
+def _refuse_too_few_files() -> None:
+    """Before a job exists. With more files than that the crawl fits itself to them, and says so in its log."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    needed = (spec.concurrency or settings.max_concurrent_http) + FILES_BESIDES
-    if hard != resource.RLIM_INFINITY and hard < needed:
-        session.say(f"Only {hard:,} files may be open, {needed:,} are needed: raise it with `ulimit -n {needed}`.")
+    if hard != resource.RLIM_INFINITY and hard < LEAST_FILES:
+        raise UsageError(f"only {hard:,} files may be open, a crawl needs at least {LEAST_FILES}: try `ulimit -n 1024`")
 
 
 @click.command()

@@ -15,6 +15,7 @@ import msgspec
 import uvloop
 
 from silkline.crawl.equip import open_client
+from silkline.crawl.file_budget import fitted
 from silkline.crawl.frontier import Entry
 from silkline.crawl.messages import Found
 from silkline.crawl.plan import Plan
@@ -53,7 +54,7 @@ def run(context: Context) -> End | None:
     spec: MapSpec = context.spec
     if spec.links:
         return site.run(dataclasses.replace(context, spec=crawl_of(spec)))
-    return uvloop.run(_work(context, plan_for(spec, spec.all_urls())))
+    return uvloop.run(_work(context, fitted(plan_for(spec, spec.all_urls()), context.log)))
 
 
 def crawl_of(spec: MapSpec) -> SiteSpec:

@@ -15,6 +15,7 @@ import uvloop
 
 from silkline import config
 from silkline.crawl.equip import open_client
+from silkline.crawl.file_budget import fitted
 from silkline.crawl.frontier import Entry
 from silkline.crawl.messages import Found
 from silkline.crawl.outcomes import as_seen, rendering_of
@@ -50,7 +51,7 @@ _encode = msgspec.json.Encoder().encode
 def run(context: Context) -> End | None:
     spec: PageSpec = context.spec
     rendering = rendering_for(spec, config.load().settings, context)
-    return uvloop.run(_work(context, plan_for(spec, spec.all_urls(), rendering)))
+    return uvloop.run(_work(context, fitted(plan_for(spec, spec.all_urls(), rendering), context.log)))
 
 
 def plan_for(spec: Fetching, urls: Sequence[str], rendering: Rendering | None = None) -> Plan:

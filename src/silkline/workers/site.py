@@ -9,6 +9,7 @@ import uvloop
 
 from silkline import config
 from silkline.crawl.equip import calm_collector
+from silkline.crawl.file_budget import fitted
 from silkline.crawl.leader import Leader
 from silkline.crawl.plan import Tuning, plan_of
 from silkline.errors import Permanent
@@ -38,6 +39,7 @@ def crawl(context: Context, tuning: Tuning) -> End | None:
         tuning=tuning,
         rendering=rendering_for(spec, settings, context),
     )
+    plan = fitted(plan, context.log)
     if spec.warc:
         plan = msgspec.structs.replace(plan, archive=place_of(settings.data, context.progress.job))
 
