@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from pathlib import Path
 
 from tests.crawl.run_site import main
 
@@ -13,7 +14,7 @@ HELD = 2.0  # seconds; long enough for many requests to find no socket
 
 
 def hog() -> None:
-    while len(os.listdir("/proc/self/fd")) < 40:
+    while sum(1 for _ in Path("/proc/self/fd").iterdir()) < 40:
         time.sleep(0.01)
     taken = []
     until = time.monotonic() + HELD
