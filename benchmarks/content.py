@@ -1,11 +1,12 @@
 """Quality and cost of main-content extraction, beside the extractors that people use. Prints a Markdown table.
 
-    make bench BENCH=content          or: .venv/bin/python benchmarks/content.py --help
+    make bench BENCH=content ARGS="--data DIR"          or: .venv/bin/python benchmarks/content.py --help
 
-Runs on the pages of ../shared/data/content-eval: each lists snippets that belong to its main content and snippets that
-don't. A snippet counts as found when its words appear in the output in order. Even pages were looked at while the rules
-were made, odd ones were not: both halves are shown. Time is CPU time per page, from bytes to text. The others are
-installed into build/, never among our own packages; one that cannot be is an error, not a missing row.
+Runs on the pages of DIR, which are not part of the project: `truth.json` lists, for each page in `html/`, the snippets
+that belong to its main content and the snippets that don't. A snippet counts as found when its words appear in the
+output in order. Even pages were looked at while the rules were made, odd ones were not: both halves are shown. Time is
+CPU time per page, from bytes to text. The others are installed into build/, never among our own packages; one that
+cannot be is an error, not a missing row.
 """
 
 import sys
@@ -25,7 +26,6 @@ import venv
 from collections.abc import Callable
 from dataclasses import dataclass
 
-DATA = ROOT.parent / "shared" / "data" / "content-eval"
 PEERS = ROOT / "build" / "content-peers"
 PACKAGES = ["trafilatura==2.3.1", "readability-lxml==0.9", "resiliparse==1.1.0", "html-to-markdown==3.19.0"]
 LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
@@ -119,11 +119,11 @@ def plain(text: str) -> str:
     return SIGNS.sub(" ", LINK.sub(r"\1", text)).strip()
 
 
-def score(extract: Extractor, pages: list[dict]) -> tuple[list[Tally], int]:
+def score(extract: Extractor, data: Path, pages: list[dict]) -> tuple[list[Tally], int]:
     """A tally for each half of the pages, and on how many the extractor raised."""
     halves, failures = [Tally(), Tally()], 0
     for number, page in enumerate(pages):
-        html = gzip.decompress((DATA / "html" / page["file"]).read_bytes())
+        html = gzip.decompress((data / "html" / page["file"]).read_bytes())
         url = page["url"] if page["url"].startswith("http") else "https://page.example/"
         start = time.process_time()
         try:
@@ -138,9 +138,9 @@ def score(extract: Extractor, pages: list[dict]) -> tuple[list[Tally], int]:
     return halves, failures
 
 
-def scored_by_peer(name: str) -> tuple[list[Tally], int]:
+def scored_by_peer(name: str, data: Path) -> tuple[list[Tally], int]:
     """Runs this file in the other environment, for one extractor that lives there."""
-    command = [str(PEERS / "bin" / "python"), __file__, "--only", name]
+    command = [str(PEERS / "bin" / "python"), __file__, "--data", str(data), "--only", name]
     answer = subprocess.run(command, capture_output=True, text=True)
     if answer.returncode:
         sys.exit(f"content: {name} failed:\n{answer.stderr}")
@@ -182,14 +182,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ours", action="store_true", help="only Silkline, without installing anything")
     parser.add_argument("--only", metavar="NAME", choices=THEIRS, help=argparse.SUPPRESS)
+    parser.add_argument("--data", metavar="DIR", type=Path, required=True, help="the folder of the pages")
     asked = parser.parse_args()
-    if not DATA.is_dir():
-        sys.exit(
-            "content: the pages are not there; they belong into ../shared/data/content-eval, seen from the project"
-        )
-    pages = json.loads((DATA / "truth.json").read_text())
+    if not (asked.data / "truth.json").is_file():
+        sys.exit(f"content: {asked.data} has no truth.json: name the folder that holds it and the folder html")
+    pages = json.loads((asked.data / "truth.json").read_text())
     if asked.only:
-        halves, failures = score(THEIRS[asked.only](), pages)
+        halves, failures = score(THEIRS[asked.only](), asked.data, pages)
         print(json.dumps({"halves": [vars(half) for half in halves], "failures": failures}))
         return
     if not asked.ours:
@@ -197,10 +196,10 @@ def main() -> None:
     print("| extractor | F1 | precision | recall | F1, even pages | F1, odd pages | ms per page | failures |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
     for name, make in OURS.items():
-        print(row(name, *score(make(), pages)), flush=True)
+        print(row(name, *score(make(), asked.data, pages)), flush=True)
     if not asked.ours:
         for name in THEIRS:
-            print(row(name, *scored_by_peer(name)), flush=True)
+            print(row(name, *scored_by_peer(name, asked.data)), flush=True)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import logging
 import sys
 from typing import Any
 
+from silkline.config import load
 from silkline.model.job import End
 from silkline.model.worker import Context
 from silkline.store import jobs, urls
@@ -37,4 +38,5 @@ if __name__ == "__main__":
     database = open_database(sys.argv[1], upgrade=False)
     job = jobs.claim_one(database, "benchmark", "here", sys.argv[2])
     spec = registry.check_payload(registry.kind_named("site"), job.payload)
-    site.run(Context(spec, NoOrders(), Progress(database, job), logging.getLogger("site")))
+    settings = load().settings.for_workers()
+    site.run(Context(spec, NoOrders(), Progress(database, job), logging.getLogger("site"), settings))

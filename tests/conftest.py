@@ -1,8 +1,10 @@
 """What every test may ask for: real servers, a real browser, both databases; and the rule that CI skips nothing."""
 
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NEED_PROGRAMS = {"postgres", "own_postgres", "redis", "own_redis", "chromium"}
 # With several workers the files go out in this order: the long ones first, so that none is left over at the end.
 ORDER = ["chaos", "service", "web", "acceptance", "crawl", "api", "store", "unit"]
-skipped: list[str] = []
+skipped: dict[str, str] = {}  # the tests that were left out, each with the reason
 figures: list[tuple[str, str]] = []
 
 # A loaded machine is no reason for a property to fail. Everything else is Hypothesis's own default, here or under CI.
@@ -28,6 +30,13 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("silkline")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """No test may touch the data of the person who runs it: a command without --data finds an empty home."""
+    home = tempfile.mkdtemp(prefix="silkline-home-")
+    os.environ["XDG_DATA_HOME"] = home
+    config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -56,7 +65,7 @@ def _needs_programs(item: pytest.Item) -> bool:
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.skipped and not hasattr(report, "wasxfail"):
-        skipped.append(report.nodeid)
+        skipped[report.nodeid] = reason_of(report)
     if report.when == "teardown":
         name = report.nodeid.rpartition("::")[2]
         figures.extend((name, str(said)) for label, said in report.user_properties if label == "figure")
@@ -64,7 +73,12 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
     if report.skipped:
-        skipped.append(report.nodeid)
+        skipped[report.nodeid] = reason_of(report)
+
+
+def reason_of(report: pytest.TestReport | pytest.CollectReport) -> str:
+    said = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return said.removeprefix("Skipped: ")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -82,6 +96,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         width = max(len(name) for name, _ in figures)
         for name, said in sorted(figures):
             terminalreporter.write_line(f"{name:{width}}  {said}")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The last line of a run names what was left out; a person who looks at the end of the output must see it."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if skipped and reporter is not None and not hasattr(config, "workerinput"):
+        names = ", ".join(f"{nodeid} ({reason})" for nodeid, reason in skipped.items())
+        reporter.write_line(f"{len(skipped)} left out: {names}")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -174,12 +196,3 @@ def wrong_clock(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def long_chaos() -> bool:
     """True under `make chaos`: take minutes instead of seconds."""
     return os.environ.get("SILKLINE_CHAOS") == "long"
-
-
-@pytest.fixture(scope="session")
-def shared_data() -> Path:
-    """The test data beside the repository: URL cases, broken answers, compression bombs, pages and their content."""
-    folder = Path(os.environ.get("SILKLINE_TEST_DATA") or ROOT.parent / "shared" / "data")
-    if not folder.is_dir():
-        pytest.fail(f"the test data is not at {folder}: put it there, or name its folder in SILKLINE_TEST_DATA")
-    return folder

@@ -10,11 +10,12 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from silkline.errors import UsageError
+from silkline.model.worker import WorkerSettings
 
 PREFIX = "SILKLINE_"
 FILE = "silkline.toml"
@@ -26,6 +27,19 @@ ALIASES = {
     "max_concurrent_chrome": "MAX_CONCURRENT_CHROME",
 }
 SECRET = frozenset({"api_token"})
+LogLevel = Literal["", "debug", "info", "warning", "error"]
+
+
+def home_of(environ: Mapping[str, str]) -> Path:
+    """The data directory of a user who has named none: the same one, whatever the current directory is."""
+    base = Path(environ.get("XDG_DATA_HOME") or "")
+    if base.is_absolute():  # the XDG standard says that a relative path must be ignored
+        return base / "silkline"
+    try:
+        home = Path(environ.get("HOME") or Path.home())
+    except RuntimeError as error:
+        raise UsageError("this user has no home directory: name a data directory with --data") from error
+    return home.absolute() / ".local" / "share" / "silkline"
 
 
 def _names(value: Any) -> Any:
@@ -40,7 +54,11 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    data: Path = Field(Path("silkline-data"), description="Directory of the embedded database, logs and exports.")
+    data: Path = Field(
+        default_factory=lambda: home_of(os.environ),
+        description="Directory of the embedded database, logs and exports. Default: silkline in XDG_DATA_HOME, else "
+        "~/.local/share/silkline.",
+    )
     database_url: str = Field(
         "", description="sqlite:///PATH or postgresql://…; empty: silkline.db in the data directory."
     )
@@ -66,7 +84,17 @@ class Settings(BaseModel):
         30.0, gt=0, description="Time that a body may take; one that comes at 16 KiB a second or more may take longer."
     )
     api_answer_timeout: float = Field(60.0, gt=0, description="Time for which a caller may leave an answer unread.")
-    max_concurrent_http: int = Field(300, ge=1, description="Requests in flight in one fetcher process.")
+    fetchers: int = Field(
+        0,
+        ge=0,
+        le=256,
+        description="Fetcher processes of a crawl that does not say how many; 0: one for each core, but not more than "
+        "hosts.",
+    )
+    parsers: int = Field(0, ge=0, le=256, description="Parser processes of a crawl that does not say how many.")
+    max_concurrent_http: int = Field(
+        300, ge=1, description="Requests in flight of one job, shared by its fetchers, where the job does not say."
+    )
     max_concurrent_chrome: int = Field(
         2, ge=0, description="Pages in browsers at once, on this machine; 0: none is rendered."
     )
@@ -104,6 +132,9 @@ class Settings(BaseModel):
     fork_server: bool = Field(True, description="Start runners from a fork server instead of a fresh interpreter.")
     runner_environment: Names = Field(
         (), description="Further environment variables, comma separated, that jobs get; a plug-in may need some."
+    )
+    log_level: LogLevel = Field(
+        "", description="How much is written to stderr: debug, info, warning or error. Default: by the command."
     )
     log_bytes: int = Field(
         10 << 20, ge=4096, description="Size of a job's log file before it is rotated; one older is kept."
@@ -143,13 +174,34 @@ class Settings(BaseModel):
     def logs(self) -> Path:
         return self.data / "logs"
 
+    def for_workers(self) -> WorkerSettings:
+        """What a worker may know."""
+        return WorkerSettings(
+            data=str(self.data.absolute()),
+            renderer_url=self.renderer_url,
+            bluesky_url=self.bluesky_url,
+            youtube_url=self.youtube_url,
+            fetchers=self.fetchers,
+            parsers=self.parsers,
+            max_concurrent_http=self.max_concurrent_http,
+            max_concurrent_chrome=self.max_concurrent_chrome,
+            contact=self.contact,
+        )
+
 
 class Loaded:
-    """Settings together with where each value came from."""
+    """Settings together with where each value came from; `variables` names the variable where that was one."""
 
-    def __init__(self, settings: Settings, sources: Mapping[str, str]) -> None:
+    def __init__(self, settings: Settings, sources: Mapping[str, str], variables: Mapping[str, str]) -> None:
         self.settings = settings
         self.sources = sources
+        self.variables = variables
+
+    @property
+    def database_is_borrowed(self) -> bool:
+        """Whether the database was named by DATABASE_URL only, which may have been set for another program."""
+        from_environment = self.sources["database_url"] == "environment"
+        return from_environment and self.variables["database_url"] == ALIASES["database_url"]
 
 
 def load(
@@ -161,15 +213,16 @@ def load(
     values: dict[str, Any] = {}
     sources = dict.fromkeys(Settings.model_fields, "default")
     file = (directory or Path()) / FILE
+    variables = _variables(environ)
     for source, found in (
         (str(file), _from_file(file)),
-        ("environment", _from_environment(environ)),
+        ("environment", {name: environ[variable] for name, variable in variables.items()}),
         ("command line", {name: value for name, value in (overrides or {}).items() if value is not None}),
     ):
         values.update(found)
         sources.update(dict.fromkeys(found, source))
     try:
-        return Loaded(Settings.model_validate(values), sources)
+        return Loaded(Settings.model_validate({"data": home_of(environ), **values}), sources, variables)
     except ValidationError as error:
         raise UsageError("; ".join(_problem(detail, sources) for detail in error.errors())) from error
 
@@ -183,12 +236,13 @@ def _from_file(file: Path) -> dict[str, Any]:
         raise UsageError(f"{file} cannot be read: {error}") from error
 
 
-def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
+def _variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """The settings that the environment holds, each with its variable. An empty variable counts as not set."""
     found = {}
     for name in Settings.model_fields:
         for variable in (PREFIX + name.upper(), ALIASES.get(name, "")):
             if environ.get(variable):
-                found[name] = environ[variable]
+                found[name] = variable
                 break
     return found
 

@@ -19,6 +19,11 @@ class _Lines(logging.Formatter):
         )
 
 
+def level_named(name: str) -> int:
+    """The level that a setting names: debug, info, warning or error."""
+    return logging.getLevelNamesMapping()[name.upper()]
+
+
 def set_up(level: int = logging.INFO) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines("%(asctime)sZ %(levelname)-7s %(name)s: %(message)s", datefmt="%Y-%m-%dT%H:%M:%S"))

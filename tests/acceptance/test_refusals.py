@@ -72,5 +72,5 @@ def test_a_database_of_a_newer_silkline(silkline: Silkline, store: Database) -> 
 def test_verbose_tells_where_an_error_came_from(silkline: Silkline) -> None:
     refusal = silkline("-v", "jobs", "show", "last")
     assert refusal.code == 5
-    assert "silkline: there are no jobs yet\n" in refusal.err
+    assert "silkline: there are no jobs yet: nothing is stored in " in refusal.err
     assert "Traceback" in refusal.err

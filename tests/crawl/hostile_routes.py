@@ -15,7 +15,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import brotli  # type: ignore[import-untyped]
 import zstandard
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
+from tests.crawl.odd_encodings import BROKEN, CORRECT
+
+RAW_RESPONSES = Path(__file__).parents[1] / "data" / "http-asis"
 PAGE = b"<!doctype html><title>A page</title><p>Hello." + b" Words and words." * 50
 KIB, MIB = 1024, 1024 * 1024
 
@@ -48,13 +50,6 @@ class Asked:
 
 
 Route = Callable[[Asked, asyncio.StreamWriter], Awaitable[None]]
-
-
-def shared_data() -> Path:
-    """The folder of test data beside the project."""
-    if not DATA.is_dir():
-        raise FileNotFoundError(f"test data is missing: {DATA} (see the README of the shared data folder)")
-    return DATA
 
 
 def answer(body: bytes = PAGE, status: str = "200 OK", **headers: str) -> bytes:
@@ -129,11 +124,11 @@ def _zeros(mib: int, encodings: str) -> bytes:
     return encode(bytes(mib * MIB), encodings)
 
 
-@_route("/shared-bomb")
-async def shared_bomb(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    """`/shared-bomb/bomb-br.bin?encoding=br`: a file of the shared data."""
-    body = (shared_data() / "bombs" / last_part(asked)).read_bytes()
-    writer.write(answer(body, content_encoding=asked.query["encoding"]))
+@_route("/odd-encoding")
+async def odd_encoding(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    """`/odd-encoding/raw-deflate`: a body of odd_encodings.py."""
+    encoding, body = (CORRECT | BROKEN)[last_part(asked)]
+    writer.write(answer(body, content_encoding=encoding))
 
 
 @_route("/members")
@@ -144,8 +139,8 @@ async def members(asked: Asked, writer: asyncio.StreamWriter) -> None:
 
 @_route("/asis")
 async def asis(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    """`/asis/NAME`: a raw response of the shared data, byte for byte."""
-    writer.write((shared_data() / "http-asis" / last_part(asked)).read_bytes())
+    """`/asis/NAME`: a raw response of tests/data, byte for byte."""
+    writer.write((RAW_RESPONSES / last_part(asked)).read_bytes())
     writer.close()
 
 

@@ -17,6 +17,7 @@ import threading
 
 import msgspec
 
+from silkline.config import load
 from silkline.crawl import equip
 from silkline.crawl.plan import Tuning
 from silkline.model.job import End
@@ -79,7 +80,9 @@ def main(url: str, job_id: str, tuning: str, names: str) -> None:
     database = open_database(url, upgrade=False)
     job = jobs.claim_one(database, "test-worker", "test-host", job_id)
     spec = registry.check_payload(registry.kind_named(job.worker), job.payload)
-    context = Context(spec, Control(), Progress(database, job), logging.getLogger("site"))
+    context = Context(
+        spec, Control(), Progress(database, job), logging.getLogger("site"), load().settings.for_workers()
+    )
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     order = crawl(context, msgspec.json.decode(tuning, type=Tuning))
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024

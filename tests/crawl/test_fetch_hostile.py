@@ -9,8 +9,9 @@ from silkline.fetch.client import Client
 from silkline.model import fetched
 from silkline.model.fetched import Fetched, Request
 from tests.crawl.hostile_client import fetch, with_client
-from tests.crawl.hostile_routes import PAGE, shared_data
+from tests.crawl.hostile_routes import PAGE, RAW_RESPONSES
 from tests.crawl.hostile_server import HostileServer
+from tests.crawl.odd_encodings import BROKEN, CORRECT, HTML
 
 MIB = 1024 * 1024
 
@@ -29,34 +30,22 @@ def test_bombs(server: HostileServer, encodings: str) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd"])
-def test_shared_bombs(server: HostileServer, encoding: str) -> None:
-    url = server.url(f"/shared-bomb/bomb-{encoding}.bin?encoding={encoding}")
-    assert fetch(url, max_body=10 * MIB).reason == fetched.BODY_TOO_LARGE
-    assert len(fetch(url, max_body=12 * MIB).body) == 11_511_612
+def test_the_limit_is_exact(server: HostileServer, encoding: str) -> None:
+    url = server.url(f"/bomb/{encoding}?mib=11")
+    assert fetch(url, max_body=11 * MIB - 1).reason == fetched.BODY_TOO_LARGE
+    assert len(fetch(url, max_body=11 * MIB).body) == 11 * MIB
 
 
-@pytest.mark.parametrize(
-    ("name", "encoding"),
-    [
-        ("html-br.bin", "br"),
-        ("html-gzip.bin", "gzip"),
-        ("html-gzip-deflate.bin", "gzip, deflate"),
-        ("html-gzip-deflate-gzip.bin", "gzip, deflate, gzip"),
-        ("html-rawdeflate.bin", "deflate"),
-        ("html-zlibdeflate.bin", "deflate"),
-        ("html-zstd-static-content-size.bin", "zstd"),
-        ("html-zstd-streaming-no-content-size.bin", "zstd"),
-    ],
-)
-def test_odd_but_honest_encodings(server: HostileServer, name: str, encoding: str) -> None:
-    answer = fetch(server.url(f"/shared-bomb/{name}?encoding={encoding.replace(' ', '')}"))
+@pytest.mark.parametrize("name", CORRECT)
+def test_odd_but_correct_encodings(server: HostileServer, name: str) -> None:
+    answer = fetch(server.url(f"/odd-encoding/{name}"))
     assert answer.ok
-    assert b"<html" in answer.body[:1000].lower()
+    assert answer.body == HTML
 
 
-@pytest.mark.parametrize("name", ["unexpected-eof.gz", "truncated-crc-error.gz"])
+@pytest.mark.parametrize("name", BROKEN)
 def test_broken_gzip(server: HostileServer, name: str) -> None:
-    assert fetch(server.url(f"/shared-bomb/{name}?encoding=gzip")).reason == fetched.BAD_ENCODING
+    assert fetch(server.url(f"/odd-encoding/{name}")).reason == fetched.BAD_ENCODING
 
 
 def test_a_hundred_thousand_gzip_members(server: HostileServer) -> None:
@@ -139,8 +128,8 @@ def test_chunks_win_over_a_length(server: HostileServer) -> None:
     assert fetch(server.url("/lengths/chunked")).body == b"hello"
 
 
-def test_raw_responses_of_the_shared_data_each_give_a_value(server: HostileServer) -> None:
-    names = sorted(path.name for path in (shared_data() / "http-asis").glob("*.asis"))
+def test_raw_responses_each_give_a_value(server: HostileServer) -> None:
+    names = sorted(path.name for path in RAW_RESPONSES.glob("*.asis"))
     assert len(names) == 103
 
     async def ask(client: Client) -> dict[str, Fetched]:

@@ -30,8 +30,7 @@ def site() -> Iterator[ScriptedPages]:
 
 
 @pytest.fixture
-def inline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Inline]:
-    monkeypatch.setenv("SILKLINE_DATA", str(tmp_path / "data"))
+def inline(tmp_path: Path) -> Iterator[Inline]:
     place = Inline(tmp_path)
     yield place
     place.close()
@@ -78,8 +77,8 @@ def test_without_a_browser(inline: Inline, site: ScriptedPages, worker: str, mon
     assert (stored.metadata["rendered"], stored.metadata["render_failed"]) == (False, "renderer_missing")
 
 
-def test_rendering_can_be_switched_off(inline: Inline, site: ScriptedPages, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MAX_CONCURRENT_CHROME", "0")
+def test_rendering_can_be_switched_off(inline: Inline, site: ScriptedPages) -> None:
+    inline.change_settings(max_concurrent_chrome=0)
     inline.run("page", url=f"{site.url}/built", render="always", **OWN)
     inline.assert_failed("max_concurrent_chrome is 0")
     (stored,) = inline.run("page", url=f"{site.url}/built", render="auto", **OWN)

@@ -74,16 +74,16 @@ def refuse(status: int, error: str, message: str = "") -> Answer:
 
 @pytest.fixture
 def sky(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sky]:
-    monkeypatch.setattr(endpoint.Endpoint.__init__, "__kwdefaults__", {"wait": 0.01})
+    monkeypatch.setattr(endpoint.Endpoint.__init__, "__kwdefaults__", {"contact": "", "wait": 0.01})
     sky = Sky()
     with sky.server:
-        monkeypatch.setenv("SILKLINE_BLUESKY_URL", sky.server.url)
         yield sky
 
 
 @pytest.fixture
-def inline(tmp_path: Path) -> Iterator[Inline]:
+def inline(tmp_path: Path, sky: Sky) -> Iterator[Inline]:
     inline = Inline(tmp_path)
+    inline.change_settings(bluesky_url=sky.server.url)
     yield inline
     inline.close()
 

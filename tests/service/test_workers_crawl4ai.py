@@ -89,10 +89,8 @@ def test_why_there_is_no_page(inline: Inline, asked: list[str]) -> None:
     assert [url.state for url in inline.ledger()] == ["failed", "skipped", *["failed"] * 3, "done", "failed"]
 
 
-def test_a_browser_that_runs_elsewhere_and_addresses_that_are_allowed(
-    inline: Inline, asked: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SILKLINE_RENDERER_URL", "http://127.0.0.1:9222")
+def test_a_browser_that_runs_elsewhere_and_addresses_that_are_allowed(inline: Inline, asked: list[str]) -> None:
+    inline.change_settings(renderer_url="http://127.0.0.1:9222")
     own = "http://127.0.0.1:8080/own"
     (found,) = inline.run("crawl4ai", url=own, allow_private=["127.0.0.1/32:8080"])
     assert found.success, found
@@ -103,8 +101,8 @@ def test_a_browser_that_runs_elsewhere_and_addresses_that_are_allowed(
     ("there", "words"),
     [("", "`playwright install chromium`"), ("http://127.0.0.1:9222", "the browser at http://127.0.0.1:9222")],
 )
-def test_no_browser(inline: Inline, asked: list[str], there: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SILKLINE_RENDERER_URL", there)
+def test_no_browser(inline: Inline, asked: list[str], there: str, words: str) -> None:
+    inline.change_settings(renderer_url=there)
     sys.modules["crawl4ai"].fault.append("no browser")
     inline.run("crawl4ai", url=f"{PUBLIC}/a")
     inline.assert_failed("Executable doesn't exist", words)

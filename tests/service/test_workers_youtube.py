@@ -77,16 +77,16 @@ class Tube:
 
 
 @pytest.fixture
-def tube(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tube]:
+def tube() -> Iterator[Tube]:
     tube = Tube()
     with tube.server:
-        monkeypatch.setenv("SILKLINE_YOUTUBE_URL", tube.server.url)
         yield tube
 
 
 @pytest.fixture
-def inline(tmp_path: Path) -> Iterator[Inline]:
+def inline(tmp_path: Path, tube: Tube) -> Iterator[Inline]:
     inline = Inline(tmp_path)
+    inline.change_settings(youtube_url=tube.server.url)
     yield inline
     inline.close()
 

@@ -21,6 +21,10 @@ class Inline:
         self.database = open_database(self.settings.database)
         self.job: Job
 
+    def change_settings(self, **values: Any) -> None:
+        """Give the next jobs other settings."""
+        self.settings = self.settings.model_copy(update=values)
+
     def run(self, worker: str, **payload: Any) -> list[Result]:
         """Run a job to its end; its results."""
         self.job = run_here(self.database, self.settings, NewJob(worker, payload), logging.getLogger("test"))

@@ -31,7 +31,7 @@ def imported(folder: Path, *arguments: str) -> tuple[int, str, set[str]]:
     done = subprocess.run(
         [sys.executable, "-c", RUN, *arguments],
         cwd=folder,
-        env={**environment, "PYTHONPATH": str(SOURCE)},
+        env={**environment, "PYTHONPATH": str(SOURCE), "XDG_DATA_HOME": str(folder)},
         capture_output=True,
         text=True,
         timeout=120,

@@ -46,6 +46,7 @@ def test_a_wrong_command_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     for variable in ("SILKLINE_DATA", "SILKLINE_DATABASE_URL", "DATABASE_URL"):
         monkeypatch.delenv(variable, raising=False)
     assert run(arguments) == USAGE

@@ -8,13 +8,15 @@ import pytest
 from silkline.config import ALIASES, FILE, SECRET, Settings, load
 from silkline.errors import UsageError
 
-DEFAULTS = Settings.model_validate({})
+HOME = {"XDG_DATA_HOME": "/somebody/data"}
+DEFAULTS = Settings.model_validate({"data": "/somebody/data/silkline"})
+VALID = {"log_level": "debug"}
 
 
 def loaded(tmp_path: Path, toml: str = "", env: dict[str, str] | None = None, **overrides: Any) -> Any:
     if toml:
         (tmp_path / FILE).write_text(toml, encoding="utf-8")
-    return load(overrides, env or {}, tmp_path)
+    return load(overrides, {**HOME, **(env or {})}, tmp_path)
 
 
 def test_without_anything_there_are_defaults(tmp_path: Path) -> None:
@@ -54,7 +56,7 @@ def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", Settings.model_fields)
 def test_every_setting_can_be_set_in_the_environment_and_is_explained(tmp_path: Path, name: str) -> None:
     default = getattr(DEFAULTS, name)
-    text = str(default).lower() if isinstance(default, bool) else str(default) or "x"
+    text = str(default).lower() if isinstance(default, bool) else str(default) or VALID.get(name, "x")
     assert loaded(tmp_path, env={f"SILKLINE_{name.upper()}": text}).sources[name] == "environment"
     assert Settings.model_fields[name].description
 
@@ -117,3 +119,31 @@ def test_the_database_of_a_relative_directory_is_absolute() -> None:
 def test_the_fence_must_come_before_the_rescue(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="heartbeat_interval < fence_after < stale_after"):
         load({"fence_after": 200}, {}, tmp_path)
+
+
+def test_each_user_has_one_home_whatever_the_current_folder_is() -> None:
+    def home(**environ: str) -> Path:
+        return load({}, environ, Path("nowhere")).settings.data
+
+    assert home(XDG_DATA_HOME="/data", HOME="/somebody") == Path("/data/silkline")
+    assert home(HOME="/somebody") == Path("/somebody/.local/share/silkline")
+    assert home(XDG_DATA_HOME="", HOME="/somebody") == Path("/somebody/.local/share/silkline")
+    assert home(XDG_DATA_HOME="relative", HOME="/somebody") == Path("/somebody/.local/share/silkline")
+    assert home(SILKLINE_DATA="here", HOME="/somebody") == Path("here")
+    assert home().is_absolute()
+
+
+def test_a_bare_database_url_is_borrowed_and_ours_is_not(tmp_path: Path) -> None:
+    theirs, ours = "postgresql://theirs/x", "postgresql://ours/x"
+    assert loaded(tmp_path, env={"DATABASE_URL": theirs}).database_is_borrowed
+    assert not loaded(tmp_path).database_is_borrowed
+    assert not loaded(tmp_path, env={"DATABASE_URL": theirs, "SILKLINE_DATABASE_URL": ours}).database_is_borrowed
+    assert not loaded(tmp_path, env={"DATABASE_URL": theirs}, database_url=ours).database_is_borrowed
+
+
+def test_workers_are_told_no_secret() -> None:
+    settings = Settings(
+        data=Path("d"), database_url="postgresql://me:hunter2@h/d", api_token="hunter2", redis_url="redis://:hunter2@h"
+    )
+    assert "hunter2" not in repr(settings.for_workers())
+    assert settings.for_workers().data == str(Path("d").absolute())

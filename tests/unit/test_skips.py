@@ -43,8 +43,11 @@ def test_a_skip_fails_the_run_in_ci_and_is_named(tmp_path: Path, source: str, op
     assert "test_sample.py" in done.stdout.split("skipped tests fail this run")[1]
 
 
-def test_a_skip_is_allowed_elsewhere(tmp_path: Path) -> None:
-    assert run(tmp_path, ONE_SKIPS, ci="").returncode == 0
+@pytest.mark.parametrize("options", [(), SIDE_BY_SIDE], ids=["one process", "two processes"])
+def test_a_skip_is_allowed_elsewhere_and_the_last_line_names_it(tmp_path: Path, options: tuple[str, ...]) -> None:
+    done = run(tmp_path, ONE_SKIPS, "", *options)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1] == "1 left out: test_sample.py::test_is_skipped (not today)"
 
 
 def test_a_run_without_skips_passes_in_ci(tmp_path: Path) -> None:

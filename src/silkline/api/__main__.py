@@ -22,11 +22,13 @@ from silkline.runner.process import Orphaned, die_with_parent
 def main() -> int:
     descriptor, parent, host = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until the server has its own
-    log.set_up(logging.INFO)
+    log.set_up()
     try:
         die_with_parent(parent)
         hide((os.environ.get("PGPASSWORD", ""),))
         settings = Settings.model_validate_json(sys.stdin.buffer.read())
+        if settings.log_level:
+            log.set_up(log.level_named(settings.log_level))
         serve(settings, socket.socket(fileno=descriptor), host)
     except Orphaned:
         return 1

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from silkline.cli.redact import without_password
 from silkline.cli.terminal import duration, size
 from silkline.config import Settings
 from silkline.errors import StoreError, UsageError
+from silkline.model.secret_url import masked
 from silkline.store import jobs, migrate
 from silkline.store.database import Database, open_database
 from silkline.store.workers import alive as living
@@ -114,7 +114,7 @@ def memory_control(root: Path = CGROUP, of_process: Path = Path("/proc/self/cgro
 
 def chromium(settings: Settings) -> Check:
     if settings.renderer_url:
-        return Check("browser", OK, f"the one at {without_password(settings.renderer_url)}")
+        return Check("browser", OK, f"the one at {masked(settings.renderer_url)}")
     from silkline.fetch.render_program import find_browser
 
     found = find_browser()
@@ -125,7 +125,7 @@ def chromium(settings: Settings) -> Check:
 
 
 def redis(url: str) -> Check:
-    hidden = without_password(url)
+    hidden = masked(url)
     try:
         from redis import Redis, RedisError
     except ImportError:
@@ -133,8 +133,9 @@ def redis(url: str) -> Check:
     try:
         with Redis.from_url(url, socket_connect_timeout=3, socket_timeout=3) as client:
             client.ping()
-    except (RedisError, ValueError, OSError) as error:
-        return Check("Redis", FAIL, f"{hidden} does not answer: {error}", "Start it, or mend the setting redis_url.")
+    except (RedisError, ValueError, TypeError, AttributeError, OSError) as error:  # it may quote the password
+        says = f"{hidden} does not answer ({type(error).__name__})"
+        return Check("Redis", FAIL, says, "Start it, or mend the setting redis_url.")
     return Check("Redis", OK, hidden)
 
 
@@ -148,7 +149,7 @@ def sqlite(version: str) -> Check:
 
 def database(settings: Settings) -> Iterator[Check]:
     """The database, and what it tells about workers and jobs."""
-    url = without_password(settings.database)
+    url = masked(settings.database)
     scheme, _, place = settings.database.partition(":///")
     if scheme == "sqlite" and not Path(place).exists() and _nearest(Path(place).parent).is_dir():
         yield Check("database", OK, f"{url}, made when first needed")
@@ -161,7 +162,7 @@ def database(settings: Settings) -> Iterator[Check]:
             opened.close()
     except (StoreError, UsageError) as error:
         advice = "Is it running, and is the setting database_url right? `silkline config` shows it."
-        yield Check("database", FAIL, without_password(str(error)), advice)
+        yield Check("database", FAIL, str(error), advice)
 
 
 def _opened(opened: Database, url: str, settings: Settings) -> Iterator[Check]:

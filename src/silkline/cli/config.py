@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import click
 
 from silkline.cli import terminal
-from silkline.cli.redact import HIDDEN, without_password
 from silkline.cli.resources import loaded
 from silkline.cli.session import Session, everywhere
-from silkline.config import ALIASES, PREFIX, SECRET, Loaded, Settings
+from silkline.config import SECRET, Loaded, Settings
+from silkline.model.secret_url import HIDDEN, masked
 
 
 @click.command()
@@ -37,18 +36,13 @@ def _describe(found: Loaded, name: str) -> dict[str, Any]:
     if name in SECRET:
         value = HIDDEN if value else ""
     elif name.endswith("_url"):
-        value = without_password(value)
+        value = masked(value)
     elif not isinstance(value, bool | int | float):
         value = str(value)
     source = found.sources[name]
     if source == "environment":
-        source = f"environment, {_variable(name)}"
+        source = f"environment, {found.variables[name]}"
     return {"name": name, "value": value, "source": source, "description": Settings.model_fields[name].description}
-
-
-def _variable(name: str) -> str:
-    ours = PREFIX + name.upper()
-    return ours if os.environ.get(ours) else ALIASES[name]
 
 
 def _text(value: Any) -> str:

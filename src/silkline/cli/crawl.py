@@ -13,7 +13,7 @@ import click
 from silkline.cli import terminal
 from silkline.cli.foreground import run_here
 from silkline.cli.own_address import exemptions
-from silkline.cli.resources import opened, settings_of
+from silkline.cli.resources import opened, opened_to_find, settings_of
 from silkline.cli.results import save
 from silkline.cli.seeds import Seeds, read_lines, with_scheme
 from silkline.cli.session import Session, everywhere, text
@@ -202,7 +202,7 @@ def resume(session: Session, /, id: str, detach: bool, **sizes: int | None) -> i
     ends.
     """
     settings = settings_of(session)
-    with opened(settings) as database:
+    with opened_to_find(settings) as database:
         job = jobs.find(database, id)
         changes = {name: size for name, size in sizes.items() if size is not None}
         job = ask(database, settings.data, job.id, Verb.RESUME, changes)

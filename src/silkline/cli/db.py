@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from silkline.cli import terminal
-from silkline.cli.redact import without_password
 from silkline.cli.resources import settings_of
 from silkline.cli.session import Session, everywhere
+from silkline.model.secret_url import masked
 from silkline.store import migrate
 from silkline.store.database import open_database
 
@@ -29,6 +29,6 @@ def upgrade(session: Session) -> None:
     finally:
         database.close()
     if session.json:
-        terminal.print_json({"database": without_password(settings.database), "before": before, "after": after})
+        terminal.print_json({"database": masked(settings.database), "before": before, "after": after})
     moved = f"went from schema revision {before} to {after}" if before < after else f"is at schema revision {after}"
-    session.say(f"The database {terminal.safe(without_password(settings.database))} {moved}.")
+    session.say(f"The database {terminal.safe(masked(settings.database))} {moved}.")

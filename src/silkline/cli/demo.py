@@ -8,6 +8,7 @@ import time
 import click
 
 from silkline.cli import codes, terminal, views
+from silkline.cli.logging_level import log_if_asked
 from silkline.cli.resources import opened, settings_of
 from silkline.cli.session import Session, everywhere
 from silkline.cli.terminal import safe
@@ -38,6 +39,7 @@ def demo(session: Session, serve: bool, port: int) -> int:
             return _serve(session, server)
         session.say(f"Crawling the sample site at {server.url} …")
         settings = settings_of(session)
+        log_if_asked(session, settings)
         payload = {
             "url": server.url,
             "limit": LIMIT,

@@ -7,8 +7,9 @@ import dataclasses
 import click
 
 from silkline.cli import checks, terminal
-from silkline.cli.resources import settings_of
+from silkline.cli.resources import loaded, settings_of
 from silkline.cli.session import Session, everywhere
+from silkline.errors import Unavailable
 
 
 @click.command()
@@ -20,7 +21,11 @@ def doctor(session: Session) -> int:
     Changes nothing. Ends with exit code 1 if something fails; a warning is no failure.
     """
     found = []
-    for check in checks.every(settings_of(session)):
+    try:
+        settings = settings_of(session)
+    except Unavailable:  # one of the checks says so
+        settings = loaded(session).settings
+    for check in checks.every(settings):
         found.append(check)
         if not session.json:
             _print(check)

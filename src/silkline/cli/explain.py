@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from silkline.cli import terminal
-from silkline.cli.resources import opened, settings_of
+from silkline.cli.resources import opened_to_find, settings_of
 from silkline.cli.seeds import with_scheme
 from silkline.cli.session import Session, everywhere, text
 from silkline.cli.terminal import moment, safe
@@ -46,7 +46,7 @@ def explain(session: Session, id: str, url: str) -> None:
     wanted = canonical(with_scheme(url))
     if wanted is None:
         raise UsageError(f"{url!r} is not a web address")
-    with opened(settings_of(session)) as database:
+    with opened_to_find(settings_of(session)) as database:
         job = jobs.find(database, id)
         found = urls.by_key(database, job.id, url_key(wanted))
         if found is None:

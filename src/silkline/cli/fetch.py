@@ -16,6 +16,7 @@ import click
 
 from silkline.cli import codes, terminal
 from silkline.cli.asking import asking, payload_of, seconds
+from silkline.cli.logging_level import log_if_asked
 from silkline.cli.reasons import in_words
 from silkline.cli.redact import without_password
 from silkline.cli.resources import opened, settings_of
@@ -59,6 +60,7 @@ def fetch(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:
     several. Exit code 1: no page could be had.
     """
     settings = settings_of(session)
+    log_if_asked(session, settings)
     asked = list(_all_urls(urls))
     payload = payload_of(asked, options)
     spec = registry.check_payload(registry.kind_named("page"), payload)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from silkline import log
 from silkline.cli import codes, terminal, views
+from silkline.cli.logging_level import level_of
 from silkline.cli.progress import Ticker
 from silkline.cli.resources import opened
 from silkline.cli.session import Session
@@ -25,7 +26,7 @@ def run_here(
     session: Session, settings: Settings, job: Job, done: Callable[[Database, Job], None] | None = None
 ) -> int:
     """Run the job to its end, or a pause; the exit code. `done` is called with the job as it is then."""
-    log.set_up(logging.DEBUG if session.verbose else logging.ERROR if session.quiet else logging.WARNING)
+    log.set_up(level_of(session, settings, usual=logging.WARNING, quiet=logging.ERROR))
     with opened(settings) as database:
         with Ticker(database, job, quiet=session.quiet):
             Supervisor(settings, only=job.id).run()

@@ -9,8 +9,9 @@ import click
 
 from silkline.cli import terminal, views
 from silkline.cli.group import Lazy, LazyGroup
-from silkline.cli.resources import opened, settings_of
+from silkline.cli.resources import existing, no_jobs, opened_to_find, settings_of
 from silkline.cli.session import Session, everywhere, text
+from silkline.config import Settings
 from silkline.model.job import Job, Status, Verb
 from silkline.store import jobs as store
 from silkline.store import results, urls
@@ -45,7 +46,11 @@ def jobs() -> None:
 @click.pass_obj
 def ls(session: Session, status: str | None, limit: int) -> None:
     """List jobs, newest first."""
-    with opened(settings_of(session)) as database:
+    settings = settings_of(session)
+    with existing(settings) as database:
+        if database is None:
+            _nothing_yet(session, settings)
+            return
         found = list(islice(_listed(database, status), limit + 1))
         counts = urls.counts_of(database, [job.id for job in found])
         now = database.now()
@@ -61,6 +66,14 @@ def ls(session: Session, status: str | None, limit: int) -> None:
             session.say(f"The newest {limit}; more with --limit.")
     else:
         session.say("No jobs." if status is None else f"No jobs are {status}.")
+
+
+def _nothing_yet(session: Session, settings: Settings) -> None:
+    if session.json:
+        terminal.print_json([])
+    else:
+        sentence = no_jobs(settings)
+        session.say(f"{sentence[0].upper()}{sentence[1:]}.")
 
 
 def _listed(database: Database, word: str | None) -> Iterator[Job]:
@@ -79,7 +92,7 @@ def _listed(database: Database, word: str | None) -> Iterator[Job]:
 def show(session: Session, id: str) -> None:
     """Show everything about one job."""
     settings = settings_of(session)
-    with opened(settings) as database:
+    with opened_to_find(settings) as database:
         job = store.find(database, id)
         counts, now = urls.counts(database, job.id), database.now()
         why, stored = urls.reasons(database, job.id), results.count(database, job.id)
@@ -103,7 +116,7 @@ def _verb(verb: Verb, help: str) -> click.Command:
     @click.pass_obj
     def command(session: Session, id: str) -> None:
         settings = settings_of(session)
-        with opened(settings) as database:
+        with opened_to_find(settings) as database:
             found = store.find(database, id)
             from silkline.runner.orphans import ask
 
@@ -134,7 +147,7 @@ def rm(session: Session, id: str) -> None:
     from silkline.store import archive
 
     settings = settings_of(session)
-    with opened(settings) as database:
+    with opened_to_find(settings) as database:
         job = store.find(database, id)
         store.delete(database, job.id)
     archive.remove(settings.data, settings.logs, job.id)

@@ -9,7 +9,7 @@ from datetime import timedelta
 import click
 
 from silkline.cli import terminal
-from silkline.cli.resources import opened, settings_of
+from silkline.cli.resources import opened_to_find, settings_of
 from silkline.cli.session import Session, everywhere, text
 from silkline.model.job import ENDED
 from silkline.store import jobs as store
@@ -29,7 +29,7 @@ LATE = timedelta(seconds=3)
 @click.pass_obj
 def logs(session: Session, id: str, follow: bool, wanted: int | None) -> None:
     """Show what a job wrote to its log."""
-    with opened(settings_of(session)) as database:
+    with opened_to_find(settings_of(session)) as database:
         job = store.find(database, id)
         for line in _lines(database, job.id, wanted, follow):
             _print(line, as_json=session.json)

@@ -11,6 +11,7 @@ import click
 
 from silkline.cli import codes, terminal
 from silkline.cli.asking import asking, payload_of
+from silkline.cli.logging_level import log_if_asked
 from silkline.cli.reasons import in_words
 from silkline.cli.resources import opened, settings_of
 from silkline.cli.seeds import with_scheme
@@ -40,6 +41,7 @@ def map_site(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:
     Exit code 1: no URL was found.
     """
     settings = settings_of(session)
+    log_if_asked(session, settings)
     payload = payload_of([with_scheme(url) for url in urls], options)
     registry.check_payload(registry.kind_named("map"), payload)
     with opened(settings) as database:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from silkline import config
 from silkline.cli.session import Session
 from silkline.config import Loaded, Settings
-from silkline.store.database import Database, open_database
+from silkline.errors import DiskFull, NotFound, SchemaTooNew, StoreError, Unavailable, UsageError
+from silkline.model.secret_url import masked
+from silkline.store.database import Database, open_database, open_existing
+
+OLD_DATA = Path("silkline-data")  # where data lay before each user had one home
+ADOPT = "set SILKLINE_DATABASE_URL to it and run `silkline db upgrade`"
 
 
 def loaded(session: Session) -> Loaded:
@@ -17,14 +23,71 @@ def loaded(session: Session) -> Loaded:
 
 
 def settings_of(session: Session) -> Settings:
-    return loaded(session).settings
+    """The settings of a command that uses the database. Says what the person may not expect of them."""
+    found = loaded(session)
+    settings = found.settings
+    if found.database_is_borrowed and not _is_ours(settings.database):
+        session.say_once(
+            f"DATABASE_URL is not used, because that database has no tables of Silkline; to use it, {ADOPT}."
+        )
+        settings = settings.model_copy(update={"database_url": ""})
+    if found.sources["data"] == "default" and OLD_DATA.is_dir():
+        session.say_once(
+            f"Data lies in {settings.data} now; to go on using the folder {OLD_DATA} here, add --data ./{OLD_DATA}."
+        )
+    return settings
+
+
+def _is_ours(url: str) -> bool:
+    """Whether Silkline's tables are in a database that was perhaps named for another program. Changes nothing."""
+    try:
+        database = open_existing(url)
+    except (SchemaTooNew, DiskFull):
+        raise
+    except Unavailable as error:
+        raise Unavailable(
+            f"the database of DATABASE_URL does not answer, so Silkline cannot see whether its tables are there: "
+            f"unset DATABASE_URL, or {ADOPT} ({error})"
+        ) from error
+    except (UsageError, StoreError):
+        return False  # a kind of database, or a form of its URL, that Silkline cannot use
+    if database is None:
+        return False
+    database.close()
+    return True
 
 
 @contextmanager
 def opened(settings: Settings) -> Iterator[Database]:
-    """The database, brought up to date."""
+    """The database, made if there is none, and brought up to date."""
     database = open_database(settings.database)
     try:
         yield database
     finally:
         database.close()
+
+
+@contextmanager
+def existing(settings: Settings) -> Iterator[Database | None]:
+    """The database, brought up to date; None if there is none yet. For commands that list what there is."""
+    database = open_existing(settings.database)
+    try:
+        yield database
+    finally:
+        if database is not None:
+            database.close()
+
+
+@contextmanager
+def opened_to_find(settings: Settings) -> Iterator[Database]:
+    """The database, for commands about something that must be in it. They make no database where there is none."""
+    with existing(settings) as database:
+        if database is None:
+            raise NotFound(no_jobs(settings))
+        yield database
+
+
+def no_jobs(settings: Settings) -> str:
+    """Says that nothing was ever stored, and where Silkline looked."""
+    place = masked(settings.database_url) or settings.data.absolute()
+    return f"there are no jobs yet: nothing is stored in {place}"

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from silkline.cli import terminal
-from silkline.cli.resources import opened, settings_of
+from silkline.cli.resources import opened_to_find, settings_of
 from silkline.cli.session import Session, everywhere, text
 from silkline.errors import UsageError
 from silkline.export.open import FORMATS, format_of, to_path, to_stream, whole_file
@@ -40,7 +40,7 @@ def results(session: Session, /, id: str, form: str | None, output: str | None, 
     wanted = Filter(**only)
     form = form or format_of(output)
     settings = settings_of(session)
-    with opened(settings) as database:
+    with opened_to_find(settings) as database:
         job = store.find(database, id)
         if output is not None:
             save(session, database, settings.data, job.id, form, output, wanted)

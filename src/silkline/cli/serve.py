@@ -10,9 +10,12 @@ import click
 
 from silkline import log
 from silkline.api import address
+from silkline.cli.logging_level import level_of
 from silkline.cli.resources import settings_of
 from silkline.cli.service import slots
 from silkline.cli.session import Session, everywhere, text
+from silkline.config import Settings
+from silkline.model.secret_url import masked
 from silkline.service.companion import Companion
 from silkline.service.supervisor import Supervisor
 
@@ -31,16 +34,32 @@ def serve(session: Session, host: str, port: int | None, slots: int | None) -> i
     if slots is not None:
         session.overrides["slots"] = slots
     settings = settings_of(session)
-    log.set_up(logging.WARNING if session.quiet else logging.DEBUG if session.verbose else logging.INFO)
+    level = level_of(session, settings, usual=logging.INFO, quiet=logging.WARNING)
+    log.set_up(level)
     listener, bound = address.listen(host, port, settings)
     with listener:
         if port is None and bound != address.PORT:
             session.say(f"Port {address.PORT} is taken; this Silkline listens at port {bound}.")
         session.say(f"Silkline is at {address.url(host, bound)}")
+        session.say(_where_data_lies(settings))
         api = Companion(
             "API",
             [sys.executable, "-m", "silkline.api", str(listener.fileno()), str(os.getpid()), host],
-            says=settings.model_dump_json().encode(),
+            says=_for_the_api(settings, level),
             descriptors=[listener.fileno()],
         )
         return Supervisor(settings, reload=lambda: settings_of(session), beside=api).run()
+
+
+def _where_data_lies(settings: Settings) -> str:
+    """For the person who wonders where jobs and results are."""
+    data = settings.data.absolute()
+    if not settings.database_url:
+        return f"Its data lies in {data}"
+    return f"Its data lies in {masked(settings.database_url)}, logs and archives in {data}"
+
+
+def _for_the_api(settings: Settings, level: int) -> bytes:
+    """The settings of this process, with the level of its log."""
+    name = logging.getLevelName(level).lower()
+    return settings.model_copy(update={"log_level": name}).model_dump_json().encode()

@@ -7,6 +7,7 @@ import logging
 import click
 
 from silkline import log
+from silkline.cli.logging_level import level_of
 from silkline.cli.resources import settings_of
 from silkline.cli.session import Session, everywhere
 from silkline.service.supervisor import Supervisor
@@ -31,5 +32,5 @@ def _supervise(session: Session, slots: int | None) -> int:
     if slots is not None:
         session.overrides["slots"] = slots
     settings = settings_of(session)
-    log.set_up(logging.WARNING if session.quiet else logging.DEBUG if session.verbose else logging.INFO)
+    log.set_up(level_of(session, settings, usual=logging.INFO, quiet=logging.WARNING))
     return Supervisor(settings, reload=lambda: settings_of(session)).run()

@@ -12,6 +12,7 @@ import click
 
 from silkline.cli import terminal
 
+LOG_LEVELS = ("debug", "info", "warning", "error")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -23,11 +24,18 @@ class Session:
         self.json = False
         self.verbose = False
         self.quiet = False
+        self._said: set[str] = set()
 
     def say(self, text: str) -> None:
         """A message for the person, unless they asked for quiet."""
         if not self.quiet:
             terminal.message(text)
+
+    def say_once(self, text: str) -> None:
+        """A message that need not be repeated when the settings are read again."""
+        if text not in self._said:
+            self._said.add(text)
+            self.say(text)
 
 
 def text(value: str) -> str:
@@ -50,6 +58,14 @@ def everywhere(*, shown: bool = False) -> Callable[[Command], Command]:
             command = click.option(
                 name, metavar=metavar, type=text, help=help, hidden=not shown, expose_value=False, callback=_override
             )(command)
+        command = click.option(
+            "--log-level",
+            type=click.Choice(LOG_LEVELS),
+            help="Write log lines of this level and above to stderr.",
+            hidden=not shown,
+            expose_value=False,
+            callback=_override,
+        )(command)
         for names, help in (
             (("-q", "--quiet"), "Say nothing on stderr but errors."),
             (("-v", "--verbose"), "With an error, say where it came from."),

@@ -9,8 +9,9 @@ import click
 
 from silkline.api.credentials import new_token
 from silkline.cli import terminal
-from silkline.cli.resources import opened, settings_of
+from silkline.cli.resources import existing, opened, settings_of
 from silkline.cli.session import Session, everywhere, text
+from silkline.errors import NotFound
 from silkline.store import tokens as store
 
 
@@ -47,8 +48,8 @@ def add(session: Session, name: str, scope: str, days: float | None) -> None:
 @click.pass_obj
 def list_them(session: Session) -> None:
     """Show every token, without its secret."""
-    with opened(settings_of(session)) as database:
-        found = store.everyone(database)
+    with existing(settings_of(session)) as database:
+        found = store.everyone(database) if database else []
     if session.json:
         terminal.print_json([dataclasses.asdict(token) for token in found])
     elif found:
@@ -64,6 +65,8 @@ def list_them(session: Session) -> None:
 @click.pass_obj
 def remove(session: Session, id: str) -> None:
     """Take a token back; whoever uses it is refused from now on."""
-    with opened(settings_of(session)) as database:
+    with existing(settings_of(session)) as database:
+        if database is None:
+            raise NotFound(f"no token {id}")
         store.forget(database, id)
     session.say(f"Token {id} is no longer valid.")

@@ -10,7 +10,7 @@ import click
 
 from silkline.cli import terminal
 from silkline.cli.reasons import in_words
-from silkline.cli.resources import opened, settings_of
+from silkline.cli.resources import opened_to_find, settings_of
 from silkline.cli.session import Session, everywhere, text
 from silkline.export.problems import Problem, grouped, ledger
 from silkline.export.rows import pattern_of
@@ -29,7 +29,7 @@ from silkline.store.urls import STATES, Url
 @click.pass_obj
 def urls(session: Session, /, id: str, state: str | None, reason: str | None, match: str | None) -> None:
     """List the URLs of a job, each with its state and reason."""
-    with opened(settings_of(session)) as database:
+    with opened_to_find(settings_of(session)) as database:
         job = store.find(database, id)
         for url in _wanted(database, job.id, state, reason, match):
             if session.json:
@@ -59,7 +59,7 @@ def _as_value(url: Url) -> dict[str, Any]:
 @click.pass_obj
 def errors(session: Session, /, id: str, examples: int) -> None:
     """Show what failed, by cause, with the pages that link there."""
-    with opened(settings_of(session)) as database:
+    with opened_to_find(settings_of(session)) as database:
         job = store.find(database, id)
         found = grouped(database, job.id, examples=examples)
     if session.json:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from datetime import datetime
+from datetime import UTC, datetime
 
 import click
 
 from silkline.cli import terminal
-from silkline.cli.resources import opened, settings_of
+from silkline.cli.resources import existing, settings_of
 from silkline.cli.session import Session, everywhere
 from silkline.cli.terminal import duration
 from silkline.config import Settings
@@ -23,8 +23,9 @@ from silkline.store.workers import Worker, alive
 def workers(session: Session) -> None:
     """Show which supervisors are alive."""
     settings = settings_of(session)
-    with opened(settings) as database:
-        found, now = _living(database, settings), database.now()
+    with existing(settings) as database:
+        found = _living(database, settings) if database else []
+        now = database.now() if database else datetime.now(UTC)
     if session.json:
         terminal.print_json([{**dataclasses.asdict(one), "alive": True} for one in found])
     elif found:

@@ -120,18 +120,26 @@ def plan_of(
     *,
     fetchers: int,
     concurrency: int,
+    parsers: int = 0,
     contact: str = "",
     tuning: Tuning | None = None,
     rendering: Rendering | None = None,
 ) -> Plan:
-    """The plan for a spec. `fetchers`, `concurrency` and `contact` are what holds where the spec is silent."""
+    """The plan for a spec. `fetchers`, `parsers`, `concurrency` and `contact` hold where the spec says nothing.
+
+    `concurrency` is the number of requests in flight of the whole crawl, so the fetchers share it; there are never more
+    fetchers than requests. The number in the spec is for each fetcher.
+    """
+    fetchers = spec.fetchers or fetchers
+    if spec.concurrency is None:
+        fetchers = min(fetchers, concurrency)
     pace = PACES[spec.speed]
     if spec.delay is not None:
         pace = msgspec.structs.replace(pace, delay=spec.delay)
     return Plan(
-        fetchers=spec.fetchers or fetchers,
-        parsers=spec.parsers or 0,
-        concurrency=spec.concurrency or concurrency,
+        fetchers=fetchers,
+        parsers=parsers if spec.parsers is None else spec.parsers,
+        concurrency=spec.concurrency or concurrency // fetchers,
         pace=pace,
         user_agent=user_agent_of(spec.user_agent, spec.contact or contact),
         scope=spec.scope,

@@ -1,6 +1,6 @@
 """Undoes `Content-Encoding` without ever inflating past a limit. Pure functions; failures are values.
 
-Decoding by isal costs half of what libcurl's own zlib does, and the limit is exact (MEASURED.md).
+Decoding by isal costs half of what libcurl's own zlib does, and the limit is exact.
 """
 
 from collections.abc import Callable, Iterator

@@ -14,6 +14,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
+from silkline.private_files import make_private_folder
+
 _LOOK_AGAIN: Final = 0.05
 
 
@@ -43,7 +45,7 @@ class Slots:
                 self._line.release()
 
     async def _take(self) -> int:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._folder)
         while True:
             for number in range(self._count):
                 held = os.open(self._folder / f"page-{number}", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)

@@ -1,6 +1,6 @@
 """What one request to the web came to: the request, the outcome, and every reason an outcome can have.
 
-Values only. A reason is what the ledger stores and people read, so these words are a contract (DESIGN section 5).
+Values only. A reason is what the ledger stores and people read, so these words are a contract that does not change.
 """
 
 from collections.abc import Mapping

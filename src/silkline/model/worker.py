@@ -24,6 +24,25 @@ from typing import Any, Protocol
 from silkline.model.job import End, Job
 
 
+@dataclass(frozen=True, kw_only=True)
+class WorkerSettings:
+    """The settings that a worker may know. The supervisor sends them with the job; a worker reads no settings itself.
+
+    Secrets of the service, such as the database URL and the API token, are not among them.
+    """
+
+    data: str
+    """The data directory, as an absolute path."""
+    renderer_url: str = ""
+    bluesky_url: str = ""
+    youtube_url: str = ""
+    fetchers: int = 0
+    parsers: int = 0
+    max_concurrent_http: int = 300
+    max_concurrent_chrome: int = 2
+    contact: str = ""
+
+
 class Control(Protocol):
     """What the supervisor wants of this attempt."""
 
@@ -58,12 +77,13 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The four things a worker gets."""
+    """The five things a worker gets."""
 
     spec: Any
     control: Control
     progress: Progress
     log: logging.Logger
+    settings: WorkerSettings
 
 
 Run = Callable[[Context], End | None]

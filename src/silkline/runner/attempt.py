@@ -25,7 +25,7 @@ def run_attempt(channel_socket: socket.socket) -> int:
     start = wire.receive(channel_socket, wire.Start)
     if not isinstance(start, wire.Start):
         return wire.EXIT_LEASE_LOST
-    os.environ.update({**start.environment, **start.settings})
+    os.environ.update(start.environment)
     channel = Channel(channel_socket)
     log = _logger(channel)
     try:
@@ -58,7 +58,7 @@ def _work(start: wire.Start, channel: Channel, log: logging.Logger) -> End | Non
         kind = registry.kind_named(job.worker, test_workers=start.test_workers)
         run = registry.load(kind)
         spec = registry.check_payload(kind, job.payload)
-        end: End | None = run(Context(spec, channel, Recorder(database, job, channel), log))
+        end: End | None = run(Context(spec, channel, Recorder(database, job, channel), log, start.settings))
         return end
     finally:
         database.close()

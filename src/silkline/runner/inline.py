@@ -98,7 +98,8 @@ def _run_as(worker_id: str, database: Database, settings: Settings, id: str, log
     job = jobs.claim_one(database, worker_id, socket.gethostname(), id)
     control = WatchedControl(database, job, min(settings.heartbeat_interval, 1.0))
     try:
-        ended = _attempt(Context(None, control, DirectProgress(database, job), log), settings)
+        context = Context(None, control, DirectProgress(database, job), log, settings.for_workers())
+        ended = _attempt(context, settings)
     except KeyboardInterrupt:
         jobs.wish(database, job.id, Verb.CANCEL)
         _finish(database, settings, job, Ended(End.CANCELLED))

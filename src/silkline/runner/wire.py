@@ -10,6 +10,7 @@ import socket
 import msgspec
 
 from silkline.model.job import End
+from silkline.model.worker import WorkerSettings
 
 MAX_MESSAGE = 128 * 1024
 MAX_TEXT = 16 * 1024
@@ -47,7 +48,7 @@ class Start(msgspec.Struct, kw_only=True):
     environment: dict[str, str]
     """Variables that only the runner itself may have: what its children see is chosen anew."""
     test_workers: bool
-    settings: dict[str, str]
+    settings: WorkerSettings
 
 
 class Order(msgspec.Struct):

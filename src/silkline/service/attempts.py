@@ -25,18 +25,6 @@ from silkline.store.database import Database
 from silkline.workers import registry
 
 LAUNCH_WAIT = 2.0  # seconds before a job that could not be started is tried again
-# What a worker may want to know; the rest stays with the supervisor.
-FOR_WORKERS = (
-    "data",
-    "redis_url",
-    "renderer_url",
-    "bluesky_url",
-    "youtube_url",
-    "max_concurrent_http",
-    "max_concurrent_chrome",
-    "contact",
-    "disk_free_min",
-)
 _ENDS = {Wish.PAUSE: End.PAUSED, Wish.STOP: End.STOPPED, Wish.CANCEL: End.CANCELLED}
 
 log = logging.getLogger("silkline.supervisor")
@@ -177,7 +165,6 @@ class Attempts:
         jobs.started(self._database, child.job, child.pid, deadline_at)
 
     def _start_message(self, job: Job) -> wire.Start:
-        values = {name: str(getattr(self._settings, name)) for name in FOR_WORKERS}
         return wire.Start(
             job_id=job.id,
             run_lease=job.run_lease,
@@ -185,7 +172,7 @@ class Attempts:
             database=self._settings.database,
             environment=of_database(),
             test_workers=self._settings.test_workers,
-            settings={f"SILKLINE_{name.upper()}": value for name, value in values.items() if value},
+            settings=self._settings.for_workers(),
         )
 
     def _finish(self, child: Child) -> None:

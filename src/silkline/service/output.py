@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from silkline.errors import StoreError
+from silkline.private_files import FILE_MODE, make_private_folder
 from silkline.runner import wire
 from silkline.store.database import Database
 from silkline.store.logs import NewLine, append
@@ -55,10 +56,10 @@ class LogFile:
 
     def _open(self, *, rotate: bool) -> None:
         self.close()
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._path.parent)
         if rotate or (self._path.exists() and self._path.stat().st_size >= self._limit):
             self._path.replace(self._path.with_suffix(".log.1"))
-        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         self._size = os.fstat(self._descriptor).st_size
 
 

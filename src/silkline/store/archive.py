@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 from silkline.errors import Permanent
 from silkline.model.fetched import Fetched
 from silkline.model.job import Job
+from silkline.private_files import make_private_folder
 
 ID_HEADER: Final = "WARC-Silkline-Id"
 # The body is stored decoded, so these would be lies; what they said is kept under another name.
@@ -46,7 +47,7 @@ class Archive:
         except ImportError as error:
             raise Permanent("WARC files need warcio: install silkline[warc], or leave `warc` out") from error
         folder = folder_of(data, job_id)
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
         self._stream = (folder / f"{run_lease:06d}-{fetcher:03d}-{os.getpid()}.warc.gz").open("ab")
         self._writer = WARCWriter(self._stream, gzip=True)
 

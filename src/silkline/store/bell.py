@@ -11,12 +11,14 @@ import errno
 import os
 from pathlib import Path
 
+from silkline.private_files import make_private_folder
+
 
 class PipeBell:
     """The end that listens."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
         self._path = folder / name
         # Hidden until it is open, or who rings in between would take it for a dead supervisor's.
         hidden = folder / f".{name}.{os.getpid()}"

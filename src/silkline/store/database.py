@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Protocol
 
 from silkline.errors import UsageError
+from silkline.model.secret_url import masked
 
 Row = Mapping[str, Any]
 
@@ -88,20 +90,41 @@ def open_database(url: str, *, upgrade: bool = True) -> Database:
     return database
 
 
-def _connect(url: str) -> Database:
+def open_existing(url: str) -> Database | None:
+    """Open a database like `open_database`, but only if Silkline's tables are in it. Else None, and nothing is made."""
+    if (path := _sqlite_path(url)) is not None:
+        from silkline.store.sqlite import has_tables
+
+        return open_database(url) if has_tables(Path(path)) else None
+    database = _connect(url)
+    try:
+        from silkline.store import migrate
+
+        if not migrate.revision(database):
+            database.close()
+            return None
+        migrate.upgrade(database)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _sqlite_path(url: str) -> str | None:
     scheme, separator, rest = url.partition("://")
     if scheme == "sqlite" and separator and len(rest) > 1:
+        return rest[1:] if rest.startswith("/") else rest
+    return None
+
+
+def _connect(url: str) -> Database:
+    if (path := _sqlite_path(url)) is not None:
         from silkline.store.sqlite import SqliteDatabase
 
-        return SqliteDatabase(rest[1:] if rest.startswith("/") else rest)
+        return SqliteDatabase(path)
+    scheme, separator, _ = url.partition("://")
     if scheme in ("postgresql", "postgres") and separator:
         from silkline.store.postgres import PostgresDatabase
 
         return PostgresDatabase(url)
-    raise UsageError(f"the database URL must be sqlite:///PATH or postgresql://USER@HOST/NAME, not {_hidden(url)!r}")
-
-
-def _hidden(url: str) -> str:
-    """The URL without its password, for messages."""
-    head, at, tail = url.rpartition("@")
-    return f"{head.rpartition(':')[0]}:***@{tail}" if at and head.count(":") > 1 else url
+    raise UsageError(f"the database URL must be sqlite:///PATH or postgresql://USER@HOST/NAME, not {masked(url)!r}")

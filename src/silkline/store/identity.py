@@ -13,6 +13,8 @@ import secrets
 import socket
 from pathlib import Path
 
+from silkline.private_files import make_private_folder
+
 
 def boot_id() -> str:
     """Where a pid means one process: this boot of this machine, and the pid namespace. Empty if it is not known."""
@@ -36,7 +38,7 @@ class Identity:
         self.boot_id = boot_id()
         self.id = new_worker_id()
         self._folder = data / "workers"
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._folder)
         self._path = self._folder / f"{self.id}.lock"
         # Hidden until it is locked, or a neighbour that looks in between would take us for dead.
         hidden = self._folder / f".{self.id}"

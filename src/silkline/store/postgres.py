@@ -16,10 +16,12 @@ from typing import Any
 
 import psycopg
 from psycopg import errors as pg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 from psycopg.types.string import TextLoader
 
 from silkline.errors import DiskFull, StoreError, Unavailable
+from silkline.model.secret_url import HOW_TO_ENCODE, is_ambiguous
 from silkline.store.statements import statement
 
 CHANNEL = "silkline"
@@ -31,6 +33,33 @@ CLOCK_EVERY = 300.0
 # The server's answer is somewhere within its round trip: one that took long is asked for again.
 CLOCK_ASKS = 3
 CLOCK_SOON = 0.005
+# What the driver says when it cannot connect, and what we say instead.
+_SIGNS = (
+    ("password authentication failed", "the user or the password is wrong"),
+    ("authentication failed", "it does not accept this user"),
+    ("no password supplied", "it wants a password"),
+    ("no pg_hba.conf entry", "it does not accept this user from this machine"),
+    ("role", "it does not know this user"),
+    ("starting up", "it is starting up"),
+    ("shutting down", "it is shutting down"),
+    ("recovery mode", "it is recovering"),
+    ("too many clients", "it has too many connections"),
+    ("connection slots", "it has too many connections"),
+    ("connection refused", "the connection is refused"),
+    ("timeout", "it does not answer in time"),
+    ("timed out", "it does not answer in time"),
+    ("name or service not known", "the name of its host is not known"),
+    ("resolve", "the name of its host is not known"),
+    ("host name", "the name of its host is not known"),
+    ("no such file", "there is no socket in this folder"),
+    ("unreachable", "its host cannot be reached"),
+    ("no route", "its host cannot be reached"),
+    ("invalid integer value", "the port is not a number"),
+    ("invalid port", "the port is not a number"),
+    ("ssl", "no encrypted connection could be made"),
+    ("closed the connection", "it closed the connection"),
+    ("does not exist", "there is no such database"),
+)
 
 Connection = psycopg.Connection[dict[str, Any]]
 
@@ -41,6 +70,7 @@ class PostgresDatabase:
     dialect = "postgres"
 
     def __init__(self, url: str) -> None:
+        _check_address(url)
         self._url = url
         self._free: list[Connection] = []
         self._lock = threading.Lock()
@@ -130,14 +160,18 @@ class PostgresDatabase:
             each.close()
 
     def _open(self) -> Connection:
-        connection = psycopg.connect(
-            self._url,
-            autocommit=True,
-            row_factory=dict_row,
-            connect_timeout=CONNECT_TIMEOUT,
-            application_name="silkline",
-            **KEEPALIVE,  # type: ignore[arg-type]
-        )
+        try:
+            connection = psycopg.connect(
+                self._url,
+                autocommit=True,
+                row_factory=dict_row,
+                connect_timeout=CONNECT_TIMEOUT,
+                application_name="silkline",
+                **KEEPALIVE,  # type: ignore[arg-type]
+            )
+        except psycopg.Error as error:
+            # Without the driver's own words, here and in a traceback: they quote the address.
+            raise Unavailable(f"PostgreSQL cannot be used now: {_why_not_connected(error)}") from None
         # Ids and JSON stay text, as they are with SQLite; who needs JSON decodes it.
         for name in ("uuid", "json", "jsonb"):
             connection.adapters.register_loader(name, TextLoader)
@@ -217,6 +251,23 @@ def _translated() -> Iterator[None]:
         raise Unavailable(f"PostgreSQL cannot be used now: {_first_line(error)}") from error
     except psycopg.Error as error:
         raise StoreError(f"PostgreSQL refused: {_first_line(error)}") from error
+
+
+def _check_address(url: str) -> None:
+    """Refuse an address that the driver would misread, without the driver's own words: they quote it."""
+    readable = not is_ambiguous(url)
+    if readable:
+        try:
+            conninfo_to_dict(url)
+        except psycopg.Error:
+            readable = False
+    if not readable:
+        raise StoreError(f"the database URL of PostgreSQL cannot be read: {HOW_TO_ENCODE}")
+
+
+def _why_not_connected(error: psycopg.Error) -> str:
+    said = str(error).lower()
+    return next((words for sign, words in _SIGNS if sign in said), "the connection failed")
 
 
 def _uptime() -> float:

@@ -19,6 +19,7 @@ from typing import Any
 import apsw
 
 from silkline.errors import DiskFull, StoreError, Unavailable
+from silkline.private_files import make_private_file
 from silkline.store.bell import PipeBell, ring_pipes
 from silkline.store.statements import parameters_of, statement
 
@@ -38,7 +39,7 @@ class SqliteDatabase:
         self._closed = False
         self._file: tuple[int, int] | None = None
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_private_file(self.path)
             with self._connection():
                 self._file = self._file_there()
         except OSError as error:
@@ -110,24 +111,13 @@ class SqliteDatabase:
                     "put it back, or start Silkline again to use another"
                 )
             connection = self._free.pop() if self._free else None
-        try:
-            connection = connection or self._open()
-            yield connection
-        except apsw.FullError as error:
-            raise DiskFull(f"no space left for the database {self.path}") from error
-        except apsw.IOError as error:
-            raise _input_output_error(error, self.path) from error
-        except (apsw.BusyError, apsw.LockedError, apsw.ProtocolError, apsw.CantOpenError, apsw.ReadOnlyError) as error:
-            raise Unavailable(f"the database {self.path} cannot be used now: {error}") from error
-        except (apsw.NotADBError, apsw.CorruptError) as error:
-            raise StoreError(f"{self.path} is not a Silkline database, or it is damaged: {error}") from error
-        except apsw.ConstraintError as error:
-            raise StoreError(f"the database refused a row: {error}") from error
-        except apsw.Error as error:
-            raise StoreError(f"SQLite refused: {error}") from error
-        finally:
-            if connection is not None:
-                self._give_back(connection)
+        with _translated(self.path):
+            try:
+                connection = connection or self._open()
+                yield connection
+            finally:
+                if connection is not None:
+                    self._give_back(connection)
 
     def _give_back(self, connection: apsw.Connection) -> None:
         with self._lock:
@@ -192,6 +182,26 @@ class SqliteTransaction:
         self.connection.execute(sql)
 
 
+def has_tables(path: Path) -> bool:
+    """Whether a file holds Silkline's tables. It is only read; a file that is not there is not made."""
+    path = path.absolute()
+    try:
+        nearest = next(place for place in (path, *path.parents) if place.exists())
+    except OSError as error:
+        raise Unavailable(f"cannot open the database {path}: {error}") from error
+    if nearest != path and not nearest.is_dir():
+        raise Unavailable(f"cannot open the database {path}: {nearest} is not a directory")
+    if nearest != path:
+        return False
+    with _translated(path):
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            connection.set_busy_handler(_wait_our_turn)
+            return bool(list(connection.execute(statement("schema.exists", "sqlite"))))
+        finally:
+            connection.close()
+
+
 def text_of(moment: datetime) -> str:
     """A time as the tables hold it."""
     return moment.isoformat(timespec="microseconds")
@@ -229,6 +239,25 @@ def _retry_busy(action: Any) -> None:
             if time.monotonic() > give_up:
                 raise
             time.sleep(BUSY_STEP)
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """Driver errors become ours here and nowhere else."""
+    try:
+        yield
+    except apsw.FullError as error:
+        raise DiskFull(f"no space left for the database {path}") from error
+    except apsw.IOError as error:
+        raise _input_output_error(error, path) from error
+    except (apsw.BusyError, apsw.LockedError, apsw.ProtocolError, apsw.CantOpenError, apsw.ReadOnlyError) as error:
+        raise Unavailable(f"the database {path} cannot be used now: {error}") from error
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise StoreError(f"{path} is not a Silkline database, or it is damaged: {error}") from error
+    except apsw.ConstraintError as error:
+        raise StoreError(f"the database refused a row: {error}") from error
+    except apsw.Error as error:
+        raise StoreError(f"SQLite refused: {error}") from error
 
 
 @contextmanager

@@ -13,7 +13,6 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import msgspec
 import uvloop
 
-from silkline import config
 from silkline.errors import Permanent
 from silkline.model.fetched import Fetched
 from silkline.model.job import End
@@ -47,7 +46,7 @@ def run(context: Context) -> End | None:
 
 
 async def _work(context: Context) -> End | None:
-    endpoint = Endpoint("Bluesky", config.load().settings.bluesky_url, context.control)
+    endpoint = Endpoint("Bluesky", context.settings.bluesky_url, context.control, contact=context.settings.contact)
     job = BlueskyJob(context, endpoint)
     try:
         await job.run()

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from silkline.config import Settings
+from pathlib import Path
+
 from silkline.crawl.plan import Rendering
 from silkline.errors import Permanent, UsageError
 from silkline.fetch.render_program import WHAT_TO_INSTALL, find_browser
 from silkline.fetch.render_proxy import Upstream
 from silkline.model.spec import Fetching
-from silkline.model.worker import Context
+from silkline.model.worker import Context, WorkerSettings
 
 SWITCHED_OFF = "no page is rendered here: the setting max_concurrent_chrome is 0"
 
 
-def rendering_for(spec: Fetching, settings: Settings, context: Context) -> Rendering | None:
+def rendering_for(spec: Fetching, context: Context) -> Rendering | None:
     """How the pages of a spec are rendered; None: not at all. `Permanent` where they must be and cannot."""
     if spec.render == "never":
         return None
-    auto = spec.render == "auto"
+    auto, settings = spec.render == "auto", context.settings
     problem = _problem(spec, settings)
     if problem and not auto:
         raise Permanent(problem)
@@ -28,12 +29,12 @@ def rendering_for(spec: Fetching, settings: Settings, context: Context) -> Rende
     return Rendering(
         auto=auto,
         count=settings.max_concurrent_chrome,
-        places=str(settings.data.absolute() / "browsers"),
+        places=str(Path(settings.data) / "browsers"),
         url=settings.renderer_url,
     )
 
 
-def _problem(spec: Fetching, settings: Settings) -> str:
+def _problem(spec: Fetching, settings: WorkerSettings) -> str:
     if settings.max_concurrent_chrome == 0:
         return SWITCHED_OFF
     if spec.proxy:

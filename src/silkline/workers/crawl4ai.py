@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import msgspec
 
-from silkline import config
 from silkline.errors import Permanent, Temporary
 from silkline.fetch.dns import SystemResolver
 from silkline.fetch.guard import Guard, parse_exemption
@@ -35,7 +34,7 @@ _encode = msgspec.json.Encoder().encode
 
 def run(context: Context) -> End | None:
     # It writes to the home directory unless told otherwise, and an advertisement into the log of the job.
-    os.environ.setdefault("CRAWL4_AI_BASE_DIRECTORY", str(config.load().settings.data.absolute()))
+    os.environ.setdefault("CRAWL4_AI_BASE_DIRECTORY", context.settings.data)
     os.environ.setdefault("CRAWL4AI_NO_CLOUD_NOTICE", "1")
     try:
         import crawl4ai  # type: ignore[import-not-found]
@@ -52,7 +51,7 @@ async def _work(context: Context, crawl4ai: Any) -> End | None:
         addresses = dict.fromkeys(canonical(url) or url for url in spec.all_urls())
         rows = [NewUrl(id, url_key(url), url, _host(url), 0) for id, url in enumerate(addresses, 1)]
         progress.record(Checkpoint(found=rows))
-    there = config.load().settings.renderer_url
+    there = context.settings.renderer_url
     browser = crawl4ai.BrowserConfig(headless=True, verbose=False, **({"cdp_url": there} if there else {}))
     async with AsyncExitStack() as stack:
         try:

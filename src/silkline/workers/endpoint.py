@@ -13,7 +13,6 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from silkline import config
 from silkline.crawl.plan import user_agent_of
 from silkline.errors import Permanent, Temporary
 from silkline.fetch.client import Client
@@ -37,13 +36,12 @@ class Interrupted(Exception):
 class Endpoint:
     """Must be made inside an event loop, and closed."""
 
-    def __init__(self, name: str, base: str, control: Control, *, wait: float = 1.0) -> None:
-        settings = config.load().settings
+    def __init__(self, name: str, base: str, control: Control, *, contact: str = "", wait: float = 1.0) -> None:
         self.name = name
         self._base = base.rstrip("/")
         self._control = control
         self._wait = wait
-        fetching = FetchSettings(user_agent=user_agent_of(None, settings.contact))
+        fetching = FetchSettings(user_agent=user_agent_of(None, contact))
         self._client = Client(fetching, Guard(_own_address(base)), SystemResolver())
 
     async def get(self, path: str, parameters: Mapping[str, Any] | None = None) -> Fetched:

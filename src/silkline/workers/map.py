@@ -54,7 +54,8 @@ def run(context: Context) -> End | None:
     spec: MapSpec = context.spec
     if spec.links:
         return site.run(dataclasses.replace(context, spec=crawl_of(spec)))
-    return uvloop.run(_work(context, fitted(plan_for(spec, spec.all_urls()), context.log)))
+    plan = fitted(plan_for(spec, context.settings, spec.all_urls()), context.log)
+    return uvloop.run(_work(context, plan))
 
 
 def crawl_of(spec: MapSpec) -> SiteSpec:

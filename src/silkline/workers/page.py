@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import uvloop
 
-from silkline import config
 from silkline.crawl.equip import open_client
 from silkline.crawl.file_budget import fitted
 from silkline.crawl.frontier import Entry
@@ -31,7 +31,7 @@ from silkline.model.fetched import Fetched
 from silkline.model.job import End
 from silkline.model.spec import Fetching, PageSpec, SiteSpec
 from silkline.model.url import canonical, host_of, url_key
-from silkline.model.worker import Context
+from silkline.model.worker import Context, WorkerSettings
 from silkline.parse.sniff import sniff
 from silkline.store.archive import Archive, open_archive, place_of
 from silkline.store.results import Result
@@ -50,13 +50,13 @@ _encode = msgspec.json.Encoder().encode
 
 def run(context: Context) -> End | None:
     spec: PageSpec = context.spec
-    rendering = rendering_for(spec, config.load().settings, context)
-    return uvloop.run(_work(context, fitted(plan_for(spec, spec.all_urls(), rendering), context.log)))
+    rendering = rendering_for(spec, context)
+    plan = fitted(plan_for(spec, context.settings, spec.all_urls(), rendering), context.log)
+    return uvloop.run(_work(context, plan))
 
 
-def plan_for(spec: Fetching, urls: Sequence[str], rendering: Rendering | None = None) -> Plan:
+def plan_for(spec: Fetching, settings: WorkerSettings, urls: Sequence[str], rendering: Rendering | None = None) -> Plan:
     """How the pages of a spec are asked for, in the engine's own terms."""
-    settings = config.load().settings
     shared = {name: getattr(spec, name) for name in Fetching.model_fields}
     like = SiteSpec.model_construct(**shared, urls=tuple(urls), scope="any")
     return plan_of(
@@ -87,7 +87,8 @@ async def _work(context: Context, plan: Plan) -> End | None:
 
 
 def _archive(context: Context) -> Archive | None:
-    return open_archive(place_of(config.load().settings.data, context.progress.job)) if context.spec.warc else None
+    data = Path(context.settings.data)
+    return open_archive(place_of(data, context.progress.job)) if context.spec.warc else None
 
 
 class PageJob:

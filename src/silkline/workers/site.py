@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import msgspec
 import uvloop
 
-from silkline import config
 from silkline.crawl.equip import calm_collector
 from silkline.crawl.file_budget import fitted
 from silkline.crawl.leader import Leader
@@ -30,18 +30,19 @@ def crawl(context: Context, tuning: Tuning) -> End | None:
     spec: SiteSpec = context.spec
     if spec.planting:
         raise Permanent("the command that read its seeds was killed before the last one: start the crawl again")
-    settings = config.load().settings
+    settings = context.settings
     plan = plan_of(
         spec,
-        fetchers=useful_fetchers(spec, len(os.sched_getaffinity(0))),
+        fetchers=settings.fetchers or useful_fetchers(spec, len(os.sched_getaffinity(0))),
+        parsers=settings.parsers,
         concurrency=settings.max_concurrent_http,
         contact=settings.contact,
         tuning=tuning,
-        rendering=rendering_for(spec, settings, context),
+        rendering=rendering_for(spec, context),
     )
     plan = fitted(plan, context.log)
     if spec.warc:
-        plan = msgspec.structs.replace(plan, archive=place_of(settings.data, context.progress.job))
+        plan = msgspec.structs.replace(plan, archive=place_of(Path(settings.data), context.progress.job))
 
     async def lead() -> End | None:
         return await Leader(context, plan, list(spec.all_urls())).run()

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import msgspec
 
-from silkline import config
 from silkline.errors import Permanent, Temporary
 from silkline.model.job import End
 from silkline.model.spec import YoutubeSpec
@@ -47,7 +46,7 @@ class YoutubeJob:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._spec: YoutubeSpec = context.spec
-        self._base = config.load().settings.youtube_url
+        self._base = context.settings.youtube_url
         self._captions = Captions(self._base)
         self._refusals: list[str] = []
 

@@ -1,0 +1,24 @@
+"""Which log lines a command writes to stderr."""
+
+from __future__ import annotations
+
+import logging
+
+from silkline import log
+from silkline.cli.session import Session
+from silkline.config import Settings
+
+
+def level_of(session: Session, settings: Settings, *, usual: int, quiet: int) -> int:
+    """The level: what --log-level says, else -v or -q, else the setting log_level, else what is usual."""
+    if settings.log_level and ("log_level" in session.overrides or not (session.verbose or session.quiet)):
+        return log.level_named(settings.log_level)
+    if session.quiet:
+        return quiet
+    return logging.DEBUG if session.verbose else usual
+
+
+def log_if_asked(session: Session, settings: Settings) -> None:
+    """For commands that run a job in this process: they log only at the level that somebody named."""
+    if settings.log_level:
+        log.set_up(level_of(session, settings, usual=logging.WARNING, quiet=logging.ERROR))

@@ -1,0 +1,75 @@
+"""Addresses that may hold a password, as they are shown to people: `postgresql://me:***@db/x`.
+
+A password that was not percent-encoded may hold any character, `@ / ? #` and spaces too. So everything up to the last
+`@` is taken for the user and the password, and everything after a parameter with a secret's name for its value.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+HIDDEN: Final = "***"
+_SECRET_NAME: Final = re.compile(
+    r"(?:^|[-_.])(?:pass(?:word|wd|phrase)?|pwd|secret|token|auth|authorization|authentication|cookie|credential|signature|sig"
+    r"|(?:api|access|private)[-_]?key)s?(?:$|[-_.])|^key$|-key$|sslpassword",
+    re.IGNORECASE,
+)
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,20}")
+_PARAMETER: Final = re.compile(r"[?&;]([^?&;=#\s]+)=")
+_PORT: Final = re.compile(r"[^:/?#]*:\d{1,5}(?=[/?#]|$)|\[[0-9a-fA-F:.]*\](?::\d{1,5})?(?=[/?#]|$)")
+_BAD_PERCENT: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
+HOW_TO_ENCODE: Final = (
+    "percent-encode the user and the password: @ is %40, : is %3A, / is %2F, # is %23, ? is %3F, % is %25, "
+    "a space is %20"
+)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a field or parameter of this name holds a secret."""
+    return bool(_SECRET_NAME.search(name))
+
+
+def masked(url: str) -> str:
+    """A setting that is an address, without its password."""
+    scheme, separator, rest = url.partition("://")
+    if not separator or not _SCHEME.fullmatch(scheme):
+        return HIDDEN if re.search(r"[@=:]", url) else url
+    if scheme == "sqlite":
+        return f"{scheme}://{_without_parameters(rest)}"
+    head, at, tail = rest.rpartition("@")
+    if not at:
+        shown = _without_parameters(rest)
+        authority = re.split(r"[/?#]", shown, maxsplit=1)[0]
+        if ":" in authority and not _PORT.match(shown):
+            shown = f"{shown.partition(':')[0]}:{HIDDEN}"
+    elif ":" in head:
+        inside_parameter = _without_parameters(head) != head
+        shown = f"{head.partition(':')[0]}:{HIDDEN}@{HIDDEN if inside_parameter else _without_parameters(tail)}"
+    elif _without_parameters(head) != head:
+        shown = _without_parameters(head)
+    else:
+        user = head if scheme in ("postgresql", "postgres") else HIDDEN
+        shown = f"{user}@{_without_parameters(tail)}"
+    return f"{scheme}://{shown}"
+
+
+def is_ambiguous(url: str) -> bool:
+    """Whether a character of the user or the password should have been percent-encoded.
+
+    A driver would take a part of the password for a host or a port, and name it in its errors.
+    """
+    _, _, rest = url.partition("://")
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    user_info, at, _ = authority.rpartition("@")
+    if not at:
+        return "@" in rest and ":" in authority and not _PORT.match(rest)
+    return bool(_BAD_PERCENT.search(user_info) or re.search(r"[@\s\x00-\x1f]", user_info))
+
+
+def _without_parameters(text: str) -> str:
+    """Up to the value of the first parameter with a secret's name; further parameters might belong to that value."""
+    for found in _PARAMETER.finditer(text):
+        if is_secret_name(found[1]):
+            return text[: found.end()] + HIDDEN
+    return text
