@@ -87,6 +87,17 @@ lock: ## Pin the dependencies of pyproject.toml again, with hashes, in requireme
 	compile --all-extras --group dev --output-file requirements/dev.txt $(ARGS)
 	compile --group build --constraints requirements/dev.txt --output-file requirements/base.txt $(ARGS)
 
+.PHONY: audit
+audit: ## Check the pinned packages for known holes, where a database of these can be reached
+	@test -x build/audit/bin/pip-audit || { $(PYTHON) -m venv build/audit &&
+		build/audit/bin/python -m pip install --disable-pip-version-check --quiet --quiet pip-audit; } || {
+		echo "make audit: pip-audit could not be installed, so nothing was checked."
+		exit 0; }
+	rm -f build/audit/report
+	build/audit/bin/pip-audit --requirement requirements/dev.txt --disable-pip --require-hashes --progress-spinner off \
+		--format json --output build/audit/report 2> build/audit/log || true
+	$(PYTHON) requirements/audit.py build/audit/report build/audit/log
+
 .PHONY: clean
 clean: ## Remove .venv and everything that was built
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -2,11 +2,14 @@
 
 import logging
 import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from silkline.config import load
 from silkline.model.job import End
 from silkline.model.worker import Context
+from silkline.reading_marks import ReadingMarks
 from silkline.store import jobs, urls
 from silkline.store.database import open_database
 from silkline.workers import registry, site
@@ -38,5 +41,7 @@ if __name__ == "__main__":
     database = open_database(sys.argv[1], upgrade=False)
     job = jobs.claim_one(database, "benchmark", "here", sys.argv[2])
     spec = registry.check_payload(registry.kind_named("site"), job.payload)
+    marks = Path(tempfile.mkdtemp()) / "benchmark.marks"  # as under a supervisor
+    ReadingMarks.create(marks)
     settings = load().settings.for_workers()
-    site.run(Context(spec, NoOrders(), Progress(database, job), logging.getLogger("site"), settings))
+    site.run(Context(spec, NoOrders(), Progress(database, job), logging.getLogger("site"), settings, str(marks)))

@@ -70,7 +70,8 @@ def _settings() -> Iterator[str]:
     yield from ("# The settings", "", MADE, "")
     yield f"A setting is taken from the command line, else from the environment (`{PREFIX}` and its name in capitals),"
     yield f"else from `{FILE}` in the current directory (`slots = 4`), else it has its default. `silkline config` shows"
-    yield "each value and where it came from. Times are in seconds and sizes in bytes, unless the name says otherwise."
+    yield "each value and where it came from. Times are in seconds, or have units (`90s`, `10m`, `2h`, `1d`); sizes are"
+    yield "in bytes."
     yield from ("", "| setting | default | variable | |", "|---|---|---|---|")
     for name, field in Settings.model_fields.items():
         variables = f"`{PREFIX}{name.upper()}`" + (f" or `{ALIASES[name]}`" if name in ALIASES else "")

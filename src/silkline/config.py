@@ -12,9 +12,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from silkline.errors import UsageError
+from silkline.model.duration import seconds_of
 from silkline.model.worker import WorkerSettings
 
 PREFIX = "SILKLINE_"
@@ -74,6 +84,10 @@ class Settings(BaseModel):
     api_allow_private: bool = Field(
         False, description="Let jobs that come through the API ask for private addresses and proxies."
     )
+    api_private_ranges: Names = Field(
+        (),
+        description="With api_allow_private: only these private addresses (CIDR[:PORT], comma separated), no proxies.",
+    )
     api_body_limit: int = Field(16 << 20, ge=1024, description="The largest body the API takes.")
     api_connections: int = Field(1_000, ge=10, description="Connections to the API in all.")
     api_connections_each: int = Field(250, ge=5, description="Connections to the API from one address.")
@@ -84,6 +98,12 @@ class Settings(BaseModel):
         30.0, gt=0, description="Time that a body may take; one that comes at 16 KiB a second or more may take longer."
     )
     api_answer_timeout: float = Field(60.0, gt=0, description="Time for which a caller may leave an answer unread.")
+    api_probe_interval: float = Field(
+        5.0, gt=0, description="How often `silkline serve` asks its API whether it answers."
+    )
+    api_hung_after: float = Field(
+        60.0, gt=0, description="An API that has not answered for this long is started again."
+    )
     fetchers: int = Field(
         0,
         ge=0,
@@ -100,6 +120,11 @@ class Settings(BaseModel):
     )
     bluesky_url: str = Field("https://public.api.bsky.app", description="Where the worker `bluesky` asks.")
     youtube_url: str = Field("https://www.youtube.com", description="Where the worker `youtube` asks.")
+    crawl4ai: bool = Field(
+        False,
+        description="Offer the worker `crawl4ai`, whose browser goes its own way to the web: only where no private "
+        "network can be reached from here.",
+    )
     contact: str = Field("", description="An address or URL that site owners can write to; sent in the User-Agent.")
 
     slots: int = Field(2, ge=0, description="Jobs one supervisor runs at once.")
@@ -125,6 +150,12 @@ class Settings(BaseModel):
     site_deadline: float = Field(0.0, ge=0, description="Wall-clock limit of a site crawl; 0: none.")
     memory_limit: int = Field(4 << 30, ge=0, description="Memory of one job's whole process tree; 0: no limit.")
     memory_interval: float = Field(1.0, gt=0, description="How often memory is measured where no cgroup does it.")
+    read_seconds: float = Field(
+        8.0, gt=0, description="How long one page, robots.txt, sitemap or PDF may be read; then it is given up."
+    )
+    read_memory: int = Field(
+        1 << 30, ge=0, description="Memory of the process that reads one risky input; 0: no limit."
+    )
     stall_after: float = Field(900.0, ge=0, description="A job without progress for this long is killed; 0: never.")
     nice: int = Field(5, ge=0, le=19, description="How far runners step back behind other programs.")
     open_files: int = Field(65536, ge=256, description="Open files a runner may have, as far as the system allows.")
@@ -150,6 +181,17 @@ class Settings(BaseModel):
     test_workers: bool = Field(
         False, description="Offer the diagnostic worker that hangs, leaks and crashes on purpose."
     )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _with_units(cls, value: Any, info: ValidationInfo) -> Any:
+        """Every setting that is a length of time takes a text with units, such as 90s or 10m."""
+        name = info.field_name or ""
+        if not isinstance(value, str) or cls.model_fields[name].annotation is not float:
+            return value
+        if name.endswith("_days"):  # there a number alone means days
+            return seconds_of(value) / 86_400 if value.strip()[-1:].isalpha() else value
+        return seconds_of(value)
 
     @model_validator(mode="after")
     def _fence_in_time(self) -> Settings:
@@ -185,6 +227,8 @@ class Settings(BaseModel):
             parsers=self.parsers,
             max_concurrent_http=self.max_concurrent_http,
             max_concurrent_chrome=self.max_concurrent_chrome,
+            read_seconds=self.read_seconds,
+            read_memory=self.read_memory,
             contact=self.contact,
         )
 

@@ -16,6 +16,19 @@ SilklineError
     └── SchemaTooNew      written by a newer Silkline: upgrade the program
 """
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """What is wrong with one field of a payload. `field` is empty where the payload as a whole is wrong."""
+
+    field: str
+    message: str
+    given: str = ""  # what stood there, where that may be shown
+
 
 class SilklineError(Exception):
     """Something went wrong in Silkline."""
@@ -30,6 +43,10 @@ class UsageError(SilklineError):
 
 class SpecError(UsageError):
     """The job's payload is not valid."""
+
+    def __init__(self, message: str = "", problems: tuple[FieldProblem, ...] = ()) -> None:
+        super().__init__(message)
+        self.problems = problems
 
 
 class NotFound(SilklineError):

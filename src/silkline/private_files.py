@@ -5,17 +5,27 @@ Every part that creates something in the data directory does it through this mod
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
+OTHERS = 0o077
+# What lies in a data directory. A folder that holds anything else is not ours alone, and keeps its mode.
+OURS = ("silkline.db", "silkline.toml", "logs", "workers", "warc", "exports", "browsers")
+
+log = logging.getLogger("silkline.data")
 
 
 def make_private_folder(folder: Path) -> None:
     """Create a folder and the folders above it that are missing, each for its owner only. One that exists stays."""
     for missing in reversed([place for place in (folder, *folder.parents) if not place.exists()]):
         missing.mkdir(mode=FOLDER_MODE, exist_ok=True)
+        missing.chmod(FOLDER_MODE)  # whatever the umask says
 
 
 def make_private_file(file: Path) -> None:
@@ -23,3 +33,50 @@ def make_private_file(file: Path) -> None:
     make_private_folder(file.parent)
     if not file.exists():
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
+
+
+def repair_database(file: Path) -> None:
+    """Take the database away from other users, where an older Silkline or a copy let them read it."""
+    for path in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm", "-journal"))):
+        _close(path, FILE_MODE)
+    _close(file.with_name(f"{file.name}-bells"), FOLDER_MODE)
+    if _is_ours(file.parent):
+        _close(file.parent, FOLDER_MODE)
+
+
+def repair_folder(data: Path) -> None:
+    """The same for a whole data directory: logs, archives, locks."""
+    if _is_ours(data):
+        _close(data, FOLDER_MODE)
+    for path in _everything_of_ours(data):
+        _close(path, FOLDER_MODE if path.is_dir() else FILE_MODE)
+
+
+def _everything_of_ours(data: Path) -> Iterator[Path]:
+    for name in OURS:
+        path = data / name
+        if path.is_symlink() or not path.exists():
+            continue
+        yield path
+        if path.is_dir():
+            for folder, folders, files in os.walk(path):
+                yield from (Path(folder) / each for each in (*folders, *files))
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether nothing but a data directory is in there. We never close a folder such as a home or /tmp to others."""
+    with contextlib.suppress(OSError):
+        names = [entry.name.lstrip(".") for entry in os.scandir(folder)]
+        return bool(names) and all(name.startswith(OURS) for name in names)
+    return False
+
+
+def _close(path: Path, mode: int) -> None:
+    try:
+        before = path.lstat().st_mode
+        if stat.S_ISLNK(before) or not before & OTHERS:
+            return
+        path.chmod(stat.S_IMODE(before) & mode)
+    except OSError:  # it is gone, or somebody else's
+        return
+    log.warning("%s could be read by other users (mode %o); now only its owner can", path, stat.S_IMODE(before))

@@ -154,10 +154,10 @@ def test_seeds_that_are_taken_back_leave_nothing(on_both: Silkline, half_read: s
 
 
 def test_what_cannot_be_crawled(silkline: Silkline, tmp_path: Path) -> None:
-    silkline("crawl").refused(2, "a url is needed")
+    silkline("crawl").refused(2, "name at least one URL")
     silkline("crawl", "example.com", "--limit", "0").refused(2, "limit")
     silkline("crawl", "127.0.0.1:1", "--include", "(").refused(2, "include")
-    silkline("crawl", "127.0.0.1:1", "--header", "nonsense").refused(2, "NAME:VALUE")
+    silkline("crawl", "127.0.0.1:1", "--header", "nonsense").refused(2, "is not a header; write 'Name: value'")
     silkline("crawl", "--seeds", "missing.txt").refused(2, "missing.txt")
     silkline("crawl", "--seeds", "-").refused(2, "empty")
     assert not (tmp_path / "data").exists()

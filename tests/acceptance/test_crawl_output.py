@@ -71,5 +71,5 @@ def test_a_missing_extra_is_named_before_the_crawl(silkline: Silkline, name: str
     (tmp_path / "without" / library / "__init__.py").write_text("raise ImportError('not installed')\n")
     path = f"{tmp_path / 'without'}:{ROOT / 'src'}"
     asked = silkline("crawl", "http://127.0.0.1:9/", "--warc", "-o", name, PYTHONPATH=path)
-    asked.refused(2, f"needs {library}: install silkline[{'parquet' if library == 'pyarrow' else 'warc'}]")
+    asked.refused(2, f"needs {library}", f"pip install 'silkline[{'parquet' if library == 'pyarrow' else 'warc'}]'")
     assert silkline("jobs", "--json").json == []

@@ -27,6 +27,25 @@ def test_a_new_machine_is_well_and_nothing_is_made(silkline: Silkline) -> None:
     assert not (silkline.folder / "data").exists()
 
 
+def test_what_confines_readers_on_this_machine_is_said(silkline: Silkline) -> None:
+    line = next(line for line in silkline("doctor").out.splitlines() if " sandbox: " in line)
+    assert line.startswith(
+        "ok    sandbox: readers of pages run with no new privileges, no core dumps, Landlock version "
+    )
+    assert line.endswith(", seccomp: no files, no sockets, no programs")
+
+
+def test_a_machine_without_a_sandbox_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("silkline.confine.landlock.version", lambda: 0)
+    monkeypatch.setattr("silkline.confine.roles.architecture", lambda: None)
+    found = checks.sandbox()
+    assert (found.level, found.says) == (
+        "warn",
+        "readers of pages run with no new privileges, no core dumps, and can still open files or sockets",
+    )
+    assert "Landlock (Linux 5.13) and seccomp (x86_64 or aarch64)" in found.advice
+
+
 def test_both_databases_are_looked_at(on_both: Silkline) -> None:
     with closing(open_database(on_both.database_url)) as database:
         workers.register(database, id="w", host="h", pid=1, boot_id="b", slots=2, version="0")

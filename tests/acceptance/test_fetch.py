@@ -163,7 +163,7 @@ def test_a_page_of_control_characters_is_harmless_on_a_terminal(silkline: Silkli
     [
         (("fetch", "https://example.com/", "--max-age", "soon"), "is not a length of time"),
         (("fetch", "https://example.com/", "--header", "nonsense"), "is not a header"),
-        (("fetch", "ftp://example.com/"), "must start with http:// or https://"),
+        (("fetch", "ftp://example.com/"), "only http:// and https:// are fetched"),
         (("fetch", "https://example.com/", "--allow-private", "x"), "expected CIDR[:PORT]"),
     ],
 )

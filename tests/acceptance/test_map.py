@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import signal
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -10,7 +12,7 @@ from silkline.sample.server import SampleServer
 from silkline.sample.site import Answer
 from silkline.store import jobs, urls
 from silkline.store.database import Database
-from tests.acceptance.conftest import Silkline
+from tests.acceptance.conftest import PATIENCE, Silkline
 
 XML = "application/xml"
 
@@ -89,3 +91,83 @@ def test_nothing_to_map(silkline: Silkline) -> None:
         shown = silkline("map", site.url, "--speed", "max")
     assert (shown.code, shown.out) == (1, "")
     assert "--links follows links instead" in shown.err
+
+
+class Slow:
+    """A site of a hundred pages, each linked from the first; those after the tenth wait for the gate."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.server = SampleServer(respond=self.respond)
+
+    def respond(self, target: str, origin: str) -> Answer:
+        if target == "/":
+            links = "".join(f"<a href='/{number}'>{number}</a> " for number in range(100))
+            return Answer(200, "text/html", f"<h1>Start</h1>{links}".encode())
+        name = target.strip("/")
+        if not name.isdigit():
+            return Answer(404, "text/html", b"")
+        if int(name) >= 10:
+            self.gate.wait(PATIENCE)
+        return Answer(200, "text/html", b"<h1>Page</h1><p>Words</p>")
+
+    def __enter__(self) -> "Slow":
+        self.server.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.gate.set()
+        self.server.close()
+
+
+LINKS = ("--links", "--speed", "max")
+
+
+def test_urls_are_printed_while_the_search_goes_on(silkline: Silkline) -> None:
+    with Slow() as site:
+        process = silkline.start("map", site.server.url, *LINKS)
+        assert process.stdout is not None
+        first = [process.stdout.readline().decode().strip() for _ in range(11)]
+        assert process.poll() is None, "it was not over when they were printed"
+        assert set(first) == {site.server.url, *(f"{site.server.url}{number}" for number in range(10))}
+        site.gate.set()
+        rest, _ = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0
+        assert len(rest.splitlines()) == 101 - 11
+
+
+def test_the_search_ends_at_the_limit(silkline: Silkline) -> None:
+    with Slow() as site:
+        shown = silkline("map", site.server.url, *LINKS, "--limit", "5")
+        assert shown.code == 0, shown
+        assert len(shown.out.splitlines()) == 5
+    job = silkline("jobs", "show", "last", "--json").json
+    assert job["status"] == "completed"
+    assert (job["progress"]["queued"], job["progress"]["in_flight"]) == (0, 0)
+
+
+def test_an_interrupted_search_keeps_what_it_found(silkline: Silkline) -> None:
+    with Slow() as site:
+        process = silkline.start("map", site.server.url, *LINKS)
+        assert process.stdout is not None
+        first = [process.stdout.readline() for _ in range(11)]
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 130, err
+        assert b"11 URLs were found and kept" in err, err
+        assert out == b""
+    job = silkline("jobs", "show", "last", "--json").json
+    assert job["progress"]["done"] == len(first) == 11
+    assert silkline("urls", "last", "--state", "done").out.count("\n") == 11
+
+
+def test_a_reader_that_leaves_ends_the_search(silkline: Silkline) -> None:
+    with Slow() as site:
+        process = silkline.start("map", site.server.url, *LINKS)
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.close()
+        site.gate.set()
+        assert process.wait(PATIENCE) == 141
+        assert process.stderr is not None
+        assert process.stderr.read() == b""

@@ -15,6 +15,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from silkline.sample.server import SampleServer
 from tests.acceptance.conftest import PATIENCE, Silkline
+from tests.support.served import Client as HttpClient
 
 
 @pytest.fixture
@@ -59,16 +60,70 @@ def test_a_model_reads_a_page_and_crawls_a_site(on_both: Silkline, site: SampleS
                 assert "running" in said or "queued" in said, said
             assert "done 15" in said
             pages = await use(client, "job_pages", id=id)
-            addresses = re.findall(r"^- (\S+)", pages, re.MULTILINE)
-            assert len(addresses) == 15
-            assert addresses[3] in await use(client, "read_page", id=id, url=addresses[3])
-            assert id in await use(client, "jobs", status="completed")
-            await use(client, "job_errors", id=id)
+            listed = re.findall(r"^- (\S+)  (.+)$", pages, re.MULTILINE)
+            assert len(listed) == 15
+            texts = {}
+            for address, title in listed:
+                head, _, text = (await use(client, "read_page", id=id, url=address)).partition("\n\n")
+                assert head.startswith(f"Title: {title}\nURL: {address}\nFetched: 20")
+                assert len(text) > 10, "the content itself"
+                texts[address] = text
+            assert len({*texts.values()}) == 15, "each page its own"
+            for word in ("puffin", "heron"):
+                if f"{site.url}birds/{word}" in texts:
+                    assert word in texts[f"{site.url}birds/{word}"].lower()
+            part = await use(client, "read_page", id=id, url=listed[0][0], offset=20)
+            assert (
+                part.partition("\n\n")[2]
+                == (await use(client, "read_page", id=id, url=listed[0][0])).partition("\n\n")[2][20:]
+            )
+            (line,) = [line for line in (await use(client, "jobs", status="completed")).splitlines() if id in line]
+            assert re.fullmatch(rf"- {id}  site  completed  {re.escape(site.url)}  20\S+", line)
+            assert await use(client, "job_errors", id=id) == "Nothing failed."
             found = await use(client, "map_site", url=site.url)
-            assert f"{site.url}birds/puffin" in found
+            assert "completed" in found.splitlines()[0]
+            assert f"{site.url}birds/puffin" in found.splitlines()
 
     anyio.run(talk)
     assert {job["worker"] for job in on_both("jobs", "--json").json} == {"page", "site", "map"}, "in our own database"
+
+
+def test_a_model_steers_a_job_and_learns_what_failed(silkline: Silkline, site: SampleServer) -> None:
+    async def talk() -> None:
+        async with assistant(silkline) as client:
+            started = await use(client, "crawl_site", url=f"{site.url}nowhere", wait=60)
+            id = re.match(r"Job (\S+) \(site", started)[1]  # type: ignore[index]
+            while not re.search(r": (completed|failed)\b", said := await use(client, "job", id=id, wait=60)):
+                assert "running" in said or "queued" in said, said
+            assert re.search(r"failed [1-9]", said)
+            assert f"- {site.url}nowhere  http_404" in await use(client, "job_errors", id=id)
+            pages = await use(client, "job_pages", id=id)
+            assert re.search(rf"^- {re.escape(site.url)}nowhere \(failed: http_404\)", pages, re.MULTILINE) or (
+                f"{site.url}nowhere" not in pages
+            )
+            started = await use(client, "crawl_site", url=site.url, wait=0)
+            id = re.match(r"Job (\S+) \(site", started)[1]  # type: ignore[index]
+            said = await use(client, "steer_job", id=id, action="cancel")
+            assert re.search(rf"Job {id} \(site \S+\): (cancelling|cancelled|completed)", said)
+
+    anyio.run(talk)
+
+
+def test_its_server_has_a_token_that_nobody_else_knows(silkline: Silkline) -> None:
+    """Another program of this machine finds the port, and is refused."""
+
+    async def talk() -> None:
+        async with assistant(silkline) as client:
+            await use(client, "jobs")
+            found = re.search(r"http://127\.0\.0\.1:(\d+)/", (silkline.folder / "mcp.log").read_text())
+            assert found is not None
+            stranger = HttpClient(int(found[1]))
+            body = {"worker": "page", "url": "http://127.0.0.1/", "allow_private": ["0.0.0.0/0"]}
+            stranger.post("/v1/jobs", body).problem(401, "unauthorized")
+            stranger.get("/v1/jobs").problem(401, "unauthorized")
+
+    anyio.run(talk)
+    silkline("mcp", "--allow-private", "nonsense").refused(2, "expected CIDR[:PORT]")
 
 
 def test_what_goes_wrong_is_told_to_the_model(silkline: Silkline, site: SampleServer) -> None:

@@ -2,6 +2,7 @@
 
 import threading
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -88,8 +89,41 @@ def test_a_host_that_is_not_there(trusting: Client, site: SampleServer) -> None:
 
 def test_an_address_that_nobody_allowed(trusting: Client, site: SampleServer) -> None:
     requests = len(site.requests)
-    trusting.post("/v1/fetch?timeout=60", {"url": site.url}).problem(502, "fetch-failed", "address_blocked")
+    found = trusting.post("/v1/fetch?timeout=60", {"url": site.url}).problem(502, "fetch-failed", "address_blocked")
+    assert "Name the address in allow_private" in found["detail"]
     assert len(site.requests) == requests, "it was not even asked for its robots.txt"
+
+
+def test_a_private_address_is_refused_with_the_remedy(client: Client) -> None:
+    remedy = "SILKLINE_API_ALLOW_PRIVATE=true"
+    client.post("/v1/fetch", {"url": "http://127.0.0.1:9/"}).problem(422, "invalid", "private address", remedy)
+
+
+def test_nobody_learns_which_address_a_name_leads_to(trusting: Client) -> None:
+    body = {"url": "http://localhost:9/", "ignore_robots": True}
+    found = trusting.post("/v1/fetch?timeout=60", body).problem(502, "fetch-failed")
+    assert "address_blocked (refused: the name leads to a private address)" in found["detail"]
+    assert "Name the address in allow_private" in found["detail"]
+    assert "127.0.0.1" not in found["detail"]
+
+
+def test_an_address_inside_is_not_told(trusting: Client, site: SampleServer) -> None:
+    """Neither in the answer nor in ledger, errors, logs, explanation or page: names of a network stay inside."""
+    port = urlsplit(site.url).port
+    url = f"http://localhost:{port}/"
+    answer = trusting.post("/v1/fetch?timeout=60", {"url": url})
+    answer.problem(502, "fetch-failed", "address_blocked")
+    page = answer.headers["location"].rpartition("/")[2]
+    crawl = trusting.post("/v1/jobs", {"worker": "site", "url": url}).json["id"]
+    trusting.wait_for(crawl, "completed", "failed")
+    texts = [answer.text]
+    for id in (page, crawl):
+        for part in ("", "/urls", "/errors", "/logs", "/results", "/hosts", f"/explain?url={url}"):
+            texts.append(trusting.get(f"/v1/jobs/{id}{part}").text)
+        for part in ("", "/errors", "/logs", "/pages"):
+            texts.append(trusting.get(f"/jobs/{id}{part}", Accept="text/html").text)
+    assert any("address_blocked" in text for text in texts)
+    assert [text for text in texts if "127.0.0.1" in text or "::1" in text] == []
 
 
 def test_a_page_that_takes_too_long_is_a_job_to_wait_for(trusting: Client) -> None:

@@ -23,7 +23,7 @@ from silkline.store.urls import Checkpoint, NewUrl
 from tests.support.served import Client, Served
 
 EVIL = "<script>alert('silk')</script>"
-COUNTED = {"host", "discovered", "queued", "done", "unchanged", "failed", "skipped"}
+COUNTED = {"out_of_scope", "host", "discovered", "queued", "done", "unchanged", "failed", "skipped"}
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])

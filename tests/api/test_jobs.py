@@ -178,6 +178,34 @@ def test_a_job_from_outside_cannot_let_itself_in(client: Client, field: dict[str
     client.post("/v1/jobs", body).problem(422, "invalid", name, "cannot be asked for through the API")
 
 
+@pytest.mark.parametrize(
+    ("asked", "fine"),
+    [
+        ("10.1.0.0/16", True),
+        ("10.1.2.3:80", True),
+        ("10.1.0.0/16:443", True),
+        ("10.0.0.0/8", False),
+        ("0.0.0.0/0", False),
+        ("::/0", False),
+        ("::ffff:10.1.2.3", False),
+        ("127.0.0.1:3000", True),
+        ("127.0.0.1", False),
+        ("127.0.0.1:3001", False),
+        ("169.254.169.254", False),
+    ],
+)
+def test_only_the_private_addresses_that_the_operator_named(asked: str, fine: bool) -> None:
+    named = Settings(api_allow_private=True, api_private_ranges=("10.1.0.0/16", "127.0.0.1:3000"))
+    body = {"worker": "page", "url": "https://example.com/", "allow_private": [asked]}
+    if fine:
+        assert submission.read(body, named).payload["allow_private"] == [asked]
+    else:
+        with pytest.raises(SpecError, match=r"the operator allowed 10\.1\.0\.0/16, 127\.0\.0\.1:3000 only"):
+            submission.read(body, named)
+    with pytest.raises(SpecError, match="proxy cannot be asked for"):
+        submission.read({**body, "allow_private": [], "proxy": "http://10.9.9.9:3128"}, named)
+
+
 def test_the_operator_may_allow_private_addresses() -> None:
     body = {"worker": "page", "url": "https://example.com", "allow_private": ["10.0.0.0/8"]}
     assert submission.read(body, Settings(api_allow_private=True)).payload["allow_private"] == ["10.0.0.0/8"]
@@ -213,6 +241,21 @@ def _page(mark: str, number: int) -> dict[str, object]:
 def test_a_cursor_that_is_none_is_refused(client: Client, path: str) -> None:
     for query in ("cursor=nonsense", "cursor=%F1%99%A5%AB", "cursor=nonsense&q=example", "cursor=1&status=queued"):
         assert client.get(f"{path}?{query}").status == 422, query
+
+
+@pytest.mark.parametrize("worker", ["page", "site", "map"])
+@pytest.mark.parametrize("address", ["http://127.0.0.1:8000/", "http://localhost/", "http://[fd00::1]/"])
+def test_a_private_address_is_refused_with_the_remedy(client: Client, worker: str, address: str) -> None:
+    remedy = "SILKLINE_API_ALLOW_PRIVATE=true"
+    client.post("/v1/jobs", {"worker": worker, "url": address}).problem(422, "invalid", "private address", remedy)
+    body = {"worker": worker, "url": "https://example.com", "allow_private": ["10.0.0.0/8"]}
+    client.post("/v1/jobs", body).problem(422, "invalid", "cannot be asked for through the API", remedy)
+
+
+def test_a_private_address_that_is_none_is_refused() -> None:
+    body = {"worker": "page", "url": "https://example.com", "allow_private": ["intranet"]}
+    with pytest.raises(SpecError, match=r"'intranet' is not an address: write 10\.0\.0\.0/8"):
+        submission.read(body, Settings(api_allow_private=True))
 
 
 @pytest.mark.parametrize("pattern", ["(" * 2000 + ")" * 2000, "(?=a)", r"(a)\1", "["])

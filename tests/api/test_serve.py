@@ -123,6 +123,18 @@ def test_the_api_is_started_again_when_it_dies(serve: Any) -> None:
     assert (after["status"], after["attempt"]) == ("running", runner["attempt"]), "the job did not notice"
 
 
+def test_an_api_that_hangs_is_started_again(serve: Any) -> None:
+    """It lives, holds the port, and answers nobody."""
+    server: Served = serve(api_probe_interval=0.2, api_hung_after=8)
+    client = server.ready()
+    before = server.api_pid()
+    os.kill(before, signal.SIGSTOP)
+    eventually("the one that hangs is gone", lambda: not alive(before))
+    eventually("another one answers", lambda: _answers(client))
+    assert server.api_pid() != before
+    assert "the API has not answered for" in server.log
+
+
 def test_the_api_dies_with_its_supervisor(serve: Any) -> None:
     server: Served = serve()
     client = server.ready()

@@ -1,4 +1,4 @@
-"""A real parser or fetcher process in which an attacker runs code: `captured_parser.py ROLE WIRE DOOR PARENT`.
+"""A real parser or fetcher process in which an attacker runs code: `captured_parser.py ROLE WIRE DOOR MARKS PARENT`.
 
 Everything runs as it does in `silkline.crawl.child`, except that the reader of pages runs the body of a page as Python
 code and gives back what it printed. A fetcher runs the pieces of code in CAPTURED_CODE when its client is opened.

@@ -13,7 +13,9 @@ import json
 import logging
 import resource
 import sys
+import tempfile
 import threading
+from pathlib import Path
 
 import msgspec
 
@@ -22,6 +24,7 @@ from silkline.crawl import equip
 from silkline.crawl.plan import Tuning
 from silkline.model.job import End
 from silkline.model.worker import Context
+from silkline.reading_marks import ReadingMarks
 from silkline.store import jobs, urls
 from silkline.store.database import open_database
 from silkline.workers import registry
@@ -80,9 +83,10 @@ def main(url: str, job_id: str, tuning: str, names: str) -> None:
     database = open_database(url, upgrade=False)
     job = jobs.claim_one(database, "test-worker", "test-host", job_id)
     spec = registry.check_payload(registry.kind_named(job.worker), job.payload)
-    context = Context(
-        spec, Control(), Progress(database, job), logging.getLogger("site"), load().settings.for_workers()
-    )
+    with tempfile.NamedTemporaryFile(suffix=".marks", delete=False) as file:
+        ReadingMarks.create(Path(file.name))
+    settings = load().settings.for_workers()
+    context = Context(spec, Control(), Progress(database, job), logging.getLogger("site"), settings, file.name)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     order = crawl(context, msgspec.json.decode(tuning, type=Tuning))
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
@@ -13,11 +14,14 @@ from contextlib import ExitStack
 
 import msgspec
 import pytest
+import uvloop
 
 from silkline.confine import landlock
 from silkline.crawl.messages import Start, encoder
+from silkline.crawl.parser import ParserPool
 from silkline.crawl.plan import PACES, Plan
 from silkline.crawl.reading import Body, Reading
+from silkline.reading_marks import ReadingMarks
 from tests.crawl.harness import ENVIRONMENT, HERE
 
 PLAN = Plan(fetchers=1, parsers=1, concurrency=1, pace=PACES["max"], user_agent="t", scope="host", content="markdown")
@@ -46,7 +50,9 @@ class CapturedProcess:
         self._until_the_end = until_the_end
         self._wire, theirs = socket.socketpair()
         self._door, their_door = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        fds = (theirs.fileno(), their_door.fileno())
+        self._marks = ReadingMarks.open("")
+        until_the_end.callback(self._marks.close)
+        fds = (theirs.fileno(), their_door.fileno(), self._marks.descriptor)
         program = [sys.executable, "-P", str(HERE / "captured_parser.py"), role, *map(str, fds), str(os.getpid())]
         self.process = subprocess.Popen(
             program,
@@ -62,7 +68,7 @@ class CapturedProcess:
         until_the_end.callback(self.process.kill)
         theirs.close()
         their_door.close()
-        send(self._wire, Start(0, plan))
+        send(self._wire, Start(0, plan, 2))
 
     def fetcher_end(self) -> socket.socket:
         """A socket to the parser, handed over as the leader does it: after the parser was confined."""
@@ -226,3 +232,41 @@ def fetcher_said(until_the_end: ExitStack, tmp_path_factory: pytest.TempPathFact
 @pytest.mark.parametrize("attack", FETCHER_ATTACKS)
 def test_a_fetcher_that_is_taken_over_has_the_web_and_its_archive(fetcher_said: dict[str, str], attack: str) -> None:
     assert fetcher_said[attack].startswith(FETCHER_ATTACKS[attack][1]), fetcher_said[attack]
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        b"\xff\xff\xff\xff" + b"x" * 100,
+        b"\x00\x00\x00\x03\xc1\xc1\xc1",
+        len(frame := encoder().encode(Reading(77))).to_bytes(4, "big") + frame,
+        len(frame := encoder().encode(["not", "a", "reading"])).to_bytes(4, "big") + frame,
+    ],
+    ids=["endless frame", "no msgpack", "answer to nothing", "wrong type"],
+)
+def test_a_parser_that_lies_loses_its_pages_to_another_and_harms_no_fetcher(lie: bytes) -> None:
+    async def crawl() -> Reading:
+        failures: list[dict[str, object]] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: failures.append(context))
+        pool, answer = ParserPool(), loop.create_future()
+        liar, honest = socket.socketpair(), socket.socketpair()
+        pool.adopt(0, liar[0])
+        pool.read(Body(1, "http://a.test/", b"<p>x", "text/html", "", ""), answer.set_result)
+        liar[1].setblocking(False)
+        await loop.sock_recv(liar[1], 1 << 16)
+        await loop.sock_sendall(liar[1], lie)
+        assert await loop.sock_recv(liar[1], 1 << 16) == b""  # it was cut off
+        pool.adopt(1, honest[0])
+        honest[1].setblocking(False)
+        await loop.sock_recv(honest[1], 1 << 16)
+        frame = encoder().encode(Reading(1, data='{"title": "x"}'))
+        await loop.sock_sendall(honest[1], len(frame).to_bytes(4, "big") + frame)
+        reading: Reading = await answer
+        pool.close()
+        for end in (liar[1], honest[1]):
+            end.close()
+        assert failures == []
+        return reading
+
+    assert uvloop.run(crawl()).data == '{"title": "x"}'

@@ -45,6 +45,7 @@ def server() -> Iterator[HostileServer]:
 def test_what_leads_inside_is_refused_however_it_is_written(url: str) -> None:
     answer = fetch(url, guard=PUBLIC, names=Names({"one.test": [("10.1.2.3",)]}))
     assert answer.reason == fetched.ADDRESS_BLOCKED
+    assert "10.1.2.3" not in answer.detail, "where a name leads is not said"
 
 
 def test_the_pinned_address_is_used_and_nothing_else(server: HostileServer) -> None:

@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from silkline.config import Settings
 from silkline.errors import UsageError
 from silkline.model.job import End, Ended, NewJob, Status, Verb
+from silkline.reading_marks import ReadingMarks
 from silkline.runner import wire
 from silkline.service import tree
 from silkline.service.attempts import Attempts
@@ -95,7 +97,7 @@ def attempts_without_launcher(database: Database) -> Attempts:
             raise OSError("no process")
 
     launcher = NoLauncher("worker", dialect="sqlite", nice=0, open_files=256)
-    settings = Settings(data=Path("/nowhere"), database_url="sqlite:///nothing")
+    settings = Settings(data=Path(tempfile.mkdtemp()), database_url="sqlite:///nothing")
     return Attempts(database, settings, launcher, Cgroups("worker", wanted=False), Pump(), LogQueue())
 
 
@@ -113,7 +115,14 @@ def test_a_job_that_took_long_to_start_is_not_given_back(database: Database) -> 
 
 
 def child_of(job: jobs.Job, pid: int, channel: socket.socket) -> Child:
-    return Child(job, pid, channel, Output(job.id, 1, LogFile(Path(os.devnull), 1 << 20), LogQueue(), 10), None)
+    return Child(
+        job,
+        pid,
+        channel,
+        Output(job.id, 1, LogFile(Path(os.devnull), 1 << 20), LogQueue(), 10),
+        None,
+        ReadingMarks.open(""),
+    )
 
 
 def test_a_kill_that_comes_after_the_end_does_not_change_it(database: Database) -> None:

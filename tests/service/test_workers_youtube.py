@@ -107,6 +107,19 @@ def test_a_transcript_with_its_facts(tube: Tube, inline: Inline) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "inside", ["", "http://10.255.255.1/", "http://169.254.169.254/latest/", "https://192.168.0.1/"]
+)
+def test_a_redirect_does_not_lead_inside(tube: Tube, inline: Inline, inside: str) -> None:
+    """An empty address stands for a server of this machine, which must not be asked."""
+    with SampleServer() as secret:
+        tube.down.append(Answer(302, "text/plain", b"", inside or secret.url))
+        (found,) = inline.run("youtube", url=video.watch_url(ONE))
+        assert secret.requests == []
+    assert (found.success, found.metadata["error"]) == (False, "address_blocked")
+    inline.assert_failed("a redirect led to an address inside the network")
+
+
 def test_languages_and_generated_subtitles(tube: Tube, inline: Inline) -> None:
     (found,) = inline.run("youtube", url=video.watch_url(ONE), languages=["fr", "de"])
     assert (found.data["language"], found.data["generated"]) == ("de", True)

@@ -1,5 +1,6 @@
 """Playlists and channels through the real yt-dlp, answered by a server of our own in the shapes that YouTube has."""
 
+import gc
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -69,6 +70,23 @@ def base() -> Iterator[str]:
 def test_a_playlist_of_several_pages(base: str) -> None:
     assert videos_of(PLAYLIST, None, base) == ["lightlight1", "lightlight2", "lightlight4"]
     assert videos_of(PLAYLIST, 1, base) == ["lightlight1"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(
+    "inside", ["", "http://10.255.255.1/", "http://169.254.169.254/latest/", "https://192.168.0.1/"]
+)
+def test_a_redirect_of_a_list_does_not_lead_inside(inside: str) -> None:
+    """An empty address stands for a server of this machine, which must not be asked."""
+    with SampleServer() as secret:
+        away = Answer(302, "text/plain", b"", inside or secret.url)
+        with (
+            SampleServer(respond=lambda target, origin: away) as server,
+            pytest.raises(Permanent, match="a redirect led to an address inside the network"),
+        ):
+            videos_of(PLAYLIST, None, server.url)
+        assert secret.requests == []
+    gc.collect()  # yt-dlp leaves the socket of a redirect that failed to the collector
 
 
 @pytest.mark.parametrize("path", ["/@ternrock", "/@ternrock/videos"])

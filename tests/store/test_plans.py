@@ -72,13 +72,30 @@ def test_sqlite_goes_on_where_the_page_before_ended(sqlite_database: Database, n
     assert re.search(r"\(job_id=\? AND (row)?id>\?\)", plan(sqlite_database, name))
 
 
+PAGE_LISTS = {
+    "pages.by_title": "crawl_pages_title",
+    "pages.by_title_down": "crawl_pages_title",
+    "pages.by_size": "crawl_pages_bytes",
+    "pages.by_size_down": "crawl_pages_bytes",
+    "pages.by_time": "crawl_pages_seconds",
+    "pages.by_time_down": "crawl_pages_seconds",
+}
+
+
+@pytest.mark.parametrize("name", PAGE_LISTS)
+def test_sqlite_reads_sorted_pages_by_their_index(sqlite_database: Database, name: str) -> None:
+    steps = plan(sqlite_database, name)
+    assert re.match(rf"SEARCH p USING INDEX {PAGE_LISTS[name]} \(job_id=\? AND \((\w+),url_id\)[<>]\(\?,\?\)\)", steps)
+    assert "TEMP B-TREE" not in steps
+
+
 def full(database: Database) -> None:
     later = database.now() + timedelta(days=1)
     jobs.enqueue_many(database, [NewJob("page", {}, tenant=f"t{number % 100}") for number in range(5_000)])
     jobs.enqueue_many(database, [NewJob("site", {}, run_at=later)] * 5_000)
 
 
-TABLES = ("crawl_jobs", "crawl_urls", "crawl_results", "job_logs")
+TABLES = ("crawl_jobs", "crawl_urls", "crawl_results", "crawl_pages", "job_logs")
 
 
 def analyse_only_when_told(database: Database) -> None:
@@ -172,6 +189,13 @@ def test_a_small_and_a_large_postgres_crawl_read_what_they_show(fresh_postgres: 
         ("urls.page_by_state", {**first, "state": "done"}),
         ("urls.page_by_reason", {**first, "state": "done", "reason": None}),
         ("urls.queued", first),
+        ("pages.by_found", {"id": 0, "wanted": 20}),
+        ("pages.by_newest", {"id": 2**40, "wanted": 20}),
+        ("pages.in_state", {"id": 0, "upto": 40, "state": "done", "wanted": 20}),
+        ("pages.by_title", {"place": "", "id": 0, "wanted": 20}),
+        ("pages.by_title_down", {"place": "\U0010ffff", "id": 2**40, "wanted": 20}),
+        *((f"pages.by_{name}", {"place": -2, "id": 0, "wanted": 20}) for name in ("size", "time")),
+        *((f"pages.by_{name}_down", {"place": 2**40, "id": 2**40, "wanted": 20}) for name in ("size", "time")),
     ]
     for analysed in (False, True):
         if analysed:

@@ -63,13 +63,43 @@ def test_the_operators_own_address_is_allowed(url: str, allowed: list[str]) -> N
     assert exemptions(url) == allowed
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://169.254.169.254/latest/meta-data/",
+        "http://2852039166/",
+        "http://0xA9FEA9FE/",
+        "http://[::ffff:169.254.169.254]/",
+        "http://[64:ff9b::169.254.169.254]/",
+        "http://169.254.1.1/",
+        "http://[fe80::1]/",
+        "http://[fd00:ec2::254]/",
+        "http://[fd20:ce::254]/",
+        "http://100.100.100.200/",
+        "http://168.63.129.16/",
+        "http://192.0.0.192/",
+        "http://metadata.google.internal/computeMetadata/v1/",
+        "http://metadata.google.internal./",
+        "http://METADATA/",
+    ],
+)
+def test_a_typed_metadata_address_does_not_allow_itself(url: str) -> None:
+    assert exemptions(url, look_up_names=False) == []
+
+
+def test_a_name_that_leads_to_metadata_does_not_allow_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("silkline.fetch.dns.look_up", lambda host: ("169.254.169.254", "10.0.0.5"))
+    assert exemptions("http://intranet.example/", look_up_names=True) == ["10.0.0.5:80"]
+
+
 def test_times() -> None:
     assert read_time("90s") == timedelta(seconds=90)
     assert read_time("+2h") == timedelta(hours=2)
     assert read_time("1d") == timedelta(days=1)
+    assert read_time("1h30m") == timedelta(minutes=90)
     assert read_time("2030-01-31T08:00Z") == datetime(2030, 1, 31, 8, tzinfo=UTC)
     assert read_time("2030-01-31T08:00+02:00") == datetime(2030, 1, 31, 6, tzinfo=UTC)
-    for wrong in ("", "2", "2 h", "-2h", "9999999d", "2030-13-01", "0001-01-01T00:00+14:00"):
+    for wrong in ("", "2", "-2h", "2x", "9999999d", "2030-13-01", "0001-01-01T00:00+14:00"):
         with pytest.raises(UsageError, match="--run-at"):
             read_time(wrong)
 

@@ -121,6 +121,28 @@ def test_the_fence_must_come_before_the_rescue(tmp_path: Path) -> None:
         load({"fence_after": 200}, {}, tmp_path)
 
 
+FLOATS = [name for name, field in Settings.model_fields.items() if field.annotation is float]
+
+
+@pytest.mark.parametrize("name", [name for name in FLOATS if not name.endswith("_days")])
+def test_every_time_may_have_a_unit(name: str) -> None:
+    given = {"heartbeat_interval": "1s", "fence_after": "2m", "stale_after": "1h"}
+    value = {"heartbeat_interval": 1, "fence_after": 120, "stale_after": 3600}.get(name, 90)
+    found = load({**given, **({} if name in given else {name: "1m30s"})}, {}, Path("/nonexistent")).settings
+    assert getattr(found, name) == value
+
+
+def test_days_may_have_a_unit() -> None:
+    environment = {"SILKLINE_KEEP_JOBS_DAYS": "36h", "SILKLINE_KEEP_LOGS_DAYS": "7"}
+    found = load({}, environment, Path("/nonexistent")).settings
+    assert (found.keep_jobs_days, found.keep_logs_days) == (1.5, 7)
+
+
+def test_a_wrong_time_is_named() -> None:
+    with pytest.raises(UsageError, match=r"setting stall_after \(environment\): 'soon' is not a length of time"):
+        load({}, {"SILKLINE_STALL_AFTER": "soon"}, Path("/nonexistent"))
+
+
 def test_each_user_has_one_home_whatever_the_current_folder_is() -> None:
     def home(**environ: str) -> Path:
         return load({}, environ, Path("nowhere")).settings.data

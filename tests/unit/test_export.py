@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from silkline.errors import UsageError
 from silkline.export.folder import Folder, document, place_of
 from silkline.export.jsonl import JsonLines
-from silkline.export.open import format_of, to_path
-from silkline.export.rows import Filter
+from silkline.export.open import format_of, refuse_to_overwrite, to_path
+from silkline.export.rows import Filter, with_right_types
 from silkline.export.sitemap import Sitemap
 from silkline.export.table import Table, harmless
 from silkline.model.url import canonical
@@ -144,7 +144,7 @@ def test_a_file_appears_only_when_it_is_whole(tmp_path: Path) -> None:
     path.write_text("the old one")
 
     def fail() -> None:
-        with to_path("jsonl", path) as writer:
+        with to_path("jsonl", path, force=True) as writer:
             writer.write(result())
             raise RuntimeError("no space, no power, no patience")
 
@@ -158,6 +158,34 @@ def test_json_lines_hold_the_whole_result() -> None:
     stream = io.BytesIO()
     JsonLines(stream).write(result())
     assert json.loads(stream.getvalue())["data"] == {"title": "A", "markdown": "# A"}
+
+
+WRONG = [
+    {"title": {"a": [1]}, "markdown": 7, "description": True, "language": ["x"], "lastmod": {"y": 1}},
+    {"title": 1.5, "text": None, "transcript": {}},
+]
+
+
+@pytest.mark.parametrize("data", WRONG, ids=str)
+@pytest.mark.parametrize("form", ["csv", "jsonl", "md", "sitemap", "parquet"])
+def test_values_of_a_wrong_type_break_no_export(tmp_path: Path, data: dict[str, Any], form: str) -> None:
+    """Stored before types were checked, or by a plugin."""
+    metadata = {
+        "redirected_from": 7,
+        "bytes": "many",
+        "seconds": [],
+        "http_status": "200",
+        "detail": {},
+        "own": {"x": 1},
+    }
+    path = tmp_path / f"out.{form}"
+    stored = with_right_types(result(data=data, metadata=metadata))
+    with to_path(form, path) as writer:
+        writer.write(stored)
+        writer.write(with_right_types(result("https://example.com/2", metadata={"redirected_from": ["a", 1]})))
+    assert path.exists()
+    assert stored.metadata["own"] == {"x": 1}
+    assert with_right_types(result()).data == result().data
 
 
 def test_filters() -> None:
@@ -175,3 +203,79 @@ def test_filters() -> None:
 def test_the_name_of_a_file_tells_its_form() -> None:
     names = {"a.csv": "csv", "a.parquet": "parquet", "a.xml": "sitemap", "a.jsonl": "jsonl", "a": "jsonl"}
     assert {name: format_of(name) for name in names} == names
+
+
+def rows_of(*results: Result) -> list[dict[str, str]]:
+    stream = io.BytesIO()
+    table = Table(stream)
+    for each in results:
+        table.write(each)
+    table.close()
+    return list(csv.DictReader(io.StringIO(stream.getvalue().decode(), newline=""), strict=True))
+
+
+def test_a_table_has_a_column_for_each_name_in_the_data() -> None:
+    first = result(data={"words": 7, "tags": ["a", "b"], "markdown": "text"})
+    second = result(url_id=2, data={"author": {"name": "Ada"}, "words": None, "bytes": 5, "=x": "=y"})
+    one, two = rows_of(first, second)
+    assert list(one)[-5:] == ["words", "tags", "author", "data.bytes", "'=x"]
+    assert (one["words"], json.loads(one["tags"]), one["author"], one["content"]) == ("7", ["a", "b"], "", "text")
+    assert (two["words"], two["data.bytes"], two["'=x"]) == ("", "5", "'=y")
+    assert json.loads(two["author"]) == {"name": "Ada"}
+    assert two["bytes"] == "", "the size of the answer is another thing"
+
+
+def test_a_table_keeps_everything_of_data_with_very_many_names() -> None:
+    many = {f"name-{number}": number for number in range(1_500)}
+    (row,) = rows_of(result(data=many))
+    rest = json.loads(row["data"])
+    shown = {name: int(row[name]) for name in many if name in row}
+    assert {**shown, **rest} == many
+    assert len(row) < 1_100
+
+
+def test_markdown_keeps_what_a_worker_stored_besides_the_text() -> None:
+    text = document(result(data={"title": "A", "words": 7, "tags": ["a"], "markdown": "# A"}))
+    (line,) = [line for line in text.splitlines() if line.startswith("data: ")]
+    assert json.loads(line.removeprefix("data: ")) == {"words": 7, "tags": ["a"]}
+    assert text.endswith("# A\n")
+    assert "data:" not in document(result())
+
+
+@pytest.mark.parametrize("name", ["contact", "console", "conference.html", "auxiliary", "nullable", "com10", "prnt"])
+def test_names_that_only_begin_like_a_reserved_one_stay(name: str) -> None:
+    assert str(place_of(f"https://example.com/{name}")) == f"example.com/{name}.md"
+
+
+@pytest.mark.parametrize("name", ["con", "CON", "nul.txt", "com1", "lpt9.x.y"])
+def test_reserved_names_do_not_stay(name: str) -> None:
+    assert place_of(f"https://example.com/{name}").name.startswith("_")
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "parquet", "sitemap", "warc", "md"])
+def test_no_form_writes_over_what_is_there_unless_told(tmp_path: Path, form: str) -> None:
+    path = tmp_path / "there"
+    if form == "md":
+        path.mkdir()
+        (path / "mine.txt").write_text("mine")
+    else:
+        path.write_text("mine")
+    with pytest.raises(UsageError, match="--force"):
+        refuse_to_overwrite(form, path, force=False)
+    refuse_to_overwrite(form, path, force=True)
+    refuse_to_overwrite(form, tmp_path / "new", force=False)
+
+
+def test_the_parts_of_a_sitemap_are_not_written_over_either(tmp_path: Path) -> None:
+    (tmp_path / "map-1.xml").write_text("mine")
+    with pytest.raises(UsageError, match=r"map-1\.xml exists"):
+        refuse_to_overwrite("sitemap", tmp_path / "map.xml", force=False)
+
+
+def test_a_folder_that_is_written_into_again_has_the_same_files(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    for _ in range(2):
+        with to_path("md", folder, force=True) as writer:
+            for url in ("http://example.com/a", "https://example.com/a"):
+                writer.write(result(url))
+    assert len(list(folder.rglob("*.md"))) == 2

@@ -86,7 +86,7 @@ def test_the_state_diagram_in_architecture_is_the_state_machine() -> None:
 
 def test_the_supervisor_and_the_api_know_workers_by_name_only() -> None:
     graph = grimp.build_graph("silkline", cache_dir=None)
-    allowed = {"silkline.workers", "silkline.workers.registry"}
+    allowed = {"silkline.workers", "silkline.workers.registry", "silkline.workers.requirements"}
     for layer in ("silkline.service", "silkline.api"):
         for module in {layer} | graph.find_descendants(layer):
             known = {found for found in graph.find_upstream_modules(module) if found.startswith("silkline.workers")}

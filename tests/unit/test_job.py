@@ -257,3 +257,11 @@ def test_what_people_are_shown(status: Status) -> None:
     assert shown_status(status, W.RUN, earlier, NOW) == shown_status(status, W.RUN, NOW, NOW) == status.value
     for wish, word in ((W.PAUSE, "pausing"), (W.STOP, "stopping"), (W.CANCEL, "cancelling")):
         assert shown_status(status, wish, later, NOW) == (word if status is S.RUNNING else waiting)
+
+
+@pytest.mark.parametrize("wish", Wish)
+def test_a_crash_that_an_input_is_blamed_for_counts_for_nothing_and_waits_for_nothing(wish: Wish) -> None:
+    crashed = Ended(End.CRASHED, "read_timeout", "killed", excused=True)
+    decision = decide(job(desired=wish, max_retries=0), crashed, backoff=BACKOFF, now=NOW, jitter=0.0)
+    wished = {W.RUN: S.QUEUED, W.PAUSE: S.PAUSED, W.STOP: S.STOPPED, W.CANCEL: S.CANCELLED}
+    assert (decision.status, decision.crash_count, decision.run_at) == (wished[wish], 0, NOW)

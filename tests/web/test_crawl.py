@@ -23,7 +23,7 @@ def adds_up(page: Page) -> bool:
         """() => Object.fromEntries([...document.querySelectorAll('#head [data-count]')]
                  .map(e => [e.dataset.count, Number(e.textContent.replaceAll(',', ''))]))"""
     )
-    return bool(numbers["discovered"] == sum(numbers[state] for state in STATES))
+    return bool(numbers["discovered"] == sum(numbers.get(state, 0) for state in STATES))
 
 
 def chip(page: Page, word: str) -> None:

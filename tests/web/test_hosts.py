@@ -60,6 +60,16 @@ def test_the_time_that_is_left_runs_down(visit: Open, site: Client) -> None:
     expect(left).not_to_have_text(seen)
 
 
+def test_the_log_says_what_the_job_waits_for(visit: Open, site: Client) -> None:
+    page = visit(f"/jobs/{the_crawl(site)}/logs")
+    expect(page.locator("#waiting")).to_contain_text("Waiting for one host:")
+    expect(page.locator("#waiting")).to_contain_text("robots.txt asks for 25 s between pages")
+    site.post(f"/v1/jobs/{the_crawl(site)}/pause")
+    expect(page.locator("#waiting")).to_contain_text("waits for somebody to resume it")
+    site.post(f"/v1/jobs/{the_crawl(site)}/resume")
+    expect(page.locator("#waiting")).to_contain_text("robots.txt asks for 25 s between pages")
+
+
 def test_the_overview_leads_there(visit: Open, site: Client) -> None:
     page = visit(f"/jobs/{the_crawl(site)}")
     expect(page.locator("#panels")).to_contain_text("robots.txt asks for 25 s between pages")

@@ -15,6 +15,7 @@ from silkline.api.body_limits import BodyLimit
 from silkline.api.events import Hub
 from silkline.api.metrics import Metrics, Watching
 from silkline.api.routes.events import EventRoutes
+from silkline.api.routes.exports import ExportRoutes
 from silkline.api.routes.external import ExternalRoutes
 from silkline.api.routes.fetch import FetchRoutes
 from silkline.api.routes.jobs import JobRoutes
@@ -49,6 +50,7 @@ def create_app(settings: Settings, database: Database, hub: Hub, host: str, port
     for routes in (
         JobRoutes(database, settings, hub),
         LedgerRoutes(database, tallies),
+        ExportRoutes(database, settings),
         EventRoutes(database, hub),
         FetchRoutes(database, settings, hub),
         ExternalRoutes(database, settings),

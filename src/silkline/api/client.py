@@ -159,9 +159,10 @@ class Client:
         """Log lines; `level` (and above) and `q`, a part of the message, choose."""
         return self._pages(f"/v1/jobs/{_part(id)}/logs", filters)
 
-    def explain(self, id: str, url: str) -> Document:
-        """What became of one URL, how the crawl came to it, and what links to it."""
-        return self._get(f"/v1/jobs/{_part(id)}/explain", url=url)
+    def explain(self, id: str, url: str, *, content: bool = False) -> Document:
+        """What became of one URL, how the crawl came to it, and what links to it; with `content`, the whole page."""
+        more = {"content": "true"} if content else {}
+        return self._get(f"/v1/jobs/{_part(id)}/explain", url=url, **more)
 
     def workers(self) -> list[Document]:
         found: list[Document] = self._get("/v1/workers")["items"]

@@ -16,7 +16,7 @@ from silkline.store.urls import Url
 LONGEST_WAY = 50
 
 
-def explain(database: Database, job: Job, asked: str) -> dict[str, Any]:
+def explain(database: Database, job: Job, asked: str, *, content: bool = False) -> dict[str, Any]:
     address = canonical(asked)
     if address is None:
         raise UsageError(f"{asked[:200]!r} is not a web address")
@@ -32,7 +32,7 @@ def explain(database: Database, job: Job, asked: str) -> dict[str, Any]:
         "url": url_view(found, sources),
         "says": in_words(found),
         "path": [url_view(each, sources) for each in way],
-        "result": result_view(result, content=False) if result else None,
+        "result": result_view(result, content=content) if result else None,
         "links_in": links_in_view(into(database, job.id, [found])[found.id]),
         "links_out": links_out_view(links_out, finders),
     }

@@ -157,7 +157,7 @@ def _end(url_id: int, page: dict[str, Any]) -> Settled:
 def _result(url_id: int, address: str, page: dict[str, Any]) -> NewResult:
     """The result, with keys that the cache does not find: what a program outside says of a site is for its job only."""
     final = canonical(page["final_url"] or "") or address
-    metadata = {"http_status": page["http_status"], "error": page["error"], **page["metadata"]}
+    metadata = {**page["metadata"], "http_status": page["http_status"], "error": page["error"]}
     return NewResult(
         url_id=url_id,
         original_url=address,

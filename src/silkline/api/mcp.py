@@ -119,14 +119,14 @@ class Tools:
         """List the pages that a job has brought home, 100 at a time. Read one with read_page."""
         with self._client() as client:
             found = list(islice(client.results(id, content=False), (page - 1) * 100, page * 100 + 1))
-        lines = [f"- {each['final_url']}  {_title(each)}".rstrip() for each in found[:100]]
+        lines = [_result_line(each) for each in found[:100]]
         more = f"\nThere are more: ask for page {page + 1}." if len(found) > 100 else ""
         return "\n".join(lines) + more if lines else "There is nothing here."
 
     def read_page(self, id: Id, url: Url, offset: Offset = 0) -> str:
-        """Read one page of a job as Markdown, found by the URL it was asked for or landed on."""
+        """Read one page of a job as Markdown, by its URL as job_pages shows it. Long pages come in parts."""
         with self._client() as client:
-            told = client.explain(id, url)
+            told = client.explain(id, url, content=True)
         if told["result"] is None:
             raise ToolError(f"{url}: {told['says']}")
         return _page_text(told["result"], offset)
@@ -180,6 +180,14 @@ def server_of(tools: Tools) -> MCPServer[Any]:
 
 def _title(result: Document) -> str:
     return " ".join(str(result["data"].get("title") or "").split())
+
+
+def _result_line(result: Document) -> str:
+    """A page under the URL by which read_page finds it."""
+    asked = result["original_url"] or result["final_url"]
+    landed = f" (landed on {result['final_url']})" if result["final_url"] != asked else ""
+    failed = "" if result["success"] else f" (failed: {result['metadata'].get('error')})"
+    return f"- {asked}{landed}{failed}  {_title(result)}".rstrip()
 
 
 def _page_text(result: Document, offset: int) -> str:

@@ -183,6 +183,9 @@ class HostShape(Shape):
     unchanged: int
     failed: int
     skipped: int
+    out_of_scope: int = Field(
+        description="Of those skipped: outside of the scope. Equal to `discovered`: pages only link to this host."
+    )
 
 
 class WaitShape(Shape):
@@ -198,7 +201,10 @@ class WaitShape(Shape):
 
 
 class Hosts(Shape):
-    """Why is it slow? `waiting`: the hosts that hold a running crawl up most. `items`: those with the most URLs."""
+    """Why is it slow? `waiting`: the hosts that hold a running crawl up most. `items`: those with the most URLs.
+
+    Hosts that pages of the crawl only link to come last.
+    """
 
     waiting: list[WaitShape]
     items: list[HostShape]

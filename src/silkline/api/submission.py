@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, Field
 
+from silkline.api.private_addresses import ASK_OPERATOR, check_allowed, private_url
 from silkline.config import Settings
 from silkline.errors import SpecError
+from silkline.fetch.guard import parse_exemption
 from silkline.model.job import NewJob
-from silkline.model.spec import Spec, validate
-from silkline.workers import registry
+from silkline.model.spec import Spec, UrlSpec, validate
+from silkline.workers import registry, requirements
 
 INT4 = 2**31 - 1
 # Asked for at the command line only: a job from outside must not open the way into a private network, nor claim that
@@ -46,7 +48,8 @@ def read(body: Mapping[str, Any], settings: Settings) -> NewJob:
     kind = registry.kind_named(options.worker, test_workers=settings.test_workers)
     payload = {name: value for name, value in body.items() if name not in Options.model_fields}
     spec = registry.check_payload(kind, payload)
-    refuse_private(payload, settings)
+    refuse_private(payload, spec, settings)
+    requirements.check_packages(kind.name, spec, settings)
     return NewJob(
         worker=kind.name,
         payload=spec.model_dump(mode="json", exclude_unset=True),
@@ -61,16 +64,32 @@ def read(body: Mapping[str, Any], settings: Settings) -> NewJob:
     )
 
 
-def refuse_private(payload: Mapping[str, Any], settings: Settings) -> None:
+def refuse_private(payload: Mapping[str, Any], spec: Spec, settings: Settings) -> None:
     for name in NEVER:
         if payload.get(name):
             raise SpecError(f"{name} cannot be asked for through the API")
     for name in PRIVATE:
         if payload.get(name) and not settings.api_allow_private:
-            raise SpecError(
-                f"{name} cannot be asked for through the API, unless the operator sets api_allow_private: "
-                "it could reach addresses inside the network"
-            )
+            why = "it could reach addresses inside the network"
+            raise SpecError(f"{name} cannot be asked for through the API: {why}. {ASK_OPERATOR}")
+    if settings.api_private_ranges:
+        _only_named(payload, settings.api_private_ranges)
+    if "allow_private" not in type(spec).model_fields or not isinstance(spec, UrlSpec):
+        return
+    check_allowed(payload.get("allow_private", ()))
+    refused = None if settings.api_allow_private else private_url(spec.all_urls())
+    if refused:
+        raise SpecError(f"{refused[:200]} is a private address, which this server does not crawl. {ASK_OPERATOR}")
+
+
+def _only_named(payload: Mapping[str, Any], ranges: Sequence[str]) -> None:
+    """The operator named the private addresses for jobs: only those, and no proxy, which could reach any."""
+    if payload.get("proxy"):
+        raise SpecError("proxy cannot be asked for: the operator allowed some private addresses only")
+    named = [parse_exemption(each) for each in ranges]
+    for text in payload.get("allow_private") or ():
+        if not any(each.includes(parse_exemption(text)) for each in named):
+            raise SpecError(f"allow_private {text[:100]!r}: the operator allowed {', '.join(ranges)} only")
 
 
 def request_schema(settings: Settings) -> dict[str, Any]:

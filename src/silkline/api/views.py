@@ -112,15 +112,17 @@ def eta_of(job: Job, counts: Counts, rate: float | None) -> float | None:
 
 
 def rate_of(job: Job, counts: Counts, now: datetime) -> float | None:
-    """Pages a second: what the crawl says of itself, else the average so far."""
+    """Pages stored a second: what the crawl says of itself, else the average so far. None while nothing is stored."""
     said = counts.live.get("rate")
     if job.status is Status.RUNNING and isinstance(said, int | float):
         return round(float(said), 2)
-    settled = counts.done + counts.unchanged
+    stored = counts.done + counts.unchanged
+    if not stored:
+        return None
     seconds = counts.seconds
     if not seconds and job.started_at is not None:
         seconds = ((counts.updated_at or now) - job.started_at).total_seconds()
-    return round(settled / seconds, 2) if settled and seconds > 0 else None
+    return round(stored / seconds, 2) if seconds > 0 else None
 
 
 def links_of(id: str) -> dict[str, str]:

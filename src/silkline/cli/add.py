@@ -14,16 +14,18 @@ import click
 from silkline.cli import terminal, views
 from silkline.cli.resources import opened, settings_of
 from silkline.cli.session import Session, everywhere, text
+from silkline.cli.typed_url import with_scheme
 from silkline.errors import SpecError, UsageError
+from silkline.model.duration import seconds_of
 from silkline.model.job import NewJob
 from silkline.store import jobs as store
 from silkline.store import urls
 from silkline.store.waiting import SOON, why_it_waits
 from silkline.store.workers import alive
-from silkline.workers import registry
+from silkline.workers import registry, requirements
 
 _INT4 = 2**31 - 1
-_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+LONGEST_WAIT = 100 * 366 * 86_400.0
 
 
 @click.command()
@@ -36,6 +38,8 @@ _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
     "--run-at", metavar="TIME", type=text, help="Not before: 2030-01-31T08:00Z, or from now: 30s, 10m, 2h, 1d."
 )
 @click.option("--dedupe-key", type=text, help="At most one live job has this key; if there is one, it is the answer.")
+@click.option("--metadata", metavar="JSON", type=text, help="An object to keep with the job, as JSON or @FILE.")
+@click.option("--paused", is_flag=True, help="Store it paused; `silkline jobs resume` lets it begin.")
 @click.option("--max-retries", type=click.IntRange(0, 1_000), help="Retries, and crashes, allowed. Default: a setting.")
 @everywhere()
 @click.pass_obj
@@ -49,13 +53,19 @@ def add(
     run_at: str | None,
     dedupe_key: str | None,
     max_retries: int | None,
+    metadata: str | None,
+    paused: bool,
 ) -> None:
     """Ask for a new job; prints its id."""
     settings = settings_of(session)
     kind = registry.kind_named(worker, test_workers=settings.test_workers)
-    spec = registry.check_payload(kind, with_url(read_payload(payload), url))
+    given = with_url(read_object(payload, "the payload"), url)
+    if not given and "url" in registry.spec_of(kind).model_fields:
+        raise UsageError("a job needs something to do: name a URL, or its fields with --payload")
+    spec = registry.check_payload(kind, given)
     if url and "allow_private" in type(spec).model_fields:
         spec = registry.check_payload(kind, with_own_address(spec.model_dump(mode="json", exclude_unset=True), url))
+    requirements.check_packages(kind.name, spec, settings)
     when = read_time(run_at) if run_at else None
     with opened(settings) as database:
         new = NewJob(
@@ -66,6 +76,8 @@ def add(
             tenant=tenant,
             run_at=database.now() + when if isinstance(when, timedelta) else when,
             dedupe_key=dedupe_key,
+            metadata=read_object(metadata, "the metadata"),
+            paused=paused,
             max_retries=settings.max_retries if max_retries is None else max_retries,
         )
         job, fresh = store.enqueue(database, new)
@@ -81,8 +93,8 @@ def add(
         session.say(waits)
 
 
-def read_payload(given: str | None) -> dict[str, Any]:
-    """The payload that was given as JSON, @FILE or `-`."""
+def read_object(given: str | None, what: str) -> dict[str, Any]:
+    """An object that was given as JSON, @FILE or `-`."""
     if given is None:
         return {}
     try:
@@ -93,24 +105,24 @@ def read_payload(given: str | None) -> dict[str, Any]:
         else:
             text = given
     except OSError as error:
-        raise UsageError(f"the payload file {given[1:]} cannot be read: {error.strerror}") from error
+        raise UsageError(f"{what} file {given[1:]} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise SpecError("the payload is not UTF-8") from error
-    return _object(text)
+        raise SpecError(f"{what} is not UTF-8") from error
+    return _object(text, what)
 
 
-def _object(text: str) -> dict[str, Any]:
+def _object(text: str, what: str) -> dict[str, Any]:
     try:
         value = json.loads(text, object_pairs_hook=_each_once, parse_constant=_no_constant)
         json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
-        raise SpecError(f"the payload is not JSON: {error}") from error
+        raise SpecError(f"{what} is not JSON: {error}") from error
     except RecursionError as error:
-        raise SpecError("the payload is nested too deeply") from error
+        raise SpecError(f"{what} is nested too deeply") from error
     except UnicodeEncodeError as error:
-        raise SpecError("the payload holds half a character (a lone surrogate)") from error
+        raise SpecError(f"{what} holds half a character (a lone surrogate)") from error
     if not isinstance(value, dict):
-        raise SpecError("the payload must be a JSON object, such as '{\"limit\": 10}'")
+        raise SpecError(f"{what} must be a JSON object, such as '{{\"limit\": 10}}'")
     return value
 
 
@@ -119,12 +131,12 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise SpecError(f"the payload names {twice!r} twice")
+        raise SpecError(f"the JSON names {twice!r} twice")
     return value
 
 
 def _no_constant(name: str) -> Any:
-    raise SpecError(f"the payload is not JSON: {name} is no JSON number")
+    raise SpecError(f"this is not JSON: {name} is no JSON number")
 
 
 def with_url(payload: dict[str, Any], url: str | None) -> dict[str, Any]:
@@ -132,24 +144,33 @@ def with_url(payload: dict[str, Any], url: str | None) -> dict[str, Any]:
         return payload
     if "url" in payload:
         raise UsageError("the URL is given twice: as an argument and in the payload")
-    return {**payload, "url": url}
+    return {**payload, "url": with_scheme(url)}
 
 
 def with_own_address(payload: dict[str, Any], url: str) -> dict[str, Any]:
     """The payload, allowed to reach the address that the operator typed."""
     from silkline.cli.own_address import exemptions
 
-    allowed = exemptions(url)
+    allowed = exemptions(with_scheme(url))
     return {**payload, "allow_private": [*payload.get("allow_private", ()), *allowed]} if allowed else payload
 
 
 def read_time(text: str) -> datetime | timedelta:
     """A point in time, or a time from now. Without a zone it is local time."""
-    wait = re.fullmatch(r"\+?(\d{1,6})([smhd])", text)
-    if wait:
-        return timedelta(seconds=int(wait[1]) * _UNITS[wait[2]])
+    if re.fullmatch(r"\+?[\d.]+\s*[a-z][\w\s.]*", text, re.IGNORECASE):
+        return _from_now(text)
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError) as error:
         example = "2030-01-31T08:00Z, or from now: 30s, 10m, 2h, 1d"
         raise UsageError(f"--run-at {text!r} is not a time; write {example}") from error
+
+
+def _from_now(text: str) -> timedelta:
+    try:
+        wait = seconds_of(text.removeprefix("+"))
+    except ValueError as error:
+        raise UsageError(f"--run-at: {error}") from error
+    if wait > LONGEST_WAIT:
+        raise UsageError(f"--run-at {text!r} is more than a hundred years away")
+    return timedelta(seconds=wait)

@@ -41,6 +41,7 @@ def every(settings: Settings) -> Iterator[Check]:
     yield disk(settings)
     yield open_files(settings)
     yield memory_control()
+    yield sandbox()
     yield chromium(settings)
     if settings.redis_url:
         yield redis(settings.redis_url)
@@ -112,6 +113,31 @@ def memory_control(root: Path = CGROUP, of_process: Path = Path("/proc/self/cgro
     return Check("cgroup", OK, f"cgroup v2 at {folder} with a memory controller")
 
 
+def sandbox() -> Check:
+    """What keeps a page that takes over its reader from doing harm."""
+    from silkline.confine import landlock, trial
+
+    found = trial.in_force()
+    reader = found["readers"]
+    kept = [
+        *(["no new privileges"] if reader.no_new_privileges else []),
+        *(["no core dumps"] if reader.no_core_dumps else []),
+        *([f"Landlock version {landlock.version()}"] if reader.files else []),
+        *(["seccomp"] if reader.system_calls else []),
+    ]
+    missing = [
+        *([] if reader.files else ["Landlock (Linux 5.13)"]),
+        *([] if reader.system_calls else ["seccomp (x86_64 or aarch64)"]),
+    ]
+    says = f"readers of pages run with {', '.join(kept) or 'no protection'}"
+    if not trial.holds():
+        advice = f"This system lacks {' and '.join(missing) or 'some of them'}. Run Silkline as a user of its own."
+        return Check("sandbox", WARN, f"{says}, and can still open files or sockets", advice)
+    if not found["runners"].no_new_privileges:
+        says += " (runners may gain privileges, for the browser's setuid helper)"
+    return Check("sandbox", OK, f"{says}: no files, no sockets, no programs")
+
+
 def chromium(settings: Settings) -> Check:
     if settings.renderer_url:
         return Check("browser", OK, f"the one at {masked(settings.renderer_url)}")
@@ -129,7 +155,7 @@ def redis(url: str) -> Check:
     try:
         from redis import Redis, RedisError
     except ImportError:
-        return Check("Redis", FAIL, "the Python package redis is not installed", "Install silkline[redis].")
+        return Check("Redis", FAIL, "the Python package redis is not installed", "Run: pip install 'silkline[redis]'.")
     try:
         with Redis.from_url(url, socket_connect_timeout=3, socket_timeout=3) as client:
             client.ping()

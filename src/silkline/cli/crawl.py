@@ -6,34 +6,34 @@ import itertools
 import resource
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, get_args
+from typing import Any
 
 import click
 
 from silkline.cli import terminal
+from silkline.cli.asking import asking, payload_of, seconds
 from silkline.cli.foreground import run_here
-from silkline.cli.own_address import exemptions
+from silkline.cli.job_choice import chosen
+from silkline.cli.option_errors import checked
 from silkline.cli.resources import opened, opened_to_find, settings_of
 from silkline.cli.results import save
-from silkline.cli.seeds import Seeds, read_lines, with_scheme
+from silkline.cli.seeds import Seeds, read_all_lines, read_lines
 from silkline.cli.session import Session, everywhere, text
+from silkline.cli.typed_url import with_scheme
 from silkline.config import Settings
 from silkline.errors import UsageError
 from silkline.export.open import writable
-from silkline.model.job import ENDED, Job, NewJob, Verb
+from silkline.model.excluded_host import excluded_hosts_of
+from silkline.model.job import ENDED, Job, NewJob, Status, Verb
 from silkline.model.spec import SiteSpec
 from silkline.runner.orphans import ask
 from silkline.store import jobs
 from silkline.store.database import Database
-from silkline.workers import registry
+from silkline.workers import requirements
 
 # A job that this process is about to run is not due for others yet; should we die first, they take it.
 HOLD = timedelta(seconds=60)
 LEAST_FILES = 128  # as crawl/file_budget.py has it, which commands do not import
-
-
-def _choice(field: str) -> click.Choice[str]:
-    return click.Choice(get_args(SiteSpec.model_fields[field].annotation))
 
 
 @click.command()
@@ -43,36 +43,48 @@ def _choice(field: str) -> click.Choice[str]:
 )
 @click.option("--limit", type=int, help="End after so many pages.")
 @click.option("--depth", type=int, help="Follow links so many steps away from where it began.")
-@click.option("--scope", type=_choice("scope"), help="Which links belong to it. Default: host.")
+@click.option(
+    "--scope",
+    type=click.Choice(["host", "domain", "prefix", "any"], case_sensitive=False),
+    help="Which links belong to it. Default: host.",
+)
 @click.option("--include", metavar="RE", multiple=True, type=text, help="Only URLs that match; may be given again.")
 @click.option("--exclude", metavar="RE", multiple=True, type=text, help="No URLs that match; may be given again.")
-@click.option("--exclude-hosts", metavar="FILE", type=text, help="No pages of the hosts in this file.")
-@click.option("--seeded-hosts-only", is_flag=True, default=None, help="Only hosts that a seed named.")
-@click.option("--delay", metavar="SECONDS", type=float, help="Least time between two requests to one host.")
-@click.option("--speed", type=_choice("speed"), help="How hard a host may be worked. Default: normal.")
-@click.option("--render", type=_choice("render"), help="Let scripts run in a browser: never, auto (if needed), always.")
-@click.option("--content", type=_choice("content"), help="What is kept of a page. Default: markdown.")
+@click.option(
+    "--exclude-hosts",
+    metavar="FILE",
+    type=text,
+    help="Nothing of the hosts in this file, one on a line: example.com (with its subdomains), example.com:8080, "
+    "*.example.com or a URL. # begins a comment; - is stdin.",
+)
+@click.option("--seeded-hosts-only", is_flag=True, help="Only hosts that a seed named.")
+@click.option(
+    "--content",
+    type=click.Choice(["markdown", "full", "text", "none"], case_sensitive=False),
+    help="What is kept of a page. Default: markdown.",
+)
 @click.option("--fetchers", type=int, help="Processes that fetch. Default: one for each core, as far as hosts need.")
 @click.option("--parsers", type=int, help="Processes that only parse. Default: 0, fetchers parse their own pages.")
 @click.option("--concurrency", type=int, help="Requests in flight in one fetcher.")
-@click.option("--max-duration", metavar="SECONDS", type=float, help="End after this time.")
-@click.option("--ignore-robots", is_flag=True, default=None, help="Do not ask robots.txt. Only for sites of your own.")
-@click.option("--contact", type=text, help="An address that site owners can write to, sent in the User-Agent.")
-@click.option("--user-agent", type=text, help="The whole User-Agent.")
-@click.option(
-    "--header", "headers", metavar="K:V", multiple=True, type=text, help="Send this header to the seeds' origins."
-)
-@click.option("--proxy", metavar="URL", type=text, help="Fetch through this proxy.")
-@click.option("--allow-private", metavar="CIDR[:PORT]", multiple=True, type=text, help="Allow these private addresses.")
-@click.option("--warc", is_flag=True, default=None, help="Keep the answers as they came: `results --format warc`.")
+@click.option("--max-duration", metavar="TIME", type=seconds, help="End after this time: 90, 10m, 2h, 1d.")
+@click.option("--warc", is_flag=True, help="Keep the answers as they came: `results --format warc`.")
 @click.option("--detach", is_flag=True, help="Leave it to a worker; print the id of the job.")
 @click.option(
     "-o", "--output", metavar="FILE", type=text, help="Write the results here when it ends; a name with / is a folder."
 )
+@click.option("--force", is_flag=True, help="With -o: write over what is there.")
+@asking
 @everywhere()
 @click.pass_obj
 def crawl(
-    session: Session, /, urls: tuple[str, ...], seeds: str | None, detach: bool, output: str | None, **given: Any
+    session: Session,
+    /,
+    urls: tuple[str, ...],
+    seeds: str | None,
+    detach: bool,
+    output: str | None,
+    force: bool,
+    **given: Any,
 ) -> int | None:
     """Crawl one site or many, here and now, with a line of progress.
 
@@ -83,8 +95,9 @@ def crawl(
     settings = settings_of(session)
     if not detach:
         _refuse_too_few_files()
-    form = _form_of(output, detach=detach, warc=bool(given["warc"])) if output is not None else ""
+    form = _form_of(output, detach=detach, warc=given["warc"], force=force) if output is not None else ""
     spec = _spec([with_scheme(url) for url in urls], given, seeded=seeds is not None, here=not detach)
+    requirements.check_packages("site", spec, settings, here=not detach)
     lines = _first_seen(read_lines(seeds)) if seeds is not None else None
     with opened(settings) as database:
         now = database.now()
@@ -102,23 +115,26 @@ def crawl(
     if detach:
         terminal.line(job.id)
         return None
-    return run_here(session, settings, job, _saving(session, settings, form, output) if output is not None else None)
+    done = _saving(session, settings, form, output, force) if output is not None else None
+    return run_here(session, settings, job, done)
 
 
-def _form_of(output: str, *, detach: bool, warc: bool) -> str:
+def _form_of(output: str, *, detach: bool, warc: bool, force: bool) -> str:
     """What the results will be written as; refused before the crawl if they could not be."""
     if detach:
         raise UsageError(f"-o waits for the end, --detach does not: later, use silkline results ID -o {output}")
-    form = writable(output)
+    form = writable(output, force=force)
     if form == "warc" and not warc:
         raise UsageError(f"{output} needs the answers as they come: add --warc")
     return form
 
 
-def _saving(session: Session, settings: Settings, form: str, output: str) -> Callable[[Database, Job], None]:
+def _saving(
+    session: Session, settings: Settings, form: str, output: str, force: bool
+) -> Callable[[Database, Job], None]:
     def done(database: Database, job: Job) -> None:
         if job.status in ENDED:
-            save(session, database, settings.data, job.id, form, output)
+            save(session, database, settings.data, job.id, form, output, force=force)
         else:
             session.say(
                 f"When it has ended, write its results with: silkline results {job.id} -o {terminal.safe(output)}"
@@ -128,30 +144,23 @@ def _saving(session: Session, settings: Settings, form: str, output: str) -> Cal
 
 
 def _spec(urls: list[str], given: dict[str, Any], *, seeded: bool, here: bool) -> SiteSpec:
-    payload = {name: value for name, value in given.items() if value not in (None, ())}
+    payload = payload_of(urls, given, here=here)
     if len(urls) == 1:
-        payload["url"] = urls[0]
-    elif urls:
-        payload["urls"] = urls
+        payload["url"] = payload.pop("urls")[0]
     if seeded:
         payload["seeded"] = payload["planting"] = True
-    if "headers" in payload:
-        payload["headers"] = dict(_header(each) for each in payload["headers"])
     if "exclude_hosts" in payload:
-        payload["exclude_hosts"] = list(read_lines(payload["exclude_hosts"]))
-    allowed = [each for url in urls for each in exemptions(url, look_up_names=here)]
-    if allowed or "allow_private" in payload:
-        payload["allow_private"] = list(dict.fromkeys([*payload.get("allow_private", ()), *allowed]))
-    spec = registry.check_payload(registry.kind_named("site"), payload)
+        payload["exclude_hosts"] = _excluded(payload["exclude_hosts"])
+    spec = checked("site", payload, no_url="name at least one URL, or a file of them with --seeds FILE")
     assert isinstance(spec, SiteSpec)  # noqa: S101
     return spec
 
 
-def _header(text: str) -> tuple[str, str]:
-    name, colon, value = text.partition(":")
-    if not colon:
-        raise UsageError(f"--header {name!r}: write NAME:VALUE")
-    return name.strip(), value.strip()
+def _excluded(file: str) -> list[str]:
+    try:
+        return excluded_hosts_of(read_all_lines(file))
+    except ValueError as error:
+        raise UsageError(f"--exclude-hosts {file}, {error}") from error
 
 
 def _first_seen(lines: Any) -> Any:
@@ -203,10 +212,14 @@ def resume(session: Session, /, id: str, detach: bool, **sizes: int | None) -> i
     """
     settings = settings_of(session)
     with opened_to_find(settings) as database:
-        job = jobs.find(database, id)
+        job = chosen(session, database, id, _can_go_on, "that can go on")
         changes = {name: size for name, size in sizes.items() if size is not None}
         job = ask(database, settings.data, job.id, Verb.RESUME, changes)
     if detach:
         session.say(f"Job {job.id} is {job.status}.")
         return None
     return run_here(session, settings, job)
+
+
+def _can_go_on(job: Job) -> bool:
+    return job.status in (Status.PAUSED, Status.QUEUED, Status.RUNNING)

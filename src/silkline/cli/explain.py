@@ -8,14 +8,15 @@ from typing import Any
 import click
 
 from silkline.cli import terminal
+from silkline.cli.job_choice import chosen
 from silkline.cli.resources import opened_to_find, settings_of
-from silkline.cli.seeds import with_scheme
 from silkline.cli.session import Session, everywhere, text
 from silkline.cli.terminal import moment, safe
+from silkline.cli.typed_url import with_scheme
 from silkline.cli.urls import sources_of
 from silkline.errors import NotFound, UsageError
 from silkline.model.url import canonical, url_key
-from silkline.store import jobs, results, urls
+from silkline.store import results, urls
 from silkline.store.database import Database
 from silkline.store.neighbours import LinksIn, LinksOut, into, out_of
 from silkline.store.results import Result
@@ -26,7 +27,6 @@ SHOWN_LINKS = 20
 STATES = {
     "queued": "waits for its turn, or is being fetched",
     "done": "was fetched and stored",
-    "unchanged": "was fetched, and is as it was before",
     "failed": "could not be fetched",
     "skipped": "was not fetched",
 }
@@ -47,7 +47,9 @@ def explain(session: Session, id: str, url: str) -> None:
     if wanted is None:
         raise UsageError(f"{url!r} is not a web address")
     with opened_to_find(settings_of(session)) as database:
-        job = jobs.find(database, id)
+        job = chosen(
+            session, database, id, lambda job: urls.by_key(database, job.id, url_key(wanted)) is not None, "that saw it"
+        )
         found = urls.by_key(database, job.id, url_key(wanted))
         if found is None:
             raise NotFound(f"job {job.id} has not seen {wanted}")

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import re
 import sys
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
 
 from silkline.cli import codes, terminal
-from silkline.cli.asking import asking, payload_of, seconds
+from silkline.cli.asking import asking, need_urls, payload_of, seconds
 from silkline.cli.logging_level import log_if_asked
+from silkline.cli.option_errors import checked
 from silkline.cli.reasons import in_words
 from silkline.cli.redact import without_password
 from silkline.cli.resources import opened, settings_of
-from silkline.cli.seeds import read_lines, with_scheme
+from silkline.cli.seeds import typed_urls
 from silkline.cli.session import Session, everywhere, text
 from silkline.config import Settings
 from silkline.errors import Refused
+from silkline.export.rows import content_of
 from silkline.model.job import NewJob, Status
 from silkline.model.spec import PageSpec
 from silkline.model.url import canonical
@@ -31,7 +33,9 @@ from silkline.runner.inline import run_here
 from silkline.store import results
 from silkline.store.database import Database
 from silkline.store.results import Result
-from silkline.workers import cache, registry
+from silkline.workers import cache, requirements
+
+FEW_WORDS = 40
 
 
 @click.command()
@@ -39,15 +43,10 @@ from silkline.workers import cache, registry
 @click.option("--max-age", type=seconds, metavar="TIME", help="Take a stored page that is not older: 90, 10m, 2h, 1d.")
 @click.option(
     "--content",
-    type=click.Choice(["markdown", "full", "text", "none"]),
+    type=click.Choice(["markdown", "full", "text", "none"], case_sensitive=False),
     default="markdown",
     show_default=True,
     help="The main content, the full page, plain text, or nothing but the facts.",
-)
-@click.option(
-    "--render",
-    type=click.Choice(["never", "auto", "always"]),
-    help="Let the page's scripts run in a browser: never, auto (if it needs them) or always. Default: never.",
 )
 @click.option("--warc", is_flag=True, help="Keep the answers as they came, for `silkline results --format warc`.")
 @asking
@@ -61,21 +60,14 @@ def fetch(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:
     """
     settings = settings_of(session)
     log_if_asked(session, settings)
-    asked = list(_all_urls(urls))
-    payload = payload_of(asked, options)
-    spec = registry.check_payload(registry.kind_named("page"), payload)
+    asked = list(typed_urls(urls))
+    need_urls(asked)
+    spec = checked("page", payload_of(asked, options))
     assert isinstance(spec, PageSpec)  # noqa: S101 - the registry says so
+    requirements.check_packages("page", spec, settings, here=True)
     with opened(settings) as database:
         found = _find(database, settings, spec, asked)
-    return _show(session, asked, found)
-
-
-def _all_urls(given: Sequence[str]) -> Iterator[str]:
-    for url in given:
-        if url == "-":
-            yield from (with_scheme(line) for line in read_lines("-"))
-        else:
-            yield with_scheme(url)
+    return _show(session, spec, asked, found)
 
 
 def _find(database: Database, settings: Settings, spec: PageSpec, asked: list[str]) -> dict[str, Result]:
@@ -104,7 +96,7 @@ def _fetched(database: Database, settings: Settings, spec: PageSpec, urls: list[
     return {url: stored[canonical(url) or url] for url in urls}
 
 
-def _show(session: Session, asked: list[str], found: dict[str, Result]) -> int:
+def _show(session: Session, spec: PageSpec, asked: list[str], found: dict[str, Result]) -> int:
     got = 0
     for url in asked:
         result = found[url]
@@ -113,6 +105,8 @@ def _show(session: Session, asked: list[str], found: dict[str, Result]) -> int:
             terminal.print_json(dataclasses.asdict(result), indent=2 if len(asked) == 1 else None)
         elif result.success:
             _print_page(result, url if len(asked) > 1 else None)
+            if empty := _emptiness(result, spec):
+                session.say(f"{terminal.safe(without_password(url))}: {empty}")
         if not result.success:
             why = in_words(str(result.metadata.get("error")), result.metadata.get("detail"))
             terminal.complain(f"{without_password(url)}: {why}")
@@ -120,9 +114,24 @@ def _show(session: Session, asked: list[str], found: dict[str, Result]) -> int:
 
 
 def _print_page(result: Result, name: str | None) -> None:
-    page = str(result.data.get("markdown") or result.data.get("text") or "").strip("\n")
+    page = content_of(result).strip("\n")
     if name is not None:
         terminal.line(f"<!-- {terminal.safe(name).replace('--', '%2D%2D')} -->\n")
-    terminal.line(terminal.safe_lines(page) if sys.stdout.isatty() else page)
+    if page.strip():
+        terminal.line(terminal.safe_lines(page) if sys.stdout.isatty() else page)
     if name is not None:
         terminal.line()
+
+
+def _emptiness(result: Result, spec: PageSpec) -> str:
+    """What to say of a page that has no text, or only asks for JavaScript; nothing where it has some."""
+    content = content_of(result)
+    asks = len(content.split(None, FEW_WORDS)) < FEW_WORDS and re.search(r"java\s?script", content, re.IGNORECASE)
+    if spec.content == "none" or (content.strip() and not asks):
+        return ""
+    what = "it asks for JavaScript" if asks else "it has no text"
+    if result.metadata.get("rendered"):
+        return f"{what}, although its scripts ran"
+    if "html" not in str(result.metadata.get("content_type") or "html"):
+        return what
+    return f"{what}; if its scripts make the text, run them with --render auto"

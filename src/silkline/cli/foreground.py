@@ -16,7 +16,7 @@ from silkline.cli.progress import Ticker
 from silkline.cli.resources import opened
 from silkline.cli.session import Session
 from silkline.config import Settings
-from silkline.model.job import Job
+from silkline.model.job import ENDED, Job, Status
 from silkline.service.supervisor import Supervisor
 from silkline.store import jobs, results, urls
 from silkline.store.database import Database
@@ -27,6 +27,9 @@ def run_here(
 ) -> int:
     """Run the job to its end, or a pause; the exit code. `done` is called with the job as it is then."""
     log.set_up(level_of(session, settings, usual=logging.WARNING, quiet=logging.ERROR))
+    if not session.verbose:
+        for handler in logging.getLogger().handlers:
+            handler.addFilter(_is_news)
     with opened(settings) as database:
         with Ticker(database, job, quiet=session.quiet):
             Supervisor(settings, only=job.id).run()
@@ -37,6 +40,11 @@ def run_here(
     return codes.of_status(job.status)
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """That the job has failed is said once, at the end, with what can be done."""
+    return not record.getMessage().endswith(f"the job is now {Status.FAILED}")
+
+
 def _tell(session: Session, database: Database, job: Job) -> None:
     """How it ended: in words, and with --json as the job itself."""
     counts, why, now = urls.counts(database, job.id), urls.reasons(database, job.id), database.now()
@@ -45,4 +53,7 @@ def _tell(session: Session, database: Database, job: Job) -> None:
         stored = results.count(database, job.id)
         terminal.print_json({**views.as_value(job, counts, now), "reasons": reasons, "results": stored})
     for line in views.ending(job, counts, why, now):
+        session.say(line)
+    commands = views.next_commands(job, counts) if job.status in ENDED else []
+    for line in (["Look closer:"] if commands else []) + [f"  {command}" for command in commands]:
         session.say(line)

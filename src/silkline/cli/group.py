@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import re
 from collections.abc import Mapping
@@ -11,6 +12,14 @@ import click
 
 from silkline import __version__
 from silkline.cli.session import everywhere
+
+# What other programs call some of our commands.
+OTHER_NAMES = {
+    **dict.fromkeys(("ls", "list", "status", "ps"), "jobs ls"),
+    **dict.fromkeys(("rm", "delete", "remove", "del"), "jobs rm"),
+    **{verb: f"jobs {verb}" for verb in ("pause", "stop", "cancel", "retry", "show", "add")},
+    **{"help": "--help", "version": "--version", "get": "fetch", "export": "results", "start": "serve"},
+}
 
 
 class Lazy(NamedTuple):
@@ -54,9 +63,26 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         known = self.list_commands(ctx)
-        if "fetch" in known and args[0] not in known and is_address(args[0]):
-            args = ["fetch", *args]
+        if args[0] not in known:
+            if "fetch" in known and is_address(args[0]):
+                args = ["fetch", *args]
+            else:
+                ctx.fail(self._no_such_command(ctx, args[0]))
         return super().resolve_command(ctx, args)
+
+    def _no_such_command(self, ctx: click.Context, name: str) -> str:
+        """What was mistyped, and what may have been meant: another command, or a URL with another scheme."""
+        from silkline.cli.typed_url import wrong_scheme
+
+        wrong = wrong_scheme(name) if "fetch" in self.lazy and re.search(r"[:/]", name) else ""
+        if wrong:
+            return wrong
+        known = self.list_commands(ctx)
+        other = OTHER_NAMES.get(name.lower(), "")
+        meant = other.split()[-1] if other and other.split()[-1] in known else other if "jobs" in known else ""
+        close = [meant] if meant else difflib.get_close_matches(name.lower(), known, n=2, cutoff=0.55)
+        hint = f" Did you mean {' or '.join(f'`{ctx.command_path} {each}`' for each in close)}?" if close else ""
+        return f"No such command {name[:80]!r}.{hint}"
 
 
 def is_address(text: str) -> bool:
@@ -91,9 +117,19 @@ def is_address(text: str) -> bool:
         "db": Lazy("silkline.cli.db:db", "Care for the database."),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    subcommand_metavar="URL | COMMAND [ARGS]...",
     epilog="Exit codes: 0 done, 1 failed or refused, 2 usage, 3 paused, 4 stopped or cancelled, 5 not found.",
 )
 @everywhere(shown=True)
 @click.version_option(__version__, message="silkline %(version)s", help="Show the version and leave.")
 def silkline() -> None:
-    """Web crawls that never lose their thread."""
+    """Web crawls that never lose their thread.
+
+    \b
+    silkline https://example.com/                     one page as Markdown
+    silkline crawl https://example.com/ --limit 500   a site; Ctrl-C pauses it
+    silkline resume last                              go on with what was paused
+    silkline results last --format md -o pages/       what it brought: jsonl, csv, parquet, …
+    silkline errors last                              what failed, and who links there
+    silkline serve                                    web page and API on this machine
+    """

@@ -9,9 +9,11 @@ import click
 
 from silkline.cli import terminal, views
 from silkline.cli.group import Lazy, LazyGroup
+from silkline.cli.job_choice import can, chosen, has_ended
 from silkline.cli.resources import existing, no_jobs, opened_to_find, settings_of
 from silkline.cli.session import Session, everywhere, text
 from silkline.config import Settings
+from silkline.errors import NotFound
 from silkline.model.job import Job, Status, Verb
 from silkline.store import jobs as store
 from silkline.store import results, urls
@@ -27,6 +29,13 @@ BETWEEN = {
     "cancelling": Status.RUNNING,
 }
 PAGE = 200
+PAST = {
+    Verb.PAUSE: "paused",
+    Verb.RESUME: "resumed",
+    Verb.STOP: "stopped",
+    Verb.CANCEL: "cancelled",
+    Verb.RETRY: "retried",
+}
 
 
 @click.group(
@@ -35,12 +44,15 @@ PAGE = 200
 def jobs() -> None:
     """List jobs, add one, look at one, pause, stop or remove it.
 
-    ID is a job's id, the first characters of it, or `last` for the newest job. Without a command: ls.
+    ID is a job's id, the first characters of it, or `last` for the newest job that the command fits: `jobs resume
+    last` is the newest that is paused, `jobs rm last` the newest that has ended. Without a command: ls.
     """
 
 
 @jobs.command()
-@click.option("--status", type=click.Choice([*Status, *BETWEEN]), help="Only jobs of this status.")
+@click.option(
+    "--status", type=click.Choice([*map(str, Status), *BETWEEN], case_sensitive=False), help="Only jobs of this status."
+)
 @click.option("--limit", type=click.IntRange(1, 100_000), default=30, show_default=True, help="At most so many.")
 @everywhere()
 @click.pass_obj
@@ -93,7 +105,7 @@ def show(session: Session, id: str) -> None:
     """Show everything about one job."""
     settings = settings_of(session)
     with opened_to_find(settings) as database:
-        job = store.find(database, id)
+        job = chosen(session, database, id)
         counts, now = urls.counts(database, job.id), database.now()
         why, stored = urls.reasons(database, job.id), results.count(database, job.id)
         waits_for = why_it_waits(job, alive(database, settings.stale_after), now)
@@ -117,10 +129,10 @@ def _verb(verb: Verb, help: str) -> click.Command:
     def command(session: Session, id: str) -> None:
         settings = settings_of(session)
         with opened_to_find(settings) as database:
-            found = store.find(database, id)
+            named = chosen(session, database, id, can(verb), f"that can be {PAST[verb]}")
             from silkline.runner.orphans import ask
 
-            job = ask(database, settings.data, found.id, verb)
+            job = ask(database, settings.data, named.id, verb)
             counts, now = urls.counts(database, job.id), database.now()
         if session.json:
             terminal.print_json(views.as_value(job, counts, now))
@@ -133,9 +145,51 @@ pause = _verb(Verb.PAUSE, "Pause a job: it saves a checkpoint and waits.")
 resume = _verb(Verb.RESUME, "Let a paused job go on from its checkpoint.")
 stop = _verb(Verb.STOP, "End a job and keep what it has brought so far.")
 cancel = _verb(Verb.CANCEL, "End a job for good.")
-retry = _verb(Verb.RETRY, "Let a failed or stopped job go on from its checkpoint.")
-for each in (pause, resume, stop, cancel, retry):
+for each in (pause, resume, stop, cancel):
     jobs.add_command(each)
+
+
+@jobs.command()
+@click.argument("id", type=text)
+@click.option(
+    "--reason",
+    type=text,
+    metavar="REASON",
+    help="Only the URLs that failed for this reason, such as timeout or http_503. Of a job that has completed they "
+    "become a new job.",
+)
+@everywhere()
+@click.pass_obj
+def retry(session: Session, id: str, reason: str | None) -> None:
+    """Let a failed or stopped job go on from its checkpoint, or try URLs again that failed for one reason."""
+    with opened_to_find(settings_of(session)) as database:
+        if reason is None:
+            job = chosen(session, database, id, can(Verb.RETRY), "that can be retried")
+            job = store.wish(database, job.id, Verb.RETRY)
+        else:
+            job = _retry_reason(session, database, id, reason)
+        counts, now = urls.counts(database, job.id), database.now()
+    if session.json:
+        terminal.print_json(views.as_value(job, counts, now))
+    session.say(f"Job {job.id} is {views.shown(job, now)}.")
+
+
+def _retry_reason(session: Session, database: Database, id: str, reason: str) -> Job:
+    from silkline.api.requeue import requeue
+
+    def failed_so(job: Job) -> bool:
+        return bool(urls.failures(database, job.id, reason=reason, wanted=1))
+
+    job = chosen(session, database, id, failed_so, f"with URLs that failed with {reason}")
+    if not failed_so(job):
+        known = ", ".join(name for state, name, _ in urls.reasons(database, job.id) if state == urls.FAILED)
+        raise NotFound(f"no URL of job {job.id} failed with {reason!r}; the reasons there are: {known or 'none'}")
+    again = requeue(database, job, reason)
+    if again.id != job.id:
+        session.say(f"Job {job.id} has completed; a new job tries these URLs again.")
+    elif job.status is Status.PAUSED:
+        session.say(f"They are queued again; go on with: silkline resume {job.id}")
+    return again
 
 
 @jobs.command()
@@ -148,7 +202,7 @@ def rm(session: Session, id: str) -> None:
 
     settings = settings_of(session)
     with opened_to_find(settings) as database:
-        job = store.find(database, id)
+        job = chosen(session, database, id, has_ended, "that has ended")
         store.delete(database, job.id)
     archive.remove(settings.data, settings.logs, job.id)
     if session.json:

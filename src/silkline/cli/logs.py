@@ -9,9 +9,10 @@ from datetime import timedelta
 import click
 
 from silkline.cli import terminal
+from silkline.cli.job_choice import chosen
 from silkline.cli.resources import opened_to_find, settings_of
 from silkline.cli.session import Session, everywhere, text
-from silkline.model.job import ENDED
+from silkline.model.job import ENDED, Job
 from silkline.store import jobs as store
 from silkline.store import logs as lines
 from silkline.store.database import Database
@@ -30,7 +31,11 @@ LATE = timedelta(seconds=3)
 def logs(session: Session, id: str, follow: bool, wanted: int | None) -> None:
     """Show what a job wrote to its log."""
     with opened_to_find(settings_of(session)) as database:
-        job = store.find(database, id)
+
+        def fits(job: Job) -> bool:
+            return bool(lines.tail(database, job.id, 1)) or (follow and job.status not in ENDED)
+
+        job = chosen(session, database, id, fits, "that has a log")
         for line in _lines(database, job.id, wanted, follow):
             _print(line, as_json=session.json)
 

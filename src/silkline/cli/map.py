@@ -1,28 +1,31 @@
-"""`silkline map`: the URLs of a site, one in each line."""
+"""`silkline map`: the URLs of a site, one in each line, as they are found."""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterator
-from itertools import islice
+import signal
+import threading
+from types import FrameType
 from typing import Any
 
 import click
 
 from silkline.cli import codes, terminal
-from silkline.cli.asking import asking, payload_of
+from silkline.cli.asking import asking, need_urls, payload_of
 from silkline.cli.logging_level import log_if_asked
+from silkline.cli.option_errors import checked
 from silkline.cli.reasons import in_words
 from silkline.cli.resources import opened, settings_of
-from silkline.cli.seeds import with_scheme
+from silkline.cli.seeds import typed_urls
 from silkline.cli.session import Session, everywhere, text
-from silkline.export.problems import grouped, ledger
-from silkline.model.job import NewJob, Status
-from silkline.runner.inline import run_here
-from silkline.store import results
+from silkline.export.problems import grouped
+from silkline.model.job import End, NewJob, Status
+from silkline.runner.inline import Watcher, run_here
+from silkline.runner.orders import Orders
 from silkline.store.database import Database
-from silkline.store.urls import DONE, SKIPPED, Url
-from silkline.workers import registry
+from silkline.store.urls import DONE, QUEUED, SKIPPED, Checkpoint
+from silkline.workers import requirements
 
 # Left alone by a crawl for its links, and part of the site all the same.
 _KNOWN = frozenset({"not_a_page", "noindex", "robots"})
@@ -38,38 +41,102 @@ _KNOWN = frozenset({"not_a_page", "noindex", "robots"})
 def map_site(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:
     """List the URLs of a site, from its sitemaps.
 
-    Exit code 1: no URL was found.
+    Each URL is printed as soon as it is known. Ctrl-C ends the search and keeps what was found. Exit code 1: no URL was
+    found.
     """
     settings = settings_of(session)
     log_if_asked(session, settings)
-    payload = payload_of([with_scheme(url) for url in urls], options)
-    registry.check_payload(registry.kind_named("map"), payload)
+    asked = list(typed_urls(urls))
+    need_urls(asked)
+    spec = checked("map", payload_of(asked, options))
+    requirements.check_packages("map", spec, settings, here=True)
+    payload = spec.model_dump(mode="json", exclude_unset=True)
     with opened(settings) as database:
-        new = NewJob("map", payload, request_url=payload["urls"][0], max_retries=settings.max_retries)
-        job = run_here(database, settings, new, logging.getLogger("silkline.job"))
-        number = 0
-        for url in islice(_mapped(database, job.id), options["limit"]):
-            _print(session, database, url)
-            number += 1
-        if not number:
+        new = NewJob("map", payload, request_url=spec.request_url(), max_retries=settings.max_retries)
+        listing = Listing(session, options["limit"])
+        job = run_here(database, settings, new, logging.getLogger("silkline.job"), listing)
+        if listing.interrupted:
+            session.say(f"Interrupted: {listing.number:,} URLs were found and kept in job {job.id}.")
+            return codes.INTERRUPTED
+        if not listing.number:
             _say_why(session, database, job.id, links=options["links"])
-    return codes.OK if number and job.status is Status.COMPLETED else codes.FAILED
+    return codes.OK if listing.number and job.status is Status.COMPLETED else codes.FAILED
 
 
-def _mapped(database: Database, job_id: str) -> Iterator[Url]:
-    for url in ledger(database, job_id):
-        if url.state == DONE or (url.state == SKIPPED and url.reason in _KNOWN and url.found_via != "robots"):
-            yield url
+class Listing(Watcher):
+    """Prints the URLs of a map while it is made, and ends it when there are enough, or at Ctrl-C."""
+
+    def __init__(self, session: Session, limit: int | None) -> None:
+        self._session = session
+        self._limit = limit
+        self._orders: Orders | None = None
+        self._waiting: dict[int, tuple[str, str]] = {}
+        self._lock = threading.Lock()
+        self._broken: BaseException | None = None
+        self.number = 0
+        self.interrupted = False
+
+    def begin(self, orders: Orders) -> None:
+        self._orders = orders
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, self._interrupt)
+
+    def end(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if self._broken is not None:
+            raise self._broken
+
+    def recorded(self, checkpoint: Checkpoint) -> None:
+        """What one checkpoint settled; called as soon as that is stored."""
+        with self._lock:
+            for row in checkpoint.found:
+                if row.state == QUEUED:
+                    self._waiting[row.id] = (row.url, row.found_via)
+                elif _belongs(row.state, row.reason, row.found_via):
+                    self._print(row.url, row.found_via, "{}")
+            said = {result.url_id: result.data for result in checkpoint.results}
+            for settled in checkpoint.settled:
+                if settled.state == QUEUED:
+                    continue
+                url, via = self._waiting.pop(settled.id, ("", ""))
+                if url and _belongs(settled.state, settled.reason, via):
+                    self._print(url, via, said.get(settled.id, "{}"))
+            self._flush()
+
+    def _print(self, url: str, via: str, data: str) -> None:
+        if self._broken is not None or (self._limit is not None and self.number >= self._limit):
+            return
+        self.number += 1
+        try:
+            if self._session.json:
+                told = json.loads(data)
+                value = {"url": url, "found_via": via, "lastmod": told.get("lastmod"), "sitemap": told.get("sitemap")}
+                terminal.print_json(value, indent=None)
+            else:
+                terminal.line(terminal.safe(url))
+        except (OSError, terminal.OutputLost) as error:  # nobody reads any more: the search ends
+            self._broken = error
+
+    def _flush(self) -> None:
+        try:
+            terminal.flush()
+        except (OSError, terminal.OutputLost) as error:
+            self._broken = self._broken or error
+        enough = self._limit is not None and self.number >= self._limit
+        if self._orders is not None and (enough or self._broken is not None):
+            self._orders.give(End.COMPLETED)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self.interrupted or self._orders is None:
+            raise KeyboardInterrupt
+        self.interrupted = True
+        self._orders.give(End.COMPLETED)
 
 
-def _print(session: Session, database: Database, url: Url) -> None:
-    if not session.json:
-        terminal.line(terminal.safe(url.url))
-        return
-    found = results.by_url_id(database, url.job_id, url.id)
-    said = found.data if found is not None else {}
-    value = {"url": url.url, "found_via": url.found_via, "lastmod": said.get("lastmod"), "sitemap": said.get("sitemap")}
-    terminal.print_json(value, indent=None)
+def _belongs(state: str, reason: str | None, via: str) -> bool:
+    """Whether a URL of the ledger is one of the site's, and not one of its sitemaps."""
+    return state == DONE or (state == SKIPPED and reason in _KNOWN and via != "robots")
 
 
 def _say_why(session: Session, database: Database, job_id: str, *, links: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import signal
 import subprocess
 import sys
@@ -45,8 +46,13 @@ def mcp(session: Session, server: str | None, allow_private: tuple[str, ...]) ->
     try:
         from silkline.api.client import Client
         from silkline.api.mcp import Tools, server_of
+        from silkline.fetch.guard import parse_exemption
     except ImportError as error:
-        raise UsageError(f"mcp needs an extra: pip install 'silkline[mcp]' ({error})") from error
+        raise UsageError(
+            f"silkline mcp needs a package, not installed here ({error}): pip install 'silkline[mcp]'"
+        ) from error
+    for each in allow_private:
+        parse_exemption(each)  # refuses what is no range
     if sys.stdin.isatty():
         session.say("This is for an assistant, not for a person: enter `silkline mcp` in its settings. ^C ends it.")
     more: dict[str, Any] = {"allow_private": list(allow_private)} if allow_private else {}
@@ -54,13 +60,14 @@ def mcp(session: Session, server: str | None, allow_private: tuple[str, ...]) ->
         Client(server).close()  # refuses what is no address
         server_of(Tools(lambda: Client(server, token=settings.api_token), **more)).run()
         return 0
-    with _own_server(settings, private=bool(allow_private)) as url:
-        server_of(Tools(lambda: Client(url, token=settings.api_token), **more)).run()
+    token = secrets.token_urlsafe(32)  # for this server alone: nobody else on this machine may use it
+    with _own_server(settings, token, allow_private) as url:
+        server_of(Tools(lambda: Client(url, token=token), **more)).run()
     return 0
 
 
 @contextmanager
-def _own_server(settings: Settings, *, private: bool) -> Iterator[str]:
+def _own_server(settings: Settings, token: str, allow_private: tuple[str, ...]) -> Iterator[str]:
     """`silkline serve` on a free port, with our settings; it ends in good order when we do, however we end."""
     us = os.getpid()
     process = subprocess.Popen(
@@ -70,7 +77,7 @@ def _own_server(settings: Settings, *, private: bool) -> Iterator[str]:
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        env={**os.environ, **_variables(settings, private=private)},
+        env={**os.environ, **_variables(settings, token, allow_private)},
         start_new_session=True,  # ^C is for us
         preexec_fn=lambda: die_with_parent(us, signal.SIGTERM),
     )
@@ -81,10 +88,16 @@ def _own_server(settings: Settings, *, private: bool) -> Iterator[str]:
         process.wait()
 
 
-def _variables(settings: Settings, *, private: bool) -> dict[str, str]:
-    """What the command line said of the settings goes on to the server."""
-    said = {"SILKLINE_DATABASE_URL": settings.database, "SILKLINE_DATA": str(settings.data)}
-    return {**said, "SILKLINE_API_ALLOW_PRIVATE": "true"} if private else said
+def _variables(settings: Settings, token: str, allow_private: tuple[str, ...]) -> dict[str, str]:
+    """What the command line said of the settings goes on to the server, and a token that only we know."""
+    said = {
+        "SILKLINE_DATABASE_URL": settings.database,
+        "SILKLINE_DATA": str(settings.data),
+        "SILKLINE_API_TOKEN": token,
+    }
+    if allow_private:
+        said |= {"SILKLINE_API_ALLOW_PRIVATE": "true", "SILKLINE_API_PRIVATE_RANGES": ",".join(allow_private)}
+    return said
 
 
 def _address(process: subprocess.Popen[str]) -> str:

@@ -1,12 +1,14 @@
 """A URL typed by the operator at the command line allows its own address and port; a job from elsewhere never does.
 
+Metadata services of clouds and link-local addresses are the exception: they need `--allow-private`, also when typed.
+
 A name is looked up only where the job runs here and now: later it may lead elsewhere. For a name in a private network
 the operator says `allow_private`.
 """
 
 from __future__ import annotations
 
-from silkline.fetch.guard import Guard
+from silkline.fetch.guard import METADATA_NAMES, Guard, is_metadata
 from silkline.fetch.origin import locate
 
 LOCALHOST = ("127.0.0.1", "::1")
@@ -18,6 +20,8 @@ def exemptions(url: str, *, look_up_names: bool = False) -> list[str]:
     if isinstance(target, str):
         return []
     origin, guard = target.origin, Guard()
+    if origin.host.rstrip(".") in METADATA_NAMES:
+        return []
     if origin.literal:
         addresses: tuple[str, ...] = (origin.literal,)
     elif origin.host == "localhost":
@@ -27,7 +31,7 @@ def exemptions(url: str, *, look_up_names: bool = False) -> list[str]:
     return [
         f"[{address}]:{origin.port}" if ":" in address else f"{address}:{origin.port}"
         for address in addresses
-        if guard.check(address, origin.port)
+        if guard.check(address, origin.port) and not is_metadata(address)
     ]
 
 

@@ -11,58 +11,85 @@ from typing import Any
 import click
 
 from silkline.cli import terminal
+from silkline.cli.job_choice import chosen
 from silkline.cli.resources import opened_to_find, settings_of
 from silkline.cli.session import Session, everywhere, text
 from silkline.errors import UsageError
-from silkline.export.open import FORMATS, format_of, to_path, to_stream, whole_file
+from silkline.export.open import FORMATS, format_of, refuse_to_overwrite, to_path, to_stream, whole_file
 from silkline.export.rows import Filter, stream
-from silkline.store import jobs as store
 from silkline.store import results as stored
+from silkline.store import urls
 from silkline.store.database import Database
 from silkline.store.results import Result
 
 
 @click.command()
 @click.argument("id", type=text)
-@click.option("--format", "form", type=click.Choice(FORMATS), help="Default: by the name of the file, else JSON lines.")
-@click.option("-o", "--output", type=text, metavar="FILE", help="Write here: a file, or for md a folder.")
-@click.option("--state", type=click.Choice(["done", "failed"]), help="Only pages that were had, or only those not.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS, case_sensitive=False),
+    help="Default: by the name of the file, else JSON lines.",
+)
+@click.option("-o", "--output", type=text, metavar="FILE", help="Write here: a file, for md a folder, - for stdout.")
+@click.option("--force", is_flag=True, help="With -o: write over what is there.")
+@click.option(
+    "--state",
+    type=click.Choice(["done", "failed"], case_sensitive=False),
+    help="Only pages that were had, or only those not.",
+)
 @click.option("--status", "statuses", type=text, multiple=True, metavar="CODE", help="Only this status: 200, 4xx.")
 @click.option("--match", type=text, metavar="RE", help="Only URLs that this regular expression finds.")
 @everywhere()
 @click.pass_obj
-def results(session: Session, /, id: str, form: str | None, output: str | None, **only: Any) -> None:
+def results(session: Session, /, id: str, form: str | None, output: str | None, force: bool, **only: Any) -> None:
     """Write what a job brought.
 
     As JSON lines (jsonl), a table for spreadsheets (csv), a folder of Markdown files (md), Parquet, a sitemap, or for
-    a job that ran with --warc the answers as they came (warc).
+    a job that ran with --warc the answers as they came (warc). What is there already is not written over without
+    --force. --state failed and --status also find URLs of a crawl that brought no page.
     """
     wanted = Filter(**only)
+    output = None if output == "-" else output
     form = form or format_of(output)
     settings = settings_of(session)
     with opened_to_find(settings) as database:
-        job = store.find(database, id)
+        job = chosen(session, database, id, lambda job: _has_some(database, job.id, wanted), "that has results")
         if output is not None:
-            save(session, database, settings.data, job.id, form, output, wanted)
+            save(session, database, settings.data, job.id, form, output, wanted, force=force)
         elif form == "warc":
             _print_archive(database, settings.data, job.id, wanted)
         else:
             _print(database, job.id, wanted, form)
 
 
+def _has_some(database: Database, job_id: str, wanted: Filter) -> bool:
+    return bool(stored.count(database, job_id) or (wanted.asks_ledger and urls.counts(database, job_id).discovered))
+
+
 def save(
-    session: Session, database: Database, data: Path, job_id: str, form: str, name: str, wanted: Filter | None = None
+    session: Session,
+    database: Database,
+    data: Path,
+    job_id: str,
+    form: str,
+    name: str,
+    wanted: Filter | None = None,
+    *,
+    force: bool = False,
 ) -> None:
     """Write what a job brought to a file or folder, and say so."""
     wanted, output = wanted or Filter(), Path(name)
+    refuse_to_overwrite(form, output, force=force)
     if form == "warc":
         from silkline.export.warc import write_warc
 
         with whole_file(output) as file:
             number = write_warc(database, data, job_id, wanted, file)
     else:
-        number = _save(session, database, job_id, wanted, form, output)
-    session.say(f"{number:,} results were written to {terminal.safe(name)}.")
+        number = _save(session, database, job_id, wanted, form, output, force=force)
+    noun = "result was" if number == 1 else "results were"
+    session.say(f"{number:,} {noun} written to {terminal.safe(name)}.")
 
 
 def _print(database: Database, job_id: str, wanted: Filter, form: str) -> None:
@@ -97,10 +124,12 @@ def _print_archive(database: Database, data: Path, job_id: str, wanted: Filter) 
         write_warc(database, data, job_id, wanted, sys.stdout.buffer)
 
 
-def _save(session: Session, database: Database, job_id: str, wanted: Filter, form: str, output: Path) -> int:
+def _save(
+    session: Session, database: Database, job_id: str, wanted: Filter, form: str, output: Path, *, force: bool
+) -> int:
     number = 0
     total = stored.count(database, job_id)
-    with to_path(form, output) as writer, _progress(session, total) as advance:
+    with to_path(form, output, force=force) as writer, _progress(session, total) as advance:
         for result in stream(database, job_id, wanted):
             writer.write(result)
             number += 1

@@ -9,40 +9,47 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
+from silkline.cli.typed_url import LOCAL, with_scheme, wrong_scheme
 from silkline.errors import UsageError
 from silkline.model.url import KEEP_ALL, canonical_links, host_of, url_key
+from silkline.model.user_info import REFUSAL, has_user_info
 from silkline.store import urls
 from silkline.store.database import Database
 from silkline.store.urls import NewUrl
 
 CHUNK = 20_000
+_WEB = re.compile(r"https?://", re.IGNORECASE)
 _NO_BASE = "http://localhost/"  # every line has a scheme of its own by then
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-# A host without a dot is meant as one only if it is localhost, or has a port.
-_NAME = r"[^\s/?#:@\[\]]"
-_HOST = re.compile(
-    rf"(localhost|{_NAME}+\.{_NAME}*|{_NAME}+(?=:\d)|\[[0-9a-f:.]+\])(:\d{{1,5}})?([/?#]|$)", re.IGNORECASE
-)
-_LOCAL = re.compile(r"localhost\b|[\d.]+(:\d+)?(/|$)|\[", re.IGNORECASE)
-
-
-def with_scheme(address: str) -> str:
-    """A URL as people type it: `example.com` is on https, `localhost:8000` and bare addresses on http.
-
-    What is neither a URL nor a host stays as it is, and is refused as no URL by whoever takes it.
-    """
-    if ("://" in address and _SCHEME.match(address)) or not _HOST.match(address):
-        return address
-    return f"{'http' if _LOCAL.match(address) else 'https'}://{address}"
 
 
 def read_lines(file: str) -> Iterator[str]:
     """The lines of a file, or of stdin for `-`, without comments and empty ones."""
+    for line in read_all_lines(file):
+        if line and not line.startswith("#"):
+            yield line
+
+
+def typed_urls(given: Iterable[str]) -> Iterator[str]:
+    """The URLs of a command line; `-` stands for those on stdin, one in each line."""
+    for url in given:
+        yield from map(with_scheme, read_lines("-") if url == "-" else [url])
+
+
+def read_all_lines(file: str) -> Iterator[str]:
+    """Every line, so that they can be numbered."""
     with _open(file) as stream:
-        for raw in stream:
-            line = raw.decode("utf-8", "replace").strip()
-            if line and not line.startswith("#"):
-                yield line
+        try:
+            for raw in stream:
+                yield raw.decode("utf-8-sig", "replace").strip()
+        except OSError as error:
+            raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _url_of(line: str) -> str:
+    """A line of a seeds file as a URL; one whose scheme is wrong stays as it is, and is counted as no URL."""
+    if _WEB.match(line) or wrong_scheme(line):
+        return line
+    return f"{'http' if LOCAL.match(line) else 'https'}://{line}"
 
 
 @contextmanager
@@ -76,7 +83,9 @@ class Seeds:
                 urls.seed(database, job_id, rows)
 
     def _rows(self, lines: list[str], seen: set[int]) -> Iterator[NewUrl]:
-        for line, url in zip(lines, canonical_links(_NO_BASE, map(with_scheme, lines), KEEP_ALL), strict=True):
+        for line, url in zip(lines, canonical_links(_NO_BASE, map(_url_of, lines), KEEP_ALL), strict=True):
+            if url is not None and has_user_info(_url_of(line)):
+                raise UsageError(f"a line of the seeds file {REFUSAL}")
             if url is None:
                 self.wrong += 1
                 self.first_wrong = self.first_wrong or line

@@ -17,6 +17,7 @@ from silkline.cli.session import Session, everywhere, text
 from silkline.config import Settings
 from silkline.model.secret_url import masked
 from silkline.service.companion import Companion
+from silkline.service.health_probe import HealthProbe
 from silkline.service.supervisor import Supervisor
 
 
@@ -47,6 +48,9 @@ def serve(session: Session, host: str, port: int | None, slots: int | None) -> i
             [sys.executable, "-m", "silkline.api", str(listener.fileno()), str(os.getpid()), host],
             says=_for_the_api(settings, level),
             descriptors=[listener.fileno()],
+            answers=HealthProbe(
+                address.url(host, bound), every=settings.api_probe_interval, limit=settings.api_hung_after
+            ),
         )
         return Supervisor(settings, reload=lambda: settings_of(session), beside=api).run()
 

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -163,11 +164,18 @@ def duration_of(time: float) -> str:
 
 
 def size(count: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:
+    """How much, in units of a thousand as disks and networks have them: 12 kB, 3.1 MB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 999.95 or (unit == "B" and count < 1000):
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} TiB"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def wrapped(text: str, room: int) -> list[str]:
+    """A text in lines of at most so many characters, broken between words; nothing of it is cut off."""
+    lines = textwrap.wrap(text, max(room, 20), break_on_hyphens=False)
+    return lines or [""]
 
 
 def moment(time: datetime | None) -> str:

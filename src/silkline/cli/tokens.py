@@ -11,7 +11,7 @@ from silkline.api.credentials import new_token
 from silkline.cli import terminal
 from silkline.cli.resources import existing, opened, settings_of
 from silkline.cli.session import Session, everywhere, text
-from silkline.errors import NotFound
+from silkline.errors import NotFound, UsageError
 from silkline.store import tokens as store
 
 
@@ -24,7 +24,7 @@ def tokens() -> None:
 @click.argument("name", type=text)
 @click.option(
     "--scope",
-    type=click.Choice(["worker", "read", "write", "admin"]),
+    type=click.Choice(["worker", "read", "write", "admin"], case_sensitive=False),
     default="read",
     show_default=True,
     help="What it may do. worker: claim jobs for a program outside and deliver their pages, nothing else.",
@@ -34,6 +34,8 @@ def tokens() -> None:
 @click.pass_obj
 def add(session: Session, name: str, scope: str, days: float | None) -> None:
     """Make a token; it is printed this once."""
+    if not name.strip():
+        raise UsageError("a token needs a name, such as who it is for")
     with opened(settings_of(session)) as database:
         until = database.now() + timedelta(days=days) if days else None
         id, token = new_token(database, name, scope, until)

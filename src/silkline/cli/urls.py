@@ -9,20 +9,27 @@ from typing import Any
 import click
 
 from silkline.cli import terminal
+from silkline.cli.job_choice import chosen
 from silkline.cli.reasons import in_words
 from silkline.cli.resources import opened_to_find, settings_of
 from silkline.cli.session import Session, everywhere, text
 from silkline.export.problems import Problem, grouped, ledger
 from silkline.export.rows import pattern_of
-from silkline.store import jobs as store
+from silkline.model.job import Job
 from silkline.store.database import Database
 from silkline.store.neighbours import LinksIn
-from silkline.store.urls import STATES, Url
+from silkline.store.urls import STATES, UNCHANGED, Url, counts
+
+SHOWN_STATES = tuple(state for state in STATES if state != UNCHANGED)  # nothing sets that one until pages are recrawled
+
+
+def _with_ledger(session: Session, database: Database, id: str) -> Job:
+    return chosen(session, database, id, lambda job: counts(database, job.id).discovered > 0, "that has seen a URL")
 
 
 @click.command()
 @click.argument("id", type=text)
-@click.option("--state", type=click.Choice(STATES), help="Only URLs in this state.")
+@click.option("--state", type=click.Choice(SHOWN_STATES, case_sensitive=False), help="Only URLs in this state.")
 @click.option("--reason", type=text, metavar="REASON", help="Only URLs with this reason, such as robots or http_404.")
 @click.option("--match", type=text, metavar="RE", help="Only URLs that this regular expression finds.")
 @everywhere()
@@ -30,7 +37,7 @@ from silkline.store.urls import STATES, Url
 def urls(session: Session, /, id: str, state: str | None, reason: str | None, match: str | None) -> None:
     """List the URLs of a job, each with its state and reason."""
     with opened_to_find(settings_of(session)) as database:
-        job = store.find(database, id)
+        job = _with_ledger(session, database, id)
         for url in _wanted(database, job.id, state, reason, match):
             if session.json:
                 terminal.print_json(_as_value(url), indent=None)
@@ -60,7 +67,7 @@ def _as_value(url: Url) -> dict[str, Any]:
 def errors(session: Session, /, id: str, examples: int) -> None:
     """Show what failed, by cause, with the pages that link there."""
     with opened_to_find(settings_of(session)) as database:
-        job = store.find(database, id)
+        job = _with_ledger(session, database, id)
         found = grouped(database, job.id, examples=examples)
     if session.json:
         terminal.print_json([dataclasses.asdict(problem) for problem in found])
@@ -68,10 +75,10 @@ def errors(session: Session, /, id: str, examples: int) -> None:
         session.say("Nothing failed.")
     else:
         for problem in found:
-            _print_problem(problem)
+            _print_problem(problem, job.id)
 
 
-def _print_problem(problem: Problem) -> None:
+def _print_problem(problem: Problem, job_id: str) -> None:
     terminal.line(f"{problem.count:,} {terminal.safe(problem.reason)}: {in_words(problem.reason)}")
     for example in problem.examples:
         terminal.line(f"  {terminal.safe(example.url)}")
@@ -81,7 +88,9 @@ def _print_problem(problem: Problem) -> None:
             terminal.line(f"    {terminal.safe(example.detail)}")
     left = problem.count - len(problem.examples)
     if left:
-        terminal.line(f"  and {left:,} more: silkline urls ID --state failed --reason {terminal.safe(problem.reason)}")
+        terminal.line(
+            f"  and {left:,} more: silkline urls {job_id} --state failed --reason {terminal.safe(problem.reason)}"
+        )
 
 
 def sources_of(links: LinksIn) -> list[str]:

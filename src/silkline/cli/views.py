@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from silkline.cli.reasons import in_words
 from silkline.cli.redact import redacted, without_password
 from silkline.cli.terminal import as_json, duration, moment, safe, safe_lines, size
 from silkline.model.job import Job, Status, shown_status
 from silkline.store.urls import Counts
 
 SHORT_LENGTHS = (13, 18, 23, 36)  # an id up to each of its hyphens
-STATES = ("queued", "in_flight", "done", "unchanged", "failed", "skipped")
+# `unchanged` is left out while nothing sets it; see `sum_of`.
+STATES = ("queued", "in_flight", "done", "failed", "skipped")
 
 
 def shown(job: Job, now: datetime) -> str:
@@ -67,7 +70,7 @@ def everything(
         ("Worker", safe(job.worker)),
         ("Status", shown(job, now)),
         ("Waits for", safe(waits_for or "")),
-        ("URL", safe(without_password(job.request_url or ""))),
+        (_about(job), safe(without_password(job.request_url or ""))),
         ("Reason", safe(job.exit_reason or "")),
         ("Error", safe_lines(job.error_message or "")),
         ("Progress", _sum(counts)),
@@ -91,12 +94,19 @@ def everything(
     ]
 
 
+def _about(job: Job) -> str:
+    """The name of what a job is about: a URL, or a query such as the words that a search looks for."""
+    return "URL" if re.match(r"https?://", job.request_url or "", re.IGNORECASE) else "Query"
+
+
 def ending(job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], now: datetime) -> list[str]:
     """How a job ended, in a few lines for the person who waited for it."""
     told = [f"Job {job.id} is {shown(job, now)}: {_sum(counts)}."]
     told += [f"  {state}: {why}" for state in ("failed", "skipped") if (why := _reasons(reasons, state))]
     if job.status is Status.COMPLETED and counts.discovered and not counts.done and not counts.unchanged:
         told.append("  Nothing was stored.")
+    if any(reason == "address_blocked" for _, reason, _ in reasons):
+        told.append(f"  address_blocked: {in_words('address_blocked')}")
     if job.status is Status.FAILED:
         told.append(f"  {safe_lines(job.error_message or job.exit_reason or '', indent='  ')}")
     if job.status in (Status.PAUSED, Status.QUEUED):
@@ -106,13 +116,26 @@ def ending(job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], no
     return told
 
 
+def next_commands(job: Job, counts: Counts) -> list[str]:
+    """What a person may want to do with a crawl that has ended."""
+    found = []
+    if counts.done:
+        found.append(f"silkline results {job.id} --format md -o pages/")
+    if counts.failed:
+        found.append(f"silkline errors {job.id}")
+    if counts.skipped:
+        found.append(f"silkline urls {job.id} --state skipped")
+    return found
+
+
 def _sum(counts: Counts) -> str:
     return f"{counts.discovered:,} discovered = {sum_of(counts)}"
 
 
 def sum_of(counts: Counts) -> str:
     """The states whose numbers add up to what was discovered."""
-    return " + ".join(f"{getattr(counts, state):,} {state.replace('_', ' ')}" for state in STATES)
+    states = (*STATES, "unchanged") if counts.unchanged else STATES
+    return " + ".join(f"{getattr(counts, state):,} {state.replace('_', ' ')}" for state in states)
 
 
 def _reasons(reasons: Sequence[tuple[str, str, int]], state: str) -> str:

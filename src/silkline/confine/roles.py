@@ -19,12 +19,16 @@ from pathlib import Path
 from typing import Final
 
 from silkline.confine import landlock, seccomp
-from silkline.confine.syscalls import Architecture, architecture
+from silkline.confine.syscalls import architecture
 
 _PR_SET_NO_NEW_PRIVS: Final = 38
-_CAPSET: Final = (126, 91)
+_CAPGET, _CAPSET = (125, 90), (126, 91)
 _CAPABILITY_VERSION: Final = 0x20080522
 _DAC_OVERRIDE: Final = 1 << 1  # root's right to write into a folder of somebody else: archives may lie there
+# Root's rights over the kernel and over other processes (linux/capability.h): modules, raw I/O, ptrace, administration,
+# boot, time, MAC, syslog, performance, BPF, checkpoints. No crawl, browser or plug-in needs them.
+_OF_THE_MACHINE: Final = sum(1 << number for number in (16, 17, 19, 21, 22, 25, 32, 33, 34, 38, 39, 40))
+_ALL: Final = (1 << 64) - 1
 
 # Where the resolver, the CA bundle, time zones and shared libraries lie. The home of a user is not among them.
 _OF_THE_SYSTEM: Final = (
@@ -43,6 +47,7 @@ class Confinement:
     no_new_privileges: bool = False
     no_capabilities: bool = False
     files: bool = False
+    """Only named files can be opened; for a runner: other processes cannot be looked into."""
     system_calls: bool = False
 
 
@@ -94,9 +99,11 @@ def confine_runner() -> Confinement:
     no_core_dumps = _no_core_dumps()
     if (os.geteuid() != 0 and not user_namespaces()) or not _no_new_privileges():
         return Confinement(no_core_dumps)
-    machine: Architecture | None = architecture()
+    _keep_capabilities(_ALL & ~_OF_THE_MACHINE)
+    files = landlock.fence()
+    machine = architecture()
     calls = machine is not None and seccomp.install(seccomp.runner_filter(machine), cheap=True)
-    return Confinement(no_core_dumps, True, system_calls=calls)
+    return Confinement(no_core_dumps, True, files=files, system_calls=calls)
 
 
 def user_namespaces(root: Path = Path("/proc/sys")) -> bool:
@@ -128,19 +135,18 @@ def _no_new_privileges() -> bool:
 
 
 def _keep_capabilities(kept: int) -> bool:
-    """Root gives up its rights over files and processes of others. An ordinary user has none."""
+    """Give up root's rights but for these; an ordinary user has none. A program that is started cannot regain them."""
     machine = architecture()
     if machine is None:
         return False
-    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
-    if os.geteuid() != 0:
-        kept = 0
-    data = (ctypes.c_uint32 * 6)(kept, kept, 0, 0, 0, 0)
-    call = ctypes.c_long(_CAPSET[machine.column])
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.syscall(call, header, data) == 0:
-        return True
-    return bool(libc.syscall(call, header, (ctypes.c_uint32 * 6)()) == 0)  # one that we wanted to keep was not there
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
+    held = (ctypes.c_uint32 * 6)()  # effective, permitted and inheritable ones: first of 0 to 31, then of 32 to 63
+    if libc.syscall(ctypes.c_long(_CAPGET[machine.column]), header, held) != 0:
+        return False
+    masks = (kept & 0xFFFFFFFF, kept >> 32)
+    fewer = [value & masks[place // 3] for place, value in enumerate(held)]
+    return bool(libc.syscall(ctypes.c_long(_CAPSET[machine.column]), header, (ctypes.c_uint32 * 6)(*fewer)) == 0)
 
 
 def _readable() -> list[Path]:

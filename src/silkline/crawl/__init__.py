@@ -9,7 +9,9 @@
     of per-host queues, breadth first. What does not fit stays in the ledger until there is room.
 4.  A URL is **taken** when its host's clock (politeness.py), its address and its robots.txt (introductions.py) allow
     it, and fetched (fetcher.py). A passing failure puts it back, to be tried later; any other end gets its reason.
-5.  A page is **read** (reading.py), here or in a parser (parser.py), into facts, links and the JSON that is stored.
+5.  A page is **read** (guarded_reader.py, reading.py), here, in a parser (parser.py) or, if it looks risky, in a
+    process of its own (isolated_reader.py), into facts, links and the JSON that is stored. Whoever reads marks first
+    what it reads.
 6.  Links go to the fetchers that **own** their hosts (discovery.py). An owner drops what it has seen before (seen.py),
     judges the rest by scope (scope.py) and budgets (traps.py), and reports what is new.
 7.  Everything goes to the leader in **batches** (outbox.py, messages.py, wire.py): ends of URLs, results, new URLs,
@@ -33,6 +35,9 @@ Why nothing is lost and nothing stored twice, whoever is killed:
   again. The books are saved, and another fetcher starts from the ledger: seen-set, queues, and the tickets that were
   not answered. A batch arrives whole or not at all, so no half of one can be in the books.
 - **A parser dies**: its fetchers still have the bodies, and give them to another.
+- **An input kills who reads it**: its mark (reading_marks.py) outlives the process. The leader reads the marks of its
+  children, the supervisor that of the leader; what was marked is blamed (suspects.py) and read in isolation from then
+  on. If that reader dies too, the URL is `failed` with `reader_died`, and the crawl goes on.
 - One URL, one row: only the owner of a host can report a URL as new, once, and its seen-set holds all that the ledger
   has for its hosts. `UNIQUE (job_id, url_id)` and the settle that demands `queued` would turn a mistake into an error.
 """

@@ -1,4 +1,4 @@
-"""The entry of a child process: `python -m silkline.crawl.child fetcher|parser WIRE DOOR PARENT`.
+"""The entry of a child process: `python -m silkline.crawl.child fetcher|parser WIRE DOOR MARKS PARENT`.
 
 It ends when its wire to the leader does, and the kernel ends it when the leader dies.
 """
@@ -6,13 +6,12 @@ It ends when its wire to the leader does, and the kernel ends it when the leader
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import signal
 import socket
 import sys
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import uvloop
 
@@ -20,20 +19,14 @@ from silkline.confine.roles import confine_reader, refuse_rings
 from silkline.crawl.confinement import confine_fetcher_of, load_everything
 from silkline.crawl.equip import calm_collector, obey, open_client
 from silkline.crawl.fetcher import Fetcher
+from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.messages import Batch, Drained, Live, Refill, Start, Waiting, to_fetcher
 from silkline.crawl.parser import Parser, ParserPool
-from silkline.crawl.reading import PageReader
+from silkline.crawl.process_end import die_with
+from silkline.crawl.suspects import Suspects
 from silkline.crawl.wire import Wire
 from silkline.model.wait import Wait
-
-_PR_SET_PDEATHSIG: Final = 1
-
-
-def die_with(parent: int) -> None:
-    """Ask the kernel to kill this process when its parent dies; do so at once if it is dead already."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
+from silkline.reading_marks import ReadingMarks
 
 
 class RemoteDesk:
@@ -58,8 +51,9 @@ class RemoteDesk:
 class Process:
     """One child from its first message to its last."""
 
-    def __init__(self, role: str) -> None:
+    def __init__(self, role: str, marks: ReadingMarks) -> None:
         self._role = role
+        self._marks = marks
         self._loop = asyncio.get_running_loop()
         self.gone = asyncio.Event()
         self._wire = Wire(to_fetcher(), self._heard, self.gone.set)
@@ -85,11 +79,13 @@ class Process:
         if self._role == "parser":
             load_everything(message.plan.content)
             confine_reader()
-            parser = Parser(message.plan)
+            parser = Parser(message.plan, self._marks, message.slot)
             self._open_door(lambda _, end: self._spawn(parser.adopt(end)))
         else:
-            pool = ParserPool() if message.plan.parsers else None
-            reader = pool or PageReader(message.plan)
+            pool = ParserPool(self._marks) if message.plan.parsers else None
+            suspects = Suspects(message.blamed, everything=message.isolate_all)
+            reader = GuardedReader(message.plan, self._marks, message.slot, pool=pool, suspects=suspects)
+            reader.prepare()  # a fetcher that is confined can start no process
             confine_fetcher_of(message.plan)
             client = open_client(message.plan)
             self._fetcher = Fetcher(message.index, message.plan, client, reader, RemoteDesk(self._wire))
@@ -129,17 +125,18 @@ def _crash(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     os._exit(70)
 
 
-async def serve(role: str, wire: socket.socket, door: socket.socket) -> None:
-    await Process(role).run(wire, door)
+async def serve(role: str, wire: socket.socket, door: socket.socket, marks: ReadingMarks) -> None:
+    await Process(role, marks).run(wire, door)
 
 
-def main(role: str, wire: str, door: str, parent: str) -> None:
+def main(role: str, wire: str, door: str, marks: str, parent: str) -> None:
     die_with(int(parent))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the leader decides what ^C means
     if role == "parser":
         refuse_rings()  # before the event loop makes one
     calm_collector()
-    uvloop.run(serve(role, socket.socket(fileno=int(wire)), socket.socket(fileno=int(door))))
+    ends = socket.socket(fileno=int(wire)), socket.socket(fileno=int(door))
+    uvloop.run(serve(role, *ends, ReadingMarks(int(marks))))
     os._exit(0)  # nothing here needs saving, and threads that still look up a host need not be waited for
 
 

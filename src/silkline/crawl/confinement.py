@@ -36,6 +36,15 @@ _IMAGES: Final = "pypdf.generic._image_xobject"  # loads a whole imaging library
 _ALWAYS: Final = ("traceback", "linecache", "unicodedata", "stringprep")
 
 
+_USUAL: Final = ("ascii", "latin_1", "cp1252", "utf_8_sig", "utf_16", "utf_16_be", "utf_16_le", "idna")
+
+
+def load_usual() -> None:
+    """The same for a page in a usual charset that is no PDF: a few milliseconds."""
+    for name in (*(f"encodings.{name}" for name in _USUAL), "unicodedata", "stringprep"):
+        importlib.import_module(name)
+
+
 def load_everything(content: str) -> None:
     """Import whatever reading a page may need: afterwards nothing can be imported. About 0.1 s, most of it for PDF."""
     for name in (*(f"encodings.{name}" for name in _ENCODINGS), *_ALWAYS, *(_of_pdf() if content != "none" else ())):

@@ -14,7 +14,7 @@ from silkline.crawl import traps
 from silkline.crawl.messages import Found, Links
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Plan
-from silkline.crawl.scope import Scope
+from silkline.crawl.scope import EXCLUDED, Scope
 from silkline.crawl.seen import Seen, key_of
 from silkline.crawl.shards import Shards
 from silkline.model.url import host_of
@@ -100,7 +100,7 @@ class Discovery:
 
     def _judge(self, url: str, host: str, depth: int, via: str) -> tuple[str, str | None, str | None]:
         if via in SITEMAP_VIAS:
-            return QUEUED, None, None
+            return (SKIPPED, EXCLUDED, None) if self._scope.excludes(host) else (QUEUED, None, None)
         reason = self._scope.judge(url, host, depth)
         if reason is not None:
             return SKIPPED, reason, None

@@ -10,6 +10,7 @@ from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.file_budget import allowed_files, connections_for, look_ups_for
 from silkline.crawl.messages import (
     Assigned,
+    Blamed,
     Committed,
     Drain,
     Go,
@@ -82,5 +83,7 @@ def obey(fetcher: Fetcher, message: ToFetcher) -> None:
             fetcher.go()
         case Drain():
             fetcher.drain()
+        case Blamed():
+            fetcher.reader.suspects.learn(message.inputs)
         case _:
             raise TypeError(f"a fetcher cannot be told {type(message).__name__}")

@@ -14,13 +14,14 @@ from typing import Final, Protocol
 
 from silkline.crawl.discovery import SITEMAP_VIAS, Discovery
 from silkline.crawl.frontier import Entry, Frontier, Host
+from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.introductions import Introductions
 from silkline.crawl.messages import Assigned, Batch, Committed, Incoming, Links, Live, Refilled, links_decoder
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.outcomes import body_of, page_of, redirect_of, storable, wrong_redirect
 from silkline.crawl.plan import Plan
 from silkline.crawl.politeness import retry_delay
-from silkline.crawl.reading import SITEMAP, Reader, Reading
+from silkline.crawl.reading import SITEMAP, Reading
 from silkline.crawl.robots import unreachable
 from silkline.crawl.screen import Screen
 from silkline.crawl.waits import Lookout
@@ -53,18 +54,18 @@ class Desk(Protocol):
 class Fetcher:
     """The way of a URL through one fetcher."""
 
-    def __init__(self, index: int, plan: Plan, client: Client, reader: Reader, desk: Desk) -> None:
+    def __init__(self, index: int, plan: Plan, client: Client, reader: GuardedReader, desk: Desk) -> None:
         tuning = plan.tuning
         self._plan = plan
         self._tuning = tuning
         self._client = client
-        self._reader = reader
+        self.reader = reader
         self._desk = desk
         self._loop = asyncio.get_running_loop()
         self._outbox = Outbox()
         self.discovery = Discovery(index, plan, self._outbox)
         self.frontier = Frontier(plan.pace, window=tuning.window, per_host=tuning.per_host_window)
-        self._introductions = Introductions(plan, client, self.frontier, self._introduced)
+        self._introductions = Introductions(plan, client, self.frontier, reader, self._introduced)
         self._links_decoder = links_decoder()
         self._archive = open_archive(plan.archive, index)
         self._screen = Screen(plan, client) if plan.rendering is not None else None
@@ -165,6 +166,7 @@ class Fetcher:
             self._archive.close()
         if self._screen is not None:
             self._screen.close()
+        self.reader.close()
         self._client.close()
 
     # Taking URLs.
@@ -179,7 +181,7 @@ class Fetcher:
 
     def _room(self) -> int:
         """Requests that may start: fewer beyond the soft limit of what is not durable yet, none beyond the hard one."""
-        if self._reader.full or (self._screen is not None and self._screen.full):
+        if self.reader.full or (self._screen is not None and self._screen.full):
             return 0
         tuning, outbox = self._tuning, self._outbox
         most = self._plan.concurrency
@@ -240,8 +242,8 @@ class Fetcher:
             self.frontier.put_back(host.name, entry, now)
             self._introductions.introduce(host, entry.url)
             return 1
-        if rules.group and entry.via not in SITEMAP_VIAS and not rules.allows(entry.url):
-            self._end(entry, SKIPPED, ROBOTS, rules.explain(entry.url))
+        if rules.group and entry.via not in SITEMAP_VIAS and not self.reader.allows(rules, entry.url):
+            self._end(entry, SKIPPED, ROBOTS_UNAVAILABLE if rules.reason else ROBOTS, rules.explain(entry.url))
             self.frontier.wake(host, now)
             return 0
         if not self._introductions.may_start(host, now):
@@ -370,7 +372,7 @@ class Fetcher:
     def _read(self, host: Host, entry: Entry, fetched: Fetched) -> None:
         self._reading[entry.id] = (host, entry, fetched)
         wants_simhash, is_sitemap = self.discovery.wants_simhash(host.name), entry.via in SITEMAP_VIAS
-        self._reader.read(body_of(entry, fetched, simhash=wants_simhash, sitemap=is_sitemap), self._was_read)
+        self.reader.read(body_of(entry, fetched, simhash=wants_simhash, sitemap=is_sitemap), self._was_read)
 
     def _was_read(self, reading: Reading) -> None:
         known = self._reading.pop(reading.id, None)

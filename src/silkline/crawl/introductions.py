@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from silkline.crawl.frontier import Frontier, Host
+from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.plan import Plan
 from silkline.crawl.politeness import Address
 from silkline.crawl.robots import RobotsCache
@@ -24,14 +25,16 @@ OnIntroduced = Callable[[Host, str, Robots, int], None]
 class Introductions:
     """`on_introduced` gets the host, the URL it was for, its rules, and how often in a row they could not be had."""
 
-    def __init__(self, plan: Plan, client: Client, frontier: Frontier, on_introduced: OnIntroduced) -> None:
+    def __init__(
+        self, plan: Plan, client: Client, frontier: Frontier, reader: GuardedReader, on_introduced: OnIntroduced
+    ) -> None:
         self._plan = plan
         self._client = client
         self._frontier = frontier
         self._on_introduced = on_introduced
         self._loop = asyncio.get_running_loop()
         product = plan.user_agent.partition("/")[0].lower()
-        self._robots = RobotsCache(client, product, ignore=plan.ignore_robots)
+        self._robots = RobotsCache(client, product, reader, ignore=plan.ignore_robots)
         self._addresses: dict[str, Address] = {}
         self._waiting: dict[Address, deque[Host]] = {}
         self._tasks: set[asyncio.Task[None]] = set()

@@ -16,9 +16,11 @@ from typing import Any
 
 from silkline.crawl.equip import open_client
 from silkline.crawl.fetcher import Fetcher
+from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.messages import (
     Assigned,
     Batch,
+    Blamed,
     Committed,
     Drain,
     Drained,
@@ -32,23 +34,26 @@ from silkline.crawl.messages import (
     Refill,
     Refilled,
     Roots,
+    Start,
     Waiting,
 )
 from silkline.crawl.plan import Plan
-from silkline.crawl.reading import PageReader
 from silkline.crawl.recorder import Delivery, Recorder
 from silkline.crawl.scope import Scope
 from silkline.crawl.seed_verdict import check_seeds, try_failed_seeds_again
 from silkline.crawl.seen import Seen, digest_of, key_of
 from silkline.crawl.shards import Shards
+from silkline.crawl.suspects import Suspects
 from silkline.crawl.tickets import Tickets
 from silkline.crawl.tree import LocalSeat, Seat, Tree
 from silkline.crawl.waits import most_waiting
+from silkline.errors import StoreError
 from silkline.model.job import End
 from silkline.model.url import canonical, host_of
 from silkline.model.wait import Wait
 from silkline.model.worker import Context
-from silkline.store import urls
+from silkline.reading_marks import Mark, ReadingMarks
+from silkline.store import blames, urls
 from silkline.store.urls import QUEUED
 
 OVER_LIMIT = "over_limit"
@@ -58,6 +63,7 @@ INDEX_FROM = 500_000
 _BEAT = 0.05
 _REPORT = 5.0
 _MOST_DEATHS = 20
+_LOOK_AT_MARKS = 0.25
 
 
 class Leader:
@@ -83,7 +89,18 @@ class Leader:
         self._failure: BaseException | None = None
         self._started_at = self._loop.time()
         self._stored_at_start = 0
-        self._tree = Tree(plan, self.heard, self._fetcher_died, self._log.warning)
+        self._marks = ReadingMarks.open(context.marks)
+        self._suspects = Suspects(everything=not context.marks)
+        self._looked_at_marks = self._started_at
+        self._tree = Tree(
+            plan,
+            self._marks,
+            self.heard,
+            self._fetcher_died,
+            self._blame,
+            self._start_message,
+            self._log.warning,
+        )
         self._deaths = [0] * plan.fetchers
 
     async def run(self) -> End | None:
@@ -96,6 +113,7 @@ class Leader:
                 self._log.info("nothing was stored so far: the seeds that failed are tried again")
             await recorder.open()
             self._stored_at_start = recorder.stored
+            self._suspects.learn(await recorder.ask(blames.listed, self._database, self._context.progress.job.id))
             await self._plant_seeds()
             await self._start()
             self._log.info(
@@ -132,7 +150,13 @@ class Leader:
 
     async def _start(self) -> None:
         desk = LocalDesk(self.heard)
-        reader = self._tree.pool or PageReader(self._plan)
+        reader = GuardedReader(
+            self._plan,
+            self._marks,
+            pool=self._tree.pool,
+            suspects=self._suspects,
+            isolate_all=not self._context.marks,
+        )
         own = LocalSeat(Fetcher(0, self._plan, open_client(self._plan), reader, desk))
         desk.seat = own
         self._seats = [own]
@@ -170,16 +194,40 @@ class Leader:
 
     async def _replace(self, seat: Seat) -> None:
         """Another fetcher takes the place of a dead one, with what the books say."""
-        self._deaths[seat.index] += 1
+        self._deaths[seat.index] += not seat.blamed
         deaths = self._deaths[seat.index]
         self._log.warning("fetcher %d died; starting another", seat.index)
         if deaths > _MOST_DEATHS:
             raise RuntimeError(f"fetcher {seat.index} died {deaths} times without bringing anything home")
-        await asyncio.sleep(min(0.05 * 2**deaths, 5.0))
+        await asyncio.sleep(min(0.05 * 2**deaths, 5.0) if deaths else 0)
         another = await self._tree.start_fetcher(seat.index)
         self._seats[seat.index] = another
         await self._recorder.save()  # after it has its seat: what it is told from the ledger and what it hears join up
         await self._brief([another])
+
+    # What ended a process.
+
+    def _start_message(self, index: int, slot: int) -> Start:
+        return Start(index, self._plan, slot, self._suspects.listed(), self._suspects.everything)
+
+    def _blame(self, mark: Mark) -> None:
+        """A fetcher or parser died while it read this: from now on it is read in isolation, by everyone."""
+        blamed = self._suspects.blame(mark)
+        self._log.warning("a process died while it read %s; it is read in isolation from now on", mark)
+        for seat in self._seats:
+            seat.send(Blamed([blamed]))
+        self._spawn(self._store_blame(blamed))
+
+    async def _store_blame(self, blamed: tuple[str, int]) -> None:
+        """For the next attempt. One that does not know it only loses a process more."""
+        with contextlib.suppress(StoreError):
+            await self._recorder.ask(blames.add, self._database, self._context.progress.job, [blamed])
+
+    def _look_at_marks(self) -> None:
+        now = self._loop.time()
+        if now - self._looked_at_marks >= _LOOK_AT_MARKS:
+            self._looked_at_marks = now
+            self._tree.end_overdue(self._plan.tuning.read_seconds)
 
     # What fetchers say.
 
@@ -257,6 +305,7 @@ class Leader:
         recorder, reported = self._recorder, self._loop.time()
         while self._order is None:
             self._rise()
+            self._look_at_marks()
             if self._failure is not None:
                 raise self._failure
             if self._nothing_left():

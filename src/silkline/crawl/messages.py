@@ -94,8 +94,13 @@ class Refill(msgspec.Struct, array_like=True, tag=True, gc=False):
 
 
 class Start(msgspec.Struct, array_like=True, tag=True):
+    """`slot` is where the process marks what it reads; `blamed` as in `Blamed`."""
+
     index: int
     plan: Plan
+    slot: int
+    blamed: list[tuple[str, int]] = []
+    isolate_all: bool = False
 
 
 class Known(msgspec.Struct, array_like=True, tag=True, gc=False):
@@ -155,8 +160,14 @@ class Drained(msgspec.Struct, array_like=True, tag=True, gc=False):
     """Nothing is in flight, and everything has been said."""
 
 
+class Blamed(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """Inputs that ended a process which read them, and how often each did."""
+
+    inputs: list[tuple[str, int]]
+
+
 FromFetcher = Batch | Waiting | Refill | Drained
-ToFetcher = Start | Known | Roots | Go | Assigned | Committed | Incoming | Refilled | Level | Drain
+ToFetcher = Start | Known | Roots | Go | Assigned | Committed | Incoming | Refilled | Level | Drain | Blamed
 
 
 def encoder() -> msgspec.msgpack.Encoder:

@@ -13,7 +13,7 @@ from silkline.crawl.seen import digest_of
 from silkline.model import fetched as reasons
 from silkline.model.fetched import Fetched
 from silkline.model.url import canonical, url_key
-from silkline.store.urls import DONE, REDIRECTED, SKIPPED, NewResult, Settled
+from silkline.store.urls import DONE, FAILED, REDIRECTED, SKIPPED, NewResult, Settled
 
 _encode = msgspec.json.Encoder().encode
 
@@ -22,7 +22,8 @@ def body_of(entry: Entry, fetched: Fetched, *, simhash: bool, sitemap: bool) -> 
     """The page as it is handed to a reader."""
     robots_tag = fetched.headers.get("x-robots-tag", "")
     url, body, charset = as_seen(entry.url, fetched)
-    return Body(entry.id, url, body, fetched.content_type, charset, robots_tag, simhash, sitemap)
+    wire_bytes = fetched.wire_bytes if fetched.rendered is None else 0
+    return Body(entry.id, url, body, fetched.content_type, charset, robots_tag, simhash, sitemap, wire_bytes)
 
 
 def as_seen(url: str, fetched: Fetched) -> tuple[str, bytes, str]:
@@ -55,7 +56,8 @@ def page_of(entry: Entry, fetched: Fetched, reading: Reading) -> Ended:
     """The end of a URL that was read."""
     attempts = entry.attempts + 1
     if reading.reason is not None:
-        settled = Settled(entry.id, SKIPPED, reading.reason, reading.detail, attempts, fetched.status)
+        state = FAILED if reading.reason == reasons.READER_DIED else SKIPPED
+        settled = Settled(entry.id, state, reading.reason, reading.detail, attempts, fetched.status)
         return Ended(settled, None, entry.depth, reading.names)
     settled = Settled(entry.id, DONE, None, None, attempts, fetched.status)
     return Ended(settled, _result(entry, fetched, reading), entry.depth, reading.names)

@@ -1,7 +1,7 @@
 """Parsers: processes that read pages for fetchers, and the fetcher's side of them.
 
 A fetcher keeps each body until its reading has come back, so a parser that dies loses nothing: its pages go to another.
-A page that was first in line when two parsers died is taken for the cause and given up.
+The page that it was reading is known by its mark (reading_marks.py), and is not given to a parser again.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -16,28 +17,31 @@ import msgspec
 from silkline.crawl.plan import Plan
 from silkline.crawl.reading import Body, OnReading, PageReader, Reading
 from silkline.crawl.wire import Wire
+from silkline.reading_marks import PAGE, SITEMAP, ReadingMarks, clipped
 
-CRASHED: Final = "parser_crashed"
-_MOST_DEATHS: Final = 2
 _MOST_BYTES: Final = 64 << 20
 
 
 class Line:
     """One parser, and the pages it was given, oldest first."""
 
-    def __init__(self, index: int) -> None:
-        self.index = index
+    def __init__(self, slot: int) -> None:
+        self.slot = slot
         self.wire: Wire | None = None
         self.waiting: dict[int, tuple[Body, OnReading]] = {}
 
 
 class ParserPool:
-    """Hands pages to parsers, the one with the fewest first. Fulfils `Reader`."""
+    """Hands pages to parsers, the one with the fewest first.
 
-    def __init__(self) -> None:
+    `on_blamed` gets the page that a parser was reading when it died.
+    """
+
+    def __init__(self, marks: ReadingMarks) -> None:
+        self._marks = marks
+        self.on_blamed: Callable[[Body, OnReading], None] = self.read
         self._lines: list[Line] = []
         self._backlog: deque[tuple[Body, OnReading]] = deque()
-        self._deaths: dict[int, int] = {}
         self._bytes = 0
         self._closed = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -51,9 +55,9 @@ class ParserPool:
         self._bytes += len(body.body)
         self._give(body, on_done)
 
-    def adopt(self, index: int, end: socket.socket) -> None:
-        """Another parser is there."""
-        task = asyncio.get_running_loop().create_task(self._connect(Line(index), end))
+    def adopt(self, slot: int, end: socket.socket) -> None:
+        """Another parser is there, which marks in this slot what it reads."""
+        task = asyncio.get_running_loop().create_task(self._connect(Line(slot), end))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -80,11 +84,11 @@ class ParserPool:
         line.wire.send(body)
 
     def _was_read(self, line: Line, reading: Reading) -> None:
+        if reading.id not in line.waiting:  # it answers what was not asked: it was taken over
+            if line.wire is not None:
+                line.wire.close()
+            return
         body, on_done = line.waiting.pop(reading.id)
-        self._finish(body, on_done, reading)
-
-    def _finish(self, body: Body, on_done: OnReading, reading: Reading) -> None:
-        self._deaths.pop(body.id, None)
         self._bytes -= len(body.body)
         on_done(reading)
 
@@ -94,28 +98,35 @@ class ParserPool:
         if self._closed:
             return
         waiting, line.waiting = list(line.waiting.values()), {}
-        for place, (body, on_done) in enumerate(waiting):
-            if place == 0:
-                self._deaths[body.id] = deaths = self._deaths.get(body.id, 0) + 1
-                if deaths >= _MOST_DEATHS:
-                    self._finish(body, on_done, Reading(body.id, CRASHED, "two parsers died reading this page"))
-                    continue
-            self._give(body, on_done)
+        mark = self._marks.mark_of(line.slot)
+        for body, on_done in waiting:
+            if mark is not None and mark.name == clipped(body.url):
+                self._bytes -= len(body.body)
+                self.on_blamed(body, on_done)
+            else:
+                self._give(body, on_done)
 
 
 class Parser:
     """The parser's own side: reads what comes, in order, and sends back what it says."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, marks: ReadingMarks, slot: int) -> None:
         self._reader = PageReader(plan)
+        self._slot = marks.slot(slot)
         self._wires: set[Wire] = set()
 
     async def adopt(self, end: socket.socket) -> None:
         """Another fetcher is there."""
         wire = Wire(
             msgspec.msgpack.Decoder(Body),
-            lambda body: wire.send(self._reader.reading_of(body)),
+            lambda body: wire.send(self._read(body)),
             lambda: self._wires.discard(wire),
         )
         self._wires.add(wire)
         await wire.open(end)
+
+    def _read(self, body: Body) -> Reading:
+        self._slot.begin(SITEMAP if body.sitemap else PAGE, body.url)
+        reading = self._reader.reading_of(body)
+        self._slot.end()
+        return reading

@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
+from silkline.fetch.settings import PRODUCT
 from silkline.model.spec import SiteSpec
 from silkline.model.url import canonical, origin_of
 
-PRODUCT: Final = "Silkline/0.1"
 HOME: Final = "https://github.com/silkline/silkline"
 
 
@@ -68,6 +68,10 @@ class Tuning(msgspec.Struct, frozen=True):
     most_rendering: int = 64
     most_rendering_bytes: int = 64 << 20
     render_seconds: float = 20.0
+    read_seconds: float = 8.0
+    """How long one input may be read."""
+    read_memory: int = 1 << 30
+    """What a reader process may use for one input; 0: no limit."""
 
 
 class Rendering(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ Pure: a `Body` in, a `Reading` out. Whatever a page does to the parser ends here
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -40,6 +40,8 @@ class Body(msgspec.Struct, array_like=True, gc=False):
     robots_tag: str
     simhash: bool = False
     sitemap: bool = False
+    wire_bytes: int = 0
+    """What came over the network; 0: not known."""
 
 
 class Reading(msgspec.Struct, array_like=True, gc=False):
@@ -62,21 +64,8 @@ class Reading(msgspec.Struct, array_like=True, gc=False):
 OnReading = Callable[[Reading], None]
 
 
-class Reader(Protocol):
-    """Where pages are read: here, or in another process."""
-
-    def read(self, body: Body, on_done: OnReading) -> None: ...
-
-    @property
-    def full(self) -> bool:
-        """More is waiting to be read than memory should hold."""
-        ...
-
-
 class PageReader:
     """Reads pages by what the plan wants of them."""
-
-    full = False
 
     def __init__(self, plan: Plan) -> None:
         agent = plan.user_agent.partition("/")[0].lower() or "silkline"
@@ -89,13 +78,12 @@ class PageReader:
         self._with_simhash = msgspec.structs.replace(self._wanted, simhash=True)
         self._obeys = not plan.ignore_robots
 
-    def read(self, body: Body, on_done: OnReading) -> None:
-        on_done(self.reading_of(body))
-
     def reading_of(self, body: Body) -> Reading:
         try:
             return self._read(body)
-        except (ValueError, LookupError, TypeError, RecursionError, MemoryError) as error:
+        except MemoryError:  # the process has reached its limit: the page is read again in another one
+            raise
+        except Exception as error:
             return Reading(body.id, PARSE_FAILED, f"{type(error).__name__}: {error}"[:500])
 
     def _read(self, body: Body) -> Reading:

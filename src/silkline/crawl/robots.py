@@ -7,10 +7,11 @@ from typing import Final
 
 import msgspec
 
+from silkline.crawl.guarded_reader import GuardedReader
 from silkline.fetch import robots
 from silkline.fetch.redirects import Fetcher
 from silkline.fetch.robots import ALLOW_ALL, DISALLOW_ALL, Robots
-from silkline.model.fetched import is_temporary
+from silkline.model.fetched import READER_DIED, is_temporary
 
 ROBOTS_TOO_LARGE: Final = "robots_too_large"
 _NO_RULES = Robots(ALLOW_ALL, float("inf"))
@@ -23,8 +24,9 @@ _MOST_LARGE_GROUPS: Final = 64 << 20
 class RobotsCache:
     """robots.txt of each origin, kept while it is fresh."""
 
-    def __init__(self, client: Fetcher, product: str, *, ignore: bool) -> None:
+    def __init__(self, client: Fetcher, product: str, reader: GuardedReader, *, ignore: bool) -> None:
         self._client = client
+        self._reader = reader
         self._product = product
         self._ignore = ignore
         self._rules: dict[str, Robots] = {}
@@ -43,7 +45,10 @@ class RobotsCache:
 
     async def load(self, origin: str) -> tuple[Robots, int]:
         """The rules, and how often in a row they could not be had. Those that could not are not kept."""
-        rules = await robots.load(self._client, origin, time.time, product=self._product)
+        answer = await robots.ask(self._client, origin)
+        rules = await self._reader.robots(answer, origin, time.time(), self._product)
+        if rules.reason == READER_DIED:  # kept, so that nobody dies of this file again
+            self._rules[origin] = rules
         if rules.group == DISALLOW_ALL and rules.reason is not None:
             self._failures[origin] = failures = self._failures.get(origin, 0) + 1
             return rules, failures

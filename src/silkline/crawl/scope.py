@@ -14,6 +14,7 @@ import tldextract
 
 from silkline.crawl.plan import Plan
 from silkline.crawl.seen import Seen
+from silkline.model.excluded_host import ExcludedHosts
 from silkline.model.pattern import compile_patterns
 from silkline.model.url import host_of
 
@@ -31,7 +32,7 @@ class Scope:
         self._plan = plan
         self._include = compile_patterns(plan.include)
         self._exclude = compile_patterns(plan.exclude)
-        self._closed_hosts = {_bare_host(host.strip().lower()) for host in plan.exclude_hosts}
+        self._excluded_hosts = ExcludedHosts(plan.exclude_hosts)
         self._roots = Seen()
         self._hosts = Seen()
         self._verdicts: dict[str, bool] = {}
@@ -59,8 +60,11 @@ class Scope:
         known = self._verdicts.get(host)
         if known is None:
             known = self._judge_host(host)
-        if not known and not (depth == 0 and _bare_host(host) not in self._closed_hosts):
-            return EXCLUDED if _bare_host(host) in self._closed_hosts else OUT_OF_SCOPE
+        if not known:
+            if self.excludes(host):
+                return EXCLUDED
+            if depth > 0:
+                return OUT_OF_SCOPE
         if depth == 0:
             return None
         if plan.scope == "prefix" and not self._below_a_root(url, host):
@@ -71,9 +75,13 @@ class Scope:
             return EXCLUDED
         return None
 
+    def excludes(self, host: str) -> bool:
+        """Whether nothing of this host may be fetched, sitemaps included."""
+        return bool(self._excluded_hosts) and self._excluded_hosts.covers(host)
+
     def _judge_host(self, host: str) -> bool:
         bare = _bare_host(host)
-        verdict = bare not in self._closed_hosts and self._covers(host, bare)
+        verdict = not self.excludes(host) and self._covers(host, bare)
         if len(self._verdicts) > 100_000:
             self._verdicts.clear()
         self._verdicts[host] = verdict

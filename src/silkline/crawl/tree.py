@@ -24,10 +24,12 @@ from silkline.crawl.parser import ParserPool
 from silkline.crawl.plan import Plan
 from silkline.crawl.wire import Wire
 from silkline.fetch.descriptors import EXHAUSTED, WAIT
+from silkline.reading_marks import SLOTS, Mark, ReadingMarks
 
 Made = TypeVar("Made")
 _YOUNG: Final = 10.0
 _LONGEST_WAIT: Final = 5.0
+_FIRST_SLOT: Final = 2  # the leader has the first pair
 
 
 class Seat(Protocol):
@@ -35,6 +37,8 @@ class Seat(Protocol):
 
     index: int
     ready: bool
+    blamed: bool
+    """It died while it read something, and that was blamed."""
 
     def send(self, message: Any) -> None: ...
     def close(self) -> None: ...
@@ -46,6 +50,7 @@ class LocalSeat:
     def __init__(self, fetcher: Fetcher) -> None:
         self.index = 0
         self.ready = False
+        self.blamed = False
         self.fetcher = fetcher
 
     def send(self, message: Any) -> None:
@@ -58,11 +63,14 @@ class LocalSeat:
 class Child:
     """A process with its wire and its door."""
 
-    def __init__(self, role: str, index: int) -> None:
+    def __init__(self, role: str, index: int, marks: ReadingMarks, slot: int) -> None:
         self.role = role
+        self.slot = slot
         self.index = index
         self.ready = False
         self.closed = False
+        self.blamed = False
+        self.overdue = False
         self.started_at = time.monotonic()
         self.wire: Wire | None = None
         with contextlib.ExitStack() as if_it_fails:
@@ -72,11 +80,11 @@ class Child:
             self.door, their_door = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             if_it_fails.enter_context(self.door)
             if_it_fails.enter_context(their_door)
-            self._start(role, theirs, their_door)
+            self._start(role, theirs, their_door, marks)
             if_it_fails.pop_all()
 
-    def _start(self, role: str, theirs: socket.socket, their_door: socket.socket) -> None:
-        fds = (theirs.fileno(), their_door.fileno())
+    def _start(self, role: str, theirs: socket.socket, their_door: socket.socket, marks: ReadingMarks) -> None:
+        fds = (theirs.fileno(), their_door.fileno(), marks.descriptor)
         with theirs, their_door:
             self.process = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-P", "-m", "silkline.crawl.child", role, *map(str, fds), str(os.getpid())],
@@ -110,16 +118,26 @@ class Child:
 
 
 class Tree:
-    """All children of one leader. `on_message` and `on_death` are told of fetchers; parsers are replaced here."""
+    """All children of one leader. `on_message` and `on_death` are told of fetchers; parsers are replaced here.
+
+    `on_blame` is told what a child was reading when it died.
+    """
 
     def __init__(
         self,
         plan: Plan,
+        marks: ReadingMarks,
         on_message: Callable[[Seat, FromFetcher], None],
         on_death: Callable[[Seat], None],
+        on_blame: Callable[[Mark], None],
+        start_with: Callable[[int, int], Start],
         warn: Callable[..., None],
     ) -> None:
         self._plan = plan
+        self._marks = marks
+        self._next_slot = _FIRST_SLOT
+        self._on_blame = on_blame
+        self._start_with = start_with
         self._on_message = on_message
         self._on_death = on_death
         self._warn = warn
@@ -129,7 +147,7 @@ class Tree:
         self._tasks: set[asyncio.Task[None]] = set()
         self._young_deaths: dict[int, int] = {}
         self._closing = False
-        self.pool = ParserPool() if plan.parsers else None
+        self.pool = ParserPool(marks) if plan.parsers else None
 
     async def start(self) -> list[Seat]:
         """Fetchers 1 to N-1, and all parsers."""
@@ -138,19 +156,19 @@ class Tree:
         return [await self.start_fetcher(index) for index in range(1, self._plan.fetchers)]
 
     async def start_fetcher(self, index: int) -> Seat:
-        child = await self._with_files(lambda: Child("fetcher", index))
+        child = await self._with_files(lambda: Child("fetcher", index, self._marks, self._free_slots()))
         self._fetchers[index] = child
         await child.connect(lambda message: self._on_message(child, message), lambda: self._fetcher_ended(child))
-        child.send(Start(index, self._plan))
+        child.send(self._start_with(index, child.slot))
         for parser in list(self._parsers.values()):
             await self._join(child, parser)
         return child
 
     async def _start_parser(self, index: int) -> None:
-        child = await self._with_files(lambda: Child("parser", index))
+        child = await self._with_files(lambda: Child("parser", index, self._marks, self._free_slots()))
         self._parsers[index] = child
         await child.connect(lambda message: None, lambda: self._parser_ended(child))
-        child.send(Start(index, self._plan))
+        child.send(self._start_with(index, child.slot))
         for fetcher in (None, *self._fetchers.values()):
             await self._join(fetcher, child)
 
@@ -174,15 +192,16 @@ class Tree:
         parser.hand(fetcher.index if fetcher is not None else 0, one)
         one.close()
         if fetcher is not None:
-            fetcher.hand(parser.index, other)
+            fetcher.hand(parser.slot, other)
             other.close()
         elif self.pool is not None:
-            self.pool.adopt(parser.index, other)
+            self.pool.adopt(parser.slot, other)
 
     def _fetcher_ended(self, child: Child) -> None:
         self._bury(child)
         if not self._closing and self._fetchers.get(child.index) is child:
             del self._fetchers[child.index]
+            self._blame(child)
             self._on_death(child)
 
     def _parser_ended(self, child: Child) -> None:
@@ -190,6 +209,7 @@ class Tree:
         if not self._closing and self._parsers.get(child.index) is child:
             del self._parsers[child.index]
             self._warn("parser %d died; starting another", child.index)
+            self._blame(child)
             task = asyncio.get_running_loop().create_task(self._replace_parser(child))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -201,6 +221,32 @@ class Tree:
         await asyncio.sleep(min(0.05 * 2**deaths, _LONGEST_WAIT) if deaths > 1 else 0)
         if not self._closing:
             await self._start_parser(dead.index)
+
+    def end_overdue(self, seconds: float) -> None:
+        """Kill whoever has been reading one input for longer than this; its end is noticed as any other."""
+        for child in (*self._fetchers.values(), *self._parsers.values()):
+            mark = self._marks.mark_of(child.slot)
+            if mark is None or mark.pid != child.process.pid or child.process.returncode is not None:
+                continue
+            if not child.overdue and time.monotonic() - mark.started > seconds:
+                child.overdue = True
+                self._warn("%s %d read for more than %g s and is ended: %s", child.role, child.index, seconds, mark)
+                child.process.kill()
+
+    def _blame(self, child: Child) -> None:
+        mark = self._marks.mark_of(child.slot)
+        if mark is not None and mark.pid == child.process.pid:
+            child.blamed = True
+            self._on_blame(mark)
+
+    def _free_slots(self) -> int:
+        """The first of two slots that belong to no living child; those of the dead are kept for a while."""
+        used = {child.slot for child in (*self._fetchers.values(), *self._parsers.values())}
+        while True:
+            slot = self._next_slot
+            self._next_slot = slot + 2 if slot + 2 < SLOTS else _FIRST_SLOT
+            if slot not in used:
+                return slot
 
     def _bury(self, child: Child) -> None:
         """Kill what is left of a child, and reap it at once: a dead process that nobody waits for is a zombie."""

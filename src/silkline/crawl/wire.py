@@ -51,6 +51,12 @@ class Wire(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
+    def _cut_off(self) -> None:
+        """The other side says what nobody of ours says: it was taken over, and counts as dead."""
+        self._buffer = bytearray()
+        if self._transport is not None:
+            cast(asyncio.Transport, self._transport).abort()
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.WriteTransport, transport)
 
@@ -63,10 +69,19 @@ class Wire(asyncio.Protocol):
         buffer += data
         start, have = 0, len(buffer)
         while have - start >= _HEAD:
-            end = start + _HEAD + int.from_bytes(buffer[start : start + _HEAD], "big")
+            length = int.from_bytes(buffer[start : start + _HEAD], "big")
+            end = start + _HEAD + length
+            if length > MOST:
+                self._cut_off()
+                return
             if end > have:
                 break
-            self._on_message(self._decode(memoryview(buffer)[start + _HEAD : end]))
+            try:
+                message = self._decode(memoryview(buffer)[start + _HEAD : end])
+            except msgspec.DecodeError:
+                self._cut_off()
+                return
+            self._on_message(message)
             start = end
         if start:
             self._buffer = buffer[start:]

@@ -13,48 +13,54 @@ from typing import BinaryIO, Final
 from urllib.parse import unquote
 
 from silkline.errors import UsageError
-from silkline.export.rows import content_of
+from silkline.export.rows import content_of, further_data
 from silkline.model.url import url_key
 from silkline.store.results import Result
 
 LONGEST: Final = 120  # bytes
 DEEPEST: Final = 16
-_RESERVED: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
+_RESERVED: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.[^/]*)?", re.IGNORECASE)
 _PLAIN: Final = re.compile(r"[a-z0-9_-][a-z0-9._-]*")
 
 
-def check_folder(folder: Path) -> None:
-    """Whether Markdown may be written here: what somebody has there already is not touched."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder} exists and is not empty; name a new folder")
-
-
 class Folder:
-    """One file for each page that has content. The folder must be new or empty."""
+    """One file for each result that has come. With `force` what was there before is written over."""
 
-    def __init__(self, folder: Path) -> None:
-        check_folder(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, folder: Path, *, force: bool = False) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"{folder} cannot be made: {error.strerror}") from error
         self._folder = folder
+        self._force = force
+        self._written: set[int] = set()  # keys of names, kept only where files may be written over
 
     def write(self, result: Result) -> None:
         if not result.success:
             return
         path = self._folder / place_of(result.final_url)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with _opened(path, result.final_url) as file:
-            file.write(document(result).encode("utf-8", "replace"))
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with self._opened(path, result.final_url) as file:
+                file.write(document(result).encode("utf-8", "replace"))
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error.strerror}") from error
 
     def close(self) -> None:
         """Every file is finished already."""
 
-
-def _opened(path: Path, url: str) -> BinaryIO:
-    """A new file; if the name is taken, as when http and https both have a page, one with a mark of its own."""
-    try:
-        return path.open("xb")
-    except FileExistsError:
-        return path.with_name(f"{path.stem}-{_mark(url)}.md").open("wb")
+    def _opened(self, path: Path, url: str) -> BinaryIO:
+        """The file of a page; if an earlier page has it, as when http and https both have one, another name."""
+        marked = path.with_name(f"{path.stem}-{_mark(url)}.md")
+        if self._force:
+            key = url_key(str(path))
+            taken = key in self._written
+            self._written.add(key)
+            return (marked if taken else path).open("wb")
+        try:
+            return path.open("xb")
+        except FileExistsError:
+            return marked.open("wb")
 
 
 def place_of(url: str) -> Path:
@@ -76,12 +82,12 @@ def _name(part: str) -> str:
         _PLAIN.fullmatch(text)
         and len(text) <= LONGEST
         and not text.endswith((".", ".md"))
-        and not _RESERVED.match(text)
+        and not _RESERVED.fullmatch(text)
     ):
         return text
     kept = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in text)
     kept = kept.encode()[:LONGEST].decode(errors="ignore").strip("._ ")
-    if _RESERVED.match(kept):
+    if _RESERVED.fullmatch(kept):
         return f"_{kept}"
     return f"{kept}_" if not kept or kept.endswith(".md") else kept
 
@@ -98,6 +104,7 @@ def document(result: Result) -> str:
         "asked": result.original_url if result.original_url != result.final_url else None,
         "status": result.metadata.get("http_status"),
         "fetched": result.created_at.isoformat(timespec="seconds"),
+        "data": {name: value for name, value in further_data(result).items() if name != "title"} or None,
     }
     head = "".join(f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in facts.items() if value)
     return f"---\n{head}---\n\n{content_of(result).strip()}\n"

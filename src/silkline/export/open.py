@@ -6,6 +6,7 @@ A form is imported when it is asked for: `silkline results` must not pay for all
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +26,26 @@ def format_of(name: str | None) -> str:
     return "jsonl" if name is None else _format_of(name) or "jsonl"
 
 
-def writable(name: str) -> str:
+def refuse_to_overwrite(form: str, path: Path, *, force: bool) -> None:
+    """What somebody has there already is not touched, in any form, unless they say so."""
+    if form == "md":
+        if path.exists() and not path.is_dir():
+            raise UsageError(f"{path} is a file; Markdown is written to a folder: name a new one")
+        if not force and path.is_dir() and any(path.iterdir()):
+            raise UsageError(f"{path} exists and is not empty; name a new folder, or write into it with --force")
+        return
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; name a file in it, or use --format md")
+    if force or _is_device(path):
+        return
+    parts = path.parent.glob(f"{glob.escape(path.stem)}-[0-9]*{glob.escape(path.suffix or '.xml')}")
+    there = [path] if path.exists() or path.is_symlink() else []
+    there += [part for part in parts if form == "sitemap" and part.stem[len(path.stem) + 1 :].isdigit()]
+    if there:
+        raise UsageError(f"{there[0]} exists; name another file, or write over it with --force")
+
+
+def writable(name: str, *, force: bool = False) -> str:
     """The form that a name asks for, once nothing is known that would keep it from being written: asked before a crawl,
     so that nobody learns after hours that its results have nowhere to go.
     """
@@ -33,10 +53,8 @@ def writable(name: str) -> str:
     if form is None:
         endings = ", ".join((*_SUFFIXES, *_WARC))
         raise UsageError(f"{name}: the ending does not say what to write; it can be {endings}, or / for a folder")
+    refuse_to_overwrite(form, path, force=force)
     if form == "md":
-        from silkline.export.folder import check_folder
-
-        check_folder(path)
         return form
     if not path.absolute().parent.is_dir():
         raise UsageError(f"{name} cannot be written: there is no folder {path.absolute().parent}")
@@ -70,12 +88,13 @@ def to_stream(form: str, stream: BinaryIO) -> Iterator[Writer]:
 
 
 @contextmanager
-def to_path(form: str, path: Path) -> Iterator[Writer]:
+def to_path(form: str, path: Path, *, force: bool = False) -> Iterator[Writer]:
     """A writer to a file, or for Markdown a folder. The file appears under its name when it is whole."""
+    refuse_to_overwrite(form, path, force=force)
     if form == "md":
         from silkline.export.folder import Folder
 
-        yield Folder(path)
+        yield Folder(path, force=force)
         return
     with whole_file(path) as stream:
         writer = _writer(form, stream, path)
@@ -86,6 +105,10 @@ def to_path(form: str, path: Path) -> Iterator[Writer]:
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write to, which gets its name when everything is in it, and is gone if something goes wrong."""
+    if _is_device(path):
+        with path.open("wb") as stream:
+            yield stream
+        return
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with unfinished.open("w+b") as stream:
@@ -96,6 +119,11 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     finally:
         with contextlib.suppress(OSError):
             unfinished.unlink(missing_ok=True)
+
+
+def _is_device(path: Path) -> bool:
+    """Such as /dev/null or a named pipe: written to, never replaced."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _writer(form: str, stream: BinaryIO, path: Path | None) -> Writer:

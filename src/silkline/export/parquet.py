@@ -64,7 +64,7 @@ def load() -> Any:
         import pyarrow  # type: ignore[import-untyped]
         import pyarrow.parquet  # type: ignore[import-untyped]
     except ImportError as error:
-        raise UsageError("Parquet needs pyarrow: install silkline[parquet]") from error
+        raise UsageError("Parquet needs pyarrow, not installed here: pip install 'silkline[parquet]'") from error
     return pyarrow
 
 

@@ -52,9 +52,8 @@ def grouped(database: Database, job_id: str, *, state: str = urls.FAILED, exampl
     ]
 
 
-def ledger(database: Database, job_id: str, *, state: str | None = None) -> Iterator[Url]:
+def ledger(database: Database, job_id: str, *, state: str | None = None, after: int = 0) -> Iterator[Url]:
     """Rows of the ledger, in constant memory."""
-    after = 0
     while page := urls.page(database, job_id, after=after, wanted=PAGE, state=state):
         yield from page
         after = page[-1].id

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final, Protocol
+from heapq import merge
+from typing import Any, Final, Protocol
 
 from silkline.errors import UsageError
+from silkline.export.problems import ledger
 from silkline.model.pattern import BadPattern, UrlPattern
-from silkline.store import results
+from silkline.model.result_fields import DATA, METADATA, mended
+from silkline.store import jobs, results, urls
 from silkline.store.database import Database
 from silkline.store.results import Result
 
 FEWEST: Final = 20
 MOST: Final = 500
+_CONTENT: Final = ("markdown", "text", "transcript")
 CHUNK_SIZE: Final = 4 << 20  # characters of content, roughly, that one read should bring
 
 
@@ -39,12 +43,19 @@ class Filter:
 
     def __post_init__(self) -> None:
         for status in self.statuses:
-            if not re.fullmatch(r"[1-5](\d\d|xx)", status):
+            if not re.fullmatch(r"[1-5](\d\d|xx)", status, re.IGNORECASE):
                 raise UsageError(f"--status {status!r} is no HTTP status; write 200, or 4xx for all of them")
         pattern_of(self.match)
 
+    @property
+    def asks_ledger(self) -> bool:
+        """Whether URLs without a result may be wanted: those of a crawl that failed stand in the ledger only."""
+        return self.state != "done" and (self.state == "failed" or bool(self.statuses))
+
     def wants(self, result: Result) -> bool:
         if self.state is not None and (self.state == "done") != result.success:
+            return False
+        if self.state == "failed" and result.metadata.get("skipped"):
             return False
         if self.statuses and not self._status(result.metadata.get("http_status")):
             return False
@@ -53,7 +64,8 @@ class Filter:
 
     def _status(self, status: object) -> bool:
         return any(
-            str(status) == each or (each.endswith("xx") and str(status)[:1] == each[0]) for each in self.statuses
+            str(status) == each or (each.lower().endswith("xx") and str(status)[:1] == each[0])
+            for each in self.statuses
         )
 
 
@@ -69,10 +81,35 @@ def pattern_of(match: str | None) -> UrlPattern | None:
 
 
 def stream(database: Database, job_id: str, wanted: Filter, *, after: int = 0) -> Iterator[Result]:
-    """The wanted results in the order of discovery. Reads few rows at once where pages are large."""
+    """The wanted results in the order of discovery, and where the filter asks for them, URLs that brought none."""
+    if not wanted.asks_ledger:
+        yield from filter(wanted.wants, _stored(database, job_id, after))
+        return
+    last = 0
+    both = merge(_stored(database, job_id, after), _without_page(database, job_id, after), key=lambda each: each.url_id)
+    for result in both:  # of two with the same id, the stored one comes first
+        if result.url_id != last and wanted.wants(result):
+            yield result
+        last = result.url_id
+
+
+def _without_page(database: Database, job_id: str, after: int) -> Iterator[Result]:
+    """URLs of the ledger that failed, or were answered without becoming a page, in the form of results."""
+    job = jobs.get(database, job_id)
+    moment = job.finished_at or job.updated_at
+    for url in ledger(database, job_id, after=after):
+        if url.state == urls.FAILED or (url.state == urls.SKIPPED and url.http_status is not None):
+            about = {"http_status": url.http_status, "error": url.reason, "detail": url.detail, "depth": url.depth}
+            metadata = {name: value for name, value in about.items() if value is not None}
+            skipped = {"skipped": True} if url.state == urls.SKIPPED else {}
+            yield Result(0, job_id, url.id, url.url, url.url, {}, False, {**metadata, **skipped}, moment)
+
+
+def _stored(database: Database, job_id: str, after: int) -> Iterator[Result]:
+    """Results in the order of discovery. Reads few rows at once where pages are large."""
     chunk = FEWEST
     while found := results.page_by_discovery(database, job_id, after=after, wanted=chunk):
-        yield from (result for result in found if wanted.wants(result))
+        yield from map(with_right_types, found)
         after = found[-1].url_id
         size = sum(content_size(result) for result in found)
         if size > CHUNK_SIZE:
@@ -81,9 +118,27 @@ def stream(database: Database, job_id: str, wanted: Filter, *, after: int = 0) -
             chunk = min(MOST, chunk * 2)
 
 
+def with_right_types(result: Result) -> Result:
+    """What was stored before types were checked, or by a plugin, must not break an export."""
+    data, metadata = mended(result.data, DATA), mended(result.metadata, METADATA)
+    if data is result.data and metadata is result.metadata:
+        return result
+    return replace(result, data=data, metadata=metadata)
+
+
 def content_of(result: Result) -> str:
     """The text of a page, in whatever form it was stored."""
-    return str(result.data.get("markdown") or result.data.get("text") or result.data.get("transcript") or "")
+    name = _content_name(result)
+    return str(result.data[name]) if name else ""
+
+
+def further_data(result: Result) -> dict[str, Any]:
+    """What a worker stored besides the text of the page."""
+    return {name: value for name, value in result.data.items() if name != _content_name(result)}
+
+
+def _content_name(result: Result) -> str:
+    return next((name for name in _CONTENT if isinstance(result.data.get(name), str) and result.data[name]), "")
 
 
 def content_size(result: Result) -> int:

@@ -1,18 +1,30 @@
-"""CSV, for spreadsheets: one row for each result, and no cell that a spreadsheet would take for a formula."""
+"""CSV, for spreadsheets: one row for each result, and no cell that a spreadsheet would take for a formula.
+
+What a worker stored gets columns of its own, after the fixed ones, in the order in which they first appear. The header
+is known only at the end, so rows wait in a temporary file until then.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
+import struct
+import tempfile
 from typing import Any, BinaryIO, Final
 
-from silkline.export.rows import content_of
+from silkline.export.rows import content_of, further_data
 from silkline.store.results import Result
 
 COLUMNS: Final = (
     *("url_id", "original_url", "final_url", "success", "http_status", "error", "detail", "title", "description"),
     *("language", "content_type", "bytes", "seconds", "redirected_from", "created_at", "content"),
 )
+MOST_COLUMNS: Final = 1_000
+REST: Final = "data"  # the column for what comes after so many
+_FROM_DATA: Final = frozenset({"title", "description", "language"})
+_IN_MEMORY: Final = 8 << 20
+_ROW: Final = struct.Struct("<II")  # how many columns of data it has, and how long it is
 # The last four are the full-width forms, which some spreadsheets read as the plain ones.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
@@ -21,16 +33,51 @@ class Table:
     """Rows of CSV, as RFC 4180 has them, in UTF-8."""
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-        self._rows = csv.writer(self._text)
-        self._rows.writerow(COLUMNS)
+        self._stream = stream
+        self._rows = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - closed in `close`
+        self._columns: dict[str, None] = {}
 
     def write(self, result: Result) -> None:
-        self._rows.writerow([harmless(value) for value in row_of(result).values()])
+        further = {name: value for name, value in further_data(result).items() if name not in _FROM_DATA}
+        rest: dict[str, Any] = {}
+        for name, value in further.items():
+            if name in self._columns or len(self._columns) < MOST_COLUMNS:
+                self._columns.setdefault(name)
+            else:
+                rest[name] = value
+        if rest:
+            self._columns.setdefault(REST)
+            further[REST] = {**({REST: further[REST]} if REST in further else {}), **rest}
+        cells = [*row_of(result).values(), *(_cell(further.get(name)) for name in self._columns)]
+        line = _line(cells)
+        self._rows.write(_ROW.pack(len(self._columns), len(line)) + line)
 
     def close(self) -> None:
-        self._text.flush()
-        self._text.detach()
+        total = len(self._columns)
+        with self._rows as rows:
+            self._stream.write(_line([*COLUMNS, *map(_column, self._columns)]))
+            rows.seek(0)
+            while head := rows.read(_ROW.size):
+                known, length = _ROW.unpack(head)
+                line = rows.read(length)
+                self._stream.write(line if known == total else line[:-2] + b"," * (total - known) + b"\r\n")
+        self._stream.flush()
+
+
+def _line(cells: list[Any]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text).writerow([harmless(cell) for cell in cells])
+    return text.getvalue().encode("utf-8", "replace")
+
+
+def _column(name: str) -> str:
+    """The heading of a column of data; one that has the name of a fixed column says where it is from."""
+    return f"data.{name}" if name in COLUMNS else name
+
+
+def _cell(value: Any) -> Any:
+    """What is nested becomes JSON."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list | tuple) else value
 
 
 def row_of(result: Result) -> dict[str, Any]:
@@ -50,10 +97,17 @@ def row_of(result: Result) -> dict[str, Any]:
         "content_type": metadata.get("content_type"),
         "bytes": metadata.get("bytes"),
         "seconds": metadata.get("seconds"),
-        "redirected_from": " ".join(metadata.get("redirected_from") or ()) or None,
+        "redirected_from": _spaced(metadata.get("redirected_from")),
         "created_at": result.created_at.isoformat(),
         "content": content_of(result),
     }
+
+
+def _spaced(value: Any) -> str | None:
+    """A list of URLs in one cell; workers outside may have stored something else there."""
+    if isinstance(value, list | tuple):
+        return " ".join(map(str, value)) or None
+    return str(value) if value else None
 
 
 def harmless(value: Any) -> Any:
@@ -64,5 +118,7 @@ def harmless(value: Any) -> Any:
         return "true" if value else "false"
     if isinstance(value, int | float):
         return value
+    if isinstance(value, dict | list | tuple):
+        value = json.dumps(value, ensure_ascii=False)
     text = str(value).replace("\x00", "")
     return "'" + text if text.lstrip(" \u00a0").startswith(_FORMULA) else text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,12 +20,19 @@ def load() -> Any:
     try:
         from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
     except ImportError as error:
-        raise UsageError("WARC needs warcio: install silkline[warc]") from error
+        raise UsageError("WARC needs warcio, not installed here: pip install 'silkline[warc]'") from error
     return WARCWriter
 
 
 def write_warc(database: Database, data: Path, job_id: str, wanted: Filter, stream: BinaryIO) -> int:
     """Write the file; how many pages. A page that two attempts fetched is in it once, as it came first."""
+    return sum(1 for _ in written_records(database, data, job_id, wanted, stream))
+
+
+def written_records(
+    database: Database, data: Path, job_id: str, wanted: Filter, stream: BinaryIO | io.RawIOBase
+) -> Iterator[int]:
+    """Write the file, one page at each step; the id of the URL."""
     if not folder_of(data, job_id).is_dir():
         raise UsageError("this job kept no answers: WARC is for jobs that were run with --warc, on this machine")
     writer = load()(stream, gzip=True)
@@ -47,4 +55,4 @@ def write_warc(database: Database, data: Path, job_id: str, wanted: Filter, stre
             warc_headers_dict={name: value for name, value in about.items() if value},
         )
         writer.write_record(copy)
-    return len(written)
+        yield url_id

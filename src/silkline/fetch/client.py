@@ -194,7 +194,9 @@ class Client:
         port = exchange.target.origin.port
         allowed = self._allowed(resolution, port)
         if not allowed:
-            detail = f"refused: {', '.join(resolution[:4])} port {port}"
+            # Results reach people who may not know the network: which address a name leads to is not said.
+            literal = exchange.target.origin.literal
+            detail = f"refused: {literal} port {port}" if literal else "refused: the name leads to a private address"
             self._finish(exchange, Fetched(url=exchange.target.url, reason=ADDRESS_BLOCKED, detail=detail))
             return
         if self.settings.proxy:

@@ -4,6 +4,8 @@ The table is written out because `ipaddress.is_global` lets a dozen ranges throu
 (168.63.129.16, multicast, site-local, NAT64, 6to4, ...). Addresses wrapped in IPv6 are unwrapped and judged as well.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -57,6 +59,24 @@ REFUSED_V6: Final = tuple(
     )
 )
 
+# Where clouds hand out credentials to whoever asks, and everything link-local: never allowed just because it was typed.
+METADATA: Final[tuple[Network, ...]] = tuple(
+    ip_network(cidr)
+    for cidr in (
+        "169.254.0.0/16",  # link-local: AWS, Google, Azure, OpenStack, Oracle, Tencent, Scaleway
+        "fe80::/10",  # link-local
+        "100.100.100.200/32",  # Alibaba
+        "168.63.129.16/32",  # Azure's host agent
+        "192.0.0.192/32",  # Oracle, the older one
+        "fd00:ec2::/32",  # AWS
+        "fd20:ce::/32",  # Google
+        "fd00:42::/32",  # Scaleway
+    )
+)
+METADATA_NAMES: Final = frozenset(
+    {"metadata.google.internal", "metadata.goog", "metadata", "instance-data", "instance-data.ec2.internal"}
+)
+
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _NAT64_LOCAL: Final = IPv6Network("64:ff9b:1::/48")
 _COMPATIBLE: Final = IPv6Network("::/96")
@@ -72,6 +92,15 @@ class Exemption(msgspec.Struct, frozen=True):
 
     def covers(self, address: IPv4Address | IPv6Address, port: int) -> bool:
         return (self.port is None or self.port == port) and address in self.network
+
+    def includes(self, other: Exemption) -> bool:
+        """Whether everything that the other covers is covered by this one too."""
+        if self.port is not None and self.port != other.port:
+            return False
+        ours, theirs = self.network, other.network
+        if isinstance(ours, IPv4Network):
+            return isinstance(theirs, IPv4Network) and theirs.subnet_of(ours)
+        return isinstance(theirs, IPv6Network) and theirs.subnet_of(ours)
 
 
 def parse_exemption(text: str) -> Exemption:
@@ -109,7 +138,7 @@ class Guard:
         # Judging costs 10-20 us, looking it up 0.1 us; 64k answers are about 10 MB.
         self.check = lru_cache(maxsize=65_536)(self._check)
 
-    def with_exemptions(self, more: Iterable[Exemption]) -> "Guard":
+    def with_exemptions(self, more: Iterable[Exemption]) -> Guard:
         return Guard((*self.exemptions, *more))
 
     def _check(self, address: str, port: int) -> str | None:
@@ -125,6 +154,15 @@ class Guard:
         if any(exemption.covers(face, port) for exemption in self.exemptions for face in faces):
             return None
         return ADDRESS_BLOCKED if any(is_refused(face) for face in faces) else None
+
+
+def is_metadata(address: str) -> bool:
+    """Whether an address, or one that is wrapped in it, is a cloud's metadata service or link-local."""
+    try:
+        parsed = ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    return any(face in network for face in (parsed, *unwrap(parsed)) for network in METADATA)
 
 
 def is_refused(address: IPv4Address | IPv6Address) -> bool:

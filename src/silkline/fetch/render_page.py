@@ -185,7 +185,10 @@ class PageInBrowser:
 
     def _crash(self) -> dict[str, Any]:
         if self._too_large:
-            return {"reason": RENDER_TOO_LARGE, "detail": f"more than {self._limits.max_memory >> 20} MB of memory"}
+            return {
+                "reason": RENDER_TOO_LARGE,
+                "detail": f"more than {self._limits.max_memory // 1_000_000} MB of memory",
+            }
         return {"reason": RENDER_CRASHED, "detail": "the page's process ended"}
 
     # What the browser tells of the page.

@@ -88,9 +88,13 @@ async def load(
     allow: Callable[[str], str | None] = allow_all,
 ) -> Robots:
     """Fetch and understand the robots.txt of an origin such as `https://example.com`."""
+    return decide(await ask(client, origin, allow), now(), product)
+
+
+async def ask(client: Fetcher, origin: str, allow: Callable[[str], str | None] = allow_all) -> Fetched:
+    """The answer for the robots.txt of an origin; nothing is read yet."""
     request = Request(f"{origin}/robots.txt", max_body=MAX_BYTES, cut=True)
-    answer = await follow(client, request, allow, max_hops=MAX_REDIRECTS)
-    return decide(answer, now(), product)
+    return await follow(client, request, allow, max_hops=MAX_REDIRECTS)
 
 
 def read(body: bytes, now: float, product: str = PRODUCT) -> Robots:

@@ -8,9 +8,12 @@ from typing import Final
 
 import certifi
 
+from silkline import __version__
 from silkline.errors import UsageError
 from silkline.fetch.origin import locate
 
+# Two parts of the version are enough for sites.
+PRODUCT: Final = "Silkline/" + ".".join(__version__.split(".")[:2])
 MIB: Final = 1024 * 1024
 _ABOVE_ZERO: Final = (
     *("connect_timeout", "idle_timeout", "total_timeout"),
@@ -22,7 +25,7 @@ _ABOVE_ZERO: Final = (
 class FetchSettings:
     """Times in seconds, sizes in bytes. Wrong values raise `UsageError` here, so that no fetch ever has to."""
 
-    user_agent: str = "Silkline/0.1"
+    user_agent: str = PRODUCT
     accept: str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
     accept_language: str = "en,*;q=0.5"
     connect_timeout: float = 10.0

@@ -44,6 +44,8 @@ RENDER_CRASHED: Final = "render_crashed"
 RENDER_FAILED: Final = "render_failed"
 RENDER_TIMEOUT: Final = "render_timeout"
 RENDER_TOO_LARGE: Final = "render_too_large"
+# The page came, and no process that read it came to an end.
+READER_DIED: Final = "reader_died"
 
 _TEMPORARY: Final = frozenset(
     {

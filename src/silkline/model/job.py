@@ -139,6 +139,7 @@ class Ended:
     reason: str = ""
     message: str = ""
     wait: float = 0.0  # seconds a released job asks for before it may run again, such as when the disk is full
+    excused: bool = False  # an input ended it that will be read in isolation next time: this crash does not count
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +241,8 @@ def decide(job: Job, ended: Ended, *, backoff: Backoff, now: datetime, jitter: f
                 return to(Status.FAILED)
             return to(Status.QUEUED, retries=job.retry_count + 1, failures=job.retry_count + 1)
         case End.CRASHED:
+            if ended.excused:
+                return to(wished or Status.QUEUED)
             if wished:
                 return to(wished, crashes=job.crash_count + 1)
             if job.crash_count >= job.max_retries:

@@ -12,9 +12,11 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from silkline.errors import SpecError
+from silkline.errors import FieldProblem, SpecError
+from silkline.model.duration import ApiSeconds
 from silkline.model.pattern import MAX_PATTERNS, UrlPattern, compile_patterns
 from silkline.model.url import canonical
+from silkline.model.user_info import REFUSAL, has_user_info, without_user_info
 
 SECRET_FIELDS = frozenset({"headers", "cookies", "proxy"})  # their values are never said again, not even in an error
 PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
@@ -29,12 +31,13 @@ def _web_url(url: str) -> str:
     if not separator or scheme.lower() not in ("http", "https"):
         raise ValueError("must start with http:// or https://")
     authority = re.split(r"[/\\?#]", rest.lstrip("/\\"), maxsplit=1)[0]
-    _, _, host = authority.rpartition("@")
-    if not host or re.search(r"[\x00-\x20\x7f]", url):
+    if not authority.rpartition("@")[2] or re.search(r"[\x00-\x20\x7f]", url):
         raise ValueError("is not a web address")
     if canonical(url) is None:
         raise ValueError("is not a web address")
-    return url.replace(f"{authority}", host, 1) if host != authority else url  # no password is ever stored
+    if has_user_info(url):
+        raise ValueError(REFUSAL)
+    return url
 
 
 def _proxy(proxy: str) -> str:
@@ -74,6 +77,12 @@ def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+def _excluded_host(line: str) -> str:
+    from silkline.model.excluded_host import excluded_host  # most commands do without its imports
+
+    return excluded_host(line)
+
+
 WebUrl = Annotated[str, AfterValidator(_web_url)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Patterns = Annotated[
@@ -84,6 +93,7 @@ HeaderValue = Annotated[str, AfterValidator(_header_value)]
 Proxy = Annotated[str, AfterValidator(_proxy)]
 Content = Literal["markdown", "full", "text", "none"]
 Speed = Literal["polite", "normal", "fast", "max"]
+ExcludedHost = Annotated[str, AfterValidator(_excluded_host)]
 AnySpec = TypeVar("AnySpec", bound="Spec")
 
 
@@ -93,7 +103,7 @@ class Spec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", str_max_length=1_000_000)
 
     def request_url(self) -> str | None:
-        """The URL the job is about, or the first of them."""
+        """What the job is about: its URL, the first of them, or for a job without one its query."""
         return None
 
 
@@ -128,7 +138,7 @@ class Fetching(Spec):
     proxy: Proxy | None = None
     allow_private: tuple[str, ...] = ()
     ignore_robots: bool = False
-    delay: float | None = Field(None, ge=0, le=3600)
+    delay: ApiSeconds | None = Field(None, ge=0, le=3600)
     speed: Speed = "normal"
     warc: bool = False
 
@@ -136,7 +146,7 @@ class Fetching(Spec):
 class PageSpec(UrlSpec, Fetching):
     """One page, or a batch of pages, without following links."""
 
-    max_age: float | None = Field(None, ge=0)
+    max_age: ApiSeconds | None = Field(None, ge=0)
 
 
 class CrawlSizes(Spec):
@@ -155,11 +165,11 @@ class SiteSpec(UrlSpec, Fetching, CrawlSizes):
     scope: Literal["host", "domain", "prefix", "any"] = "host"
     include: Patterns = ()
     exclude: Patterns = ()
-    exclude_hosts: tuple[str, ...] = ()
+    exclude_hosts: tuple[ExcludedHost, ...] = ()
     seeded_hosts_only: bool = False
     seeded: bool = False  # the seeds stand in the ledger already, put there from a seeds file
     planting: bool = False  # not all of them: the file is still being read, or its reader was killed
-    max_duration: float | None = Field(None, gt=0)
+    max_duration: ApiSeconds | None = Field(None, gt=0)
 
     @model_validator(mode="after")
     def _some_url(self) -> SiteSpec:
@@ -187,8 +197,8 @@ class BlueskySpec(Spec):
     """A profile, the posts of an account, a thread or a search."""
 
     url: WebUrl | None = None
-    actor: str | None = None
-    search: str | None = None
+    actor: str | None = Field(None, min_length=1, max_length=1_000)
+    search: str | None = Field(None, min_length=1, max_length=1_000)
     limit: int = Field(100, ge=1, le=100_000)
 
     @model_validator(mode="after")
@@ -198,7 +208,8 @@ class BlueskySpec(Spec):
         return self
 
     def request_url(self) -> str | None:
-        return self.url
+        """The URL, the account or the words that are searched for."""
+        return self.url or self.actor or self.search
 
 
 class Crawl4aiSpec(UrlSpec):
@@ -234,18 +245,24 @@ def validate(spec: type[AnySpec], payload: Mapping[str, Any]) -> AnySpec:
     try:
         return spec.model_validate(dict(payload))
     except ValidationError as error:
-        raise SpecError("; ".join(_problem(spec, detail) for detail in error.errors())) from error
+        found = tuple(_problem(spec, detail) for detail in error.errors(include_url=False))
+        raise SpecError("; ".join(map(_sentence, found)), found) from None
 
 
-def _problem(spec: type[Spec], detail: Any) -> str:
+def _problem(spec: type[Spec], detail: Any) -> FieldProblem:
     name = ".".join(str(part) for part in detail["loc"])
     if detail["type"] == "extra_forbidden":
         close = difflib.get_close_matches(str(detail["loc"][-1]), spec.model_fields, n=1)
-        return f"unknown field {name!r}" + (f": did you mean {close[0]!r}?" if close else "")
+        return FieldProblem("", f"unknown field {name!r}" + (f": did you mean {close[0]!r}?" if close else ""))
     message: str = detail["msg"].removeprefix("Value error, ")
-    if not name:
-        return message
     given = detail["input"]
-    secret = detail["loc"][0] in SECRET_FIELDS
-    shown = "" if secret or isinstance(given, Mapping) else f" (got {str(given)[:80]!r})"
-    return f"{name}: {message[0].lower()}{message[1:]}{shown}"
+    secret = not name or detail["loc"][0] in SECRET_FIELDS or isinstance(given, Mapping)
+    shown = "" if secret else without_user_info(str(given))[:80]
+    return FieldProblem(name, f"{message[0].lower()}{message[1:]}" if name else message, shown)
+
+
+def _sentence(problem: FieldProblem) -> str:
+    if not problem.field:
+        return problem.message
+    got = f" (got {problem.given!r})" if problem.given else ""
+    return f"{problem.field}: {problem.message}{got}"

@@ -41,6 +41,8 @@ class WorkerSettings:
     max_concurrent_http: int = 300
     max_concurrent_chrome: int = 2
     contact: str = ""
+    read_seconds: float = 8.0
+    read_memory: int = 1 << 30
 
 
 class Control(Protocol):
@@ -77,13 +79,18 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The five things a worker gets."""
+    """The five things a worker gets, and one more for those that read pages.
+
+    `marks` is the path of the file in which they mark what they read (reading_marks.py). Without one there is no
+    supervisor that watches them, and they read everything in a process of its own.
+    """
 
     spec: Any
     control: Control
     progress: Progress
     log: logging.Logger
     settings: WorkerSettings
+    marks: str = ""
 
 
 Run = Callable[[Context], End | None]

@@ -58,7 +58,8 @@ def _work(start: wire.Start, channel: Channel, log: logging.Logger) -> End | Non
         kind = registry.kind_named(job.worker, test_workers=start.test_workers)
         run = registry.load(kind)
         spec = registry.check_payload(kind, job.payload)
-        end: End | None = run(Context(spec, channel, Recorder(database, job, channel), log, start.settings))
+        progress = Recorder(database, job, channel)
+        end: End | None = run(Context(spec, channel, progress, log, start.settings, start.marks))
         return end
     finally:
         database.close()

@@ -1,8 +1,8 @@
 """One attempt in the caller's own process, for `silkline fetch`: claimed, kept alive and finished like any other.
 
-There is no supervisor here, so nothing limits or kills it; whoever runs a page this way has nothing to protect. If this
-process dies, a watchdog of any supervisor takes the job back to the queue. It holds a lock while it lives, as a
-supervisor does, so that others on this machine know at once.
+There is no supervisor here that could limit or kill it, so its worker reads what comes from the web in a process of its
+own, which has limits. If this process dies, a watchdog of any supervisor takes the job back to the queue. It holds a
+lock while it lives, as a supervisor does, so that others on this machine know at once.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from silkline.workers import registry
 
 # Nobody else may claim the job before we do.
 _OURS_FIRST = timedelta(hours=1)
+ENOUGH = "over_limit"  # why URLs are left over in a job whose watcher had seen enough
 _ENDS = {Wish.PAUSE: End.PAUSED, Wish.STOP: End.STOPPED, Wish.CANCEL: End.CANCELLED}
 
 
@@ -59,47 +60,73 @@ class WatchedControl(Orders):
                 self.give(_ENDS[wish])
 
 
+class Watcher:
+    """Somebody who wants to see what a job stores while it runs. Does nothing by itself."""
+
+    def begin(self, orders: Orders) -> None:
+        """The job starts; `orders` can end it. `End.COMPLETED` means: what was found is enough."""
+
+    def recorded(self, checkpoint: urls.Checkpoint) -> None:
+        """A checkpoint was stored. Called from the thread that stored it."""
+
+    def end(self) -> None:
+        """The job has ended."""
+
+
 class DirectProgress:
     """Checkpoints go straight to the database."""
 
-    def __init__(self, database: Database, job: Job) -> None:
+    def __init__(self, database: Database, job: Job, watcher: Watcher) -> None:
         self.database = database
         self.job = job
+        self._watcher = watcher
 
     def record(self, checkpoint: urls.Checkpoint) -> urls.Counts:
-        return urls.record(self.database, self.job, checkpoint)
+        counts = urls.record(self.database, self.job, checkpoint)
+        self._watcher.recorded(checkpoint)
+        return counts
 
     def report(self, **live: Any) -> None:
         """Nobody waits for a sign of life."""
 
 
-def run_here(database: Database, settings: Settings, new: NewJob, log: logging.Logger) -> Job:
+def run_here(
+    database: Database, settings: Settings, new: NewJob, log: logging.Logger, watcher: Watcher | None = None
+) -> Job:
     """Store a job, run it in this process, and store how it ended; the job as it then is. Ctrl-C cancels it."""
     queued, _ = jobs.enqueue(database, replace(new, run_at=database.now() + _OURS_FIRST))
-    return run_queued(database, settings, queued.id, log)
+    return run_queued(database, settings, queued.id, log, watcher)
 
 
-def run_queued(database: Database, settings: Settings, id: str, log: logging.Logger) -> Job:
+def run_queued(
+    database: Database, settings: Settings, id: str, log: logging.Logger, watcher: Watcher | None = None
+) -> Job:
     """The same for a job that is queued already."""
     try:
         identity = Identity(settings.data)
     except OSError:  # the database may be elsewhere: this directory need not be writable
-        return _run_as(new_worker_id(), database, settings, id, log)
+        return _run_as(new_worker_id(), database, settings, id, log, watcher or Watcher())
     in_order = False
     try:
-        job = _run_as(identity.id, database, settings, id, log)
+        job = _run_as(identity.id, database, settings, id, log, watcher or Watcher())
         in_order = True
         return job
     finally:
         identity.close(in_order=in_order)
 
 
-def _run_as(worker_id: str, database: Database, settings: Settings, id: str, log: logging.Logger) -> Job:
+def _run_as(
+    worker_id: str, database: Database, settings: Settings, id: str, log: logging.Logger, watcher: Watcher
+) -> Job:
     job = jobs.claim_one(database, worker_id, socket.gethostname(), id)
     control = WatchedControl(database, job, min(settings.heartbeat_interval, 1.0))
+    watcher.begin(control)
     try:
-        context = Context(None, control, DirectProgress(database, job), log, settings.for_workers())
+        progress = DirectProgress(database, job, watcher)
+        context = Context(None, control, progress, log, settings.for_workers())
         ended = _attempt(context, settings)
+        if ended.end is End.COMPLETED and control.order is End.COMPLETED:
+            urls.skip_queued(database, job, ENOUGH)
     except KeyboardInterrupt:
         jobs.wish(database, job.id, Verb.CANCEL)
         _finish(database, settings, job, Ended(End.CANCELLED))
@@ -112,6 +139,7 @@ def _run_as(worker_id: str, database: Database, settings: Settings, id: str, log
     finally:
         control.close()
     _finish(database, settings, job, ended)
+    watcher.end()
     return jobs.get(database, job.id)
 
 

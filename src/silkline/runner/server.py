@@ -15,6 +15,7 @@ import os
 import signal
 import socket
 import sys
+from typing import NoReturn
 
 import msgspec
 
@@ -49,7 +50,11 @@ def serve(channel: socket.socket, *, postgres: bool) -> None:
         if not data:
             break
         launch = msgspec.json.decode(data, type=wire.Launch)
-        wire.send(channel, wire.Launched(_give_birth(channel, launch, descriptors)))
+        try:
+            pid = _give_birth(channel, launch, descriptors)
+        except (OSError, ValueError):  # the machine has no process or descriptor to spare right now
+            pid = wire.NO_PROCESS
+        wire.send(channel, wire.Launched(pid))
         for descriptor in descriptors:
             os.close(descriptor)
 
@@ -69,8 +74,23 @@ def _receive(channel: socket.socket) -> tuple[bytes, list[int]]:
 def _give_birth(channel: socket.socket, launch: wire.Launch, descriptors: list[int]) -> int:
     """Fork twice; the pid of the grandchild, which runs the attempt."""
     reading, writing = os.pipe()
-    middle = os.fork()
-    if middle == 0:
+    try:
+        middle = os.fork()
+        if middle == 0:
+            _give_birth_again(channel, launch, descriptors, reading, writing)
+        os.waitpid(middle, 0)
+        os.set_blocking(reading, False)  # it wrote before it ended, or never
+        return int(os.read(reading, 32))
+    finally:
+        os.close(writing)
+        os.close(reading)
+
+
+def _give_birth_again(
+    channel: socket.socket, launch: wire.Launch, descriptors: list[int], reading: int, writing: int
+) -> NoReturn:
+    """The process in between: it must never return into the loop of the fork server, whatever fails."""
+    try:
         runner = os.fork()
         if runner == 0:
             os.close(reading)
@@ -78,12 +98,8 @@ def _give_birth(channel: socket.socket, launch: wire.Launch, descriptors: list[i
             channel.close()
             live(launch, descriptors)
         os.write(writing, str(runner).encode())
+    finally:
         os._exit(0)
-    os.close(writing)
-    os.waitpid(middle, 0)
-    pid = int(os.read(reading, 32))
-    os.close(reading)
-    return pid
 
 
 def live(launch: wire.Launch, descriptors: list[int]) -> None:
@@ -112,11 +128,13 @@ def live(launch: wire.Launch, descriptors: list[int]) -> None:
 
 def main() -> None:
     """`python -m silkline.runner.server DESCRIPTOR DATABASE-KIND`, started by service/launcher.py."""
-    channel = socket.socket(fileno=int(sys.argv[1]))
-    serve(channel, postgres=sys.argv[2] == "postgres")
     from silkline.runner.leftovers import kill_marked
 
-    kill_marked(os.environ[wire.MARK_WORKER], spare=os.getpid())
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    try:
+        serve(channel, postgres=sys.argv[2] == "postgres")
+    finally:  # the supervisor is gone, or we failed: no runner of ours stays behind
+        kill_marked(os.environ[wire.MARK_WORKER], spare=os.getpid())
 
 
 if __name__ == "__main__":

@@ -32,6 +32,9 @@ class Launch(msgspec.Struct, kw_only=True):
     open_files: int
 
 
+NO_PROCESS = -1  # instead of a pid: none could be made
+
+
 class Launched(msgspec.Struct):
     """From the fork server."""
 
@@ -49,6 +52,8 @@ class Start(msgspec.Struct, kw_only=True):
     """Variables that only the runner itself may have: what its children see is chosen anew."""
     test_workers: bool
     settings: WorkerSettings
+    marks: str = ""
+    """The path of the file in which the attempt marks what it reads."""
 
 
 class Order(msgspec.Struct):

@@ -10,6 +10,8 @@
 5. It ends. What is left of its tree is killed (`tree`, `cgroup`); `child` says how it ended; `model.job.decide` says
    what
    becomes of the job; `store.jobs.finish` writes that, fenced by the lease.
+   If it died while it read something, the mark (`marks_files`) tells what: that is blamed, and read in isolation next
+   time.
 6. Whatever dies on the way: a dead runner is seen at once, a dead supervisor by the `watchdog` of another one, or by
    its own
    successor, which finds its lock free (`machine`). A supervisor that cannot reach the database kills its own children

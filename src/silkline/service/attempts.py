@@ -7,20 +7,23 @@ import logging
 import os
 import random
 import threading
+from dataclasses import replace
 from datetime import timedelta
 
 from silkline.config import Settings
 from silkline.confine.environment import of_database
 from silkline.errors import LeaseLost, StoreError
 from silkline.model.job import Backoff, Decision, End, Ended, Job, Status, Wish, decide
+from silkline.reading_marks import ReadingMarks
 from silkline.runner import wire
 from silkline.service import tree
 from silkline.service.cgroup import Cgroups
 from silkline.service.child import Child
 from silkline.service.companion import Companion
 from silkline.service.launcher import Launcher, LaunchFailed
+from silkline.service.marks_files import marks_path
 from silkline.service.output import LogFile, LogQueue, Output, Pump
-from silkline.store import jobs
+from silkline.store import blames, jobs
 from silkline.store.database import Database
 from silkline.workers import registry
 
@@ -127,6 +130,7 @@ class Attempts:
             if not child.lost:
                 self._finish(child)
             child.close()
+            marks_path(self._settings, child.job).unlink(missing_ok=True)
             with self._lock:
                 self._ended.remove(child)
 
@@ -144,17 +148,22 @@ class Attempts:
             ours, channel = wire.pair()
             if_it_fails.callback(ours.close)
             theirs.callback(channel.close)
+            marks = ReadingMarks.create(marks_path(self._settings, job))
+            if_it_fails.callback(marks.close)
             pid = self._launcher.launch(job, stdout_theirs, stderr_theirs, channel.fileno())
+            cgroup = self._cgroups.make(f"{job.id}-{job.run_lease}")
+            if cgroup:
+                if_it_fails.callback(cgroup.remove)
+            if_it_fails.callback(_end_at_once, pid)
+            file = LogFile(self._settings.logs / f"{job.id}.log", self._settings.log_bytes)
+            output = Output(job.id, job.attempt, file, self._lines, self._settings.log_lines)
+            child = Child(job, pid, ours, output, cgroup, marks)
+            if cgroup and cgroup.add(pid) and self._settings.memory_limit:
+                child.kernel_limits_memory = cgroup.limit_memory(self._settings.memory_limit)
+            child.watch(self._pump, stdout, stderr)
             if_it_fails.pop_all()
-        cgroup = self._cgroups.make(f"{job.id}-{job.run_lease}")
-        file = LogFile(self._settings.logs / f"{job.id}.log", self._settings.log_bytes)
-        output = Output(job.id, job.attempt, file, self._lines, self._settings.log_lines)
-        child = Child(job, pid, ours, output, cgroup)
-        if cgroup and cgroup.add(pid) and self._settings.memory_limit:
-            child.kernel_limits_memory = cgroup.limit_memory(self._settings.memory_limit)
         with self._lock:
             self._children[pid] = child
-        child.watch(self._pump, stdout, stderr)
         return child
 
     def _note_start(self, child: Child) -> None:
@@ -173,11 +182,14 @@ class Attempts:
             environment=of_database(),
             test_workers=self._settings.test_workers,
             settings=self._settings.for_workers(),
+            marks=str(marks_path(self._settings, job).absolute()),
         )
 
     def _finish(self, child: Child) -> None:
         ended = child.ended or Ended(End.CRASHED, "unknown")
         try:
+            if ended.end is End.CRASHED and blames.blame(self._database, child.job, child.blamed):
+                ended = replace(ended, excused=True)
             decision = jobs.finish(self._database, child.job, lambda job: self._decide(job, ended))
         except LeaseLost as error:
             log.warning("%s", error)
@@ -206,6 +218,12 @@ class Attempts:
                 tree.kill(tree.below(pid, tree.children_by_parent()))
 
 
+def _end_at_once(pid: int) -> None:
+    """A runner that was born and cannot be looked after."""
+    tree.kill({pid})
+    tree.reap({pid})
+
+
 def _pipe(if_it_fails: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, int]:
     """Our end, to be closed if no runner comes of it, and the runner's."""
     reading, writing = os.pipe2(os.O_CLOEXEC)
@@ -216,6 +234,8 @@ def _pipe(if_it_fails: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tu
 
 def _summary(job: Job, ended: Ended, decision: Decision) -> str:
     line = f"attempt {job.attempt} ended: {ended.reason or ended.end}; the job is now {decision.status}"
-    if decision.status is Status.QUEUED:
+    if ended.excused:
+        line += ", goes on at once and reads what ended it in isolation"
+    elif decision.status is Status.QUEUED:
         line += f", next try at {decision.run_at:%H:%M:%S} UTC"
     return f"{line}\n{ended.message}" if ended.message and ended.end is not End.COMPLETED else line

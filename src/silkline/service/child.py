@@ -12,9 +12,11 @@ import time
 import msgspec
 
 from silkline.model.job import End, Ended, Job
+from silkline.reading_marks import Mark, ReadingMarks
 from silkline.runner import wire
 from silkline.service import tree
 from silkline.service.cgroup import Cgroup
+from silkline.service.marks_files import blamed_of, inputs_of
 from silkline.service.output import Output, Pump, Source
 
 STREAMS_TIMEOUT = 2.0
@@ -31,8 +33,18 @@ class Child:
 
     _pump: Pump
 
-    def __init__(self, job: Job, pid: int, channel: socket.socket, output: Output, cgroup: Cgroup | None) -> None:
+    def __init__(
+        self,
+        job: Job,
+        pid: int,
+        channel: socket.socket,
+        output: Output,
+        cgroup: Cgroup | None,
+        marks: ReadingMarks,
+    ) -> None:
         self.job = job
+        self.marks = marks
+        self.blamed: list[str] = []  # the inputs that ended it, as far as the marks tell
         self.pid = pid
         self.output = output
         self.cgroup = cgroup
@@ -57,11 +69,12 @@ class Child:
         return self.job.id, self.job.run_lease
 
     def watch(self, pump: Pump, stdout: int, stderr: int) -> None:
+        heard = os.dup(self._channel.fileno())  # may fail, so before anything is watched
         self._pump = pump
         self._sources = [
             Source(stdout, lambda data: self.output.feed("info", data), self._source_ended),
             Source(stderr, lambda data: self.output.feed("warning", data), self._source_ended),
-            Source(os.dup(self._channel.fileno()), self._heard, self._source_ended),
+            Source(heard, self._heard, self._source_ended),
         ]
         for source in self._sources:
             pump.watch(source)
@@ -88,10 +101,11 @@ class Child:
             found = found.union(*(tree.below(root, everybody) for root in roots))
         return found
 
-    def kill(self, verdict: Ended | None = None) -> None:
-        """End the whole tree now. The first verdict stands."""
+    def kill(self, verdict: Ended | None = None, blamed: list[Mark] | None = None) -> None:
+        """End the whole tree now. The first verdict stands, and what it blames."""
         if verdict is not None and self.verdict is None and self.wait_status is None:
             self.verdict = verdict
+            self.blamed = inputs_of(blamed or [])
         if self.cgroup:
             self.cgroup.kill()
         # The runner first and frozen, so that it starts nothing while its tree is looked at.
@@ -116,11 +130,15 @@ class Child:
                 self._pump.abandon(source)
             self._silent.wait(LAST_WORDS_TIMEOUT)
         self.ended = self._how_it_ended(wait_status)
+        if self.ended.end is End.CRASHED and not self.blamed:
+            short_of_memory = self.ended.reason in ("memory", "oom_kill")
+            self.blamed = inputs_of(blamed_of(self.marks, all_of_them=short_of_memory))
 
     def close(self) -> None:
         """Nothing more will be said of it."""
         self._channel.close()
         self.output.close()
+        self.marks.close()
         if self.cgroup:
             self.cgroup.remove()
 

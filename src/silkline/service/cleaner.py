@@ -73,10 +73,10 @@ class DiskGate:
             self.closed = not self.closed
             if self.closed:
                 log.error(
-                    "only %d MiB free on the disk of %s: no job starts until there are %d MiB (setting disk_free_min)",
-                    free >> 20,
+                    "only %d MB free on the disk of %s: no job starts until there are %d MB (setting disk_free_min)",
+                    free // 1_000_000,
                     self._folder,
-                    self._least >> 20,
+                    self._least // 1_000_000,
                 )
             else:
                 log.warning("there is space on the disk again: starting jobs")

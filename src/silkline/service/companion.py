@@ -1,4 +1,5 @@
-"""A program that lives beside the supervisor, as its child: started with it, started again if it dies, ended with it.
+"""A program that lives beside the supervisor, as its child: started with it, started again if it dies or hangs, ended
+with it.
 
 `silkline serve` puts the API there. The two share nothing but the database; what the program needs to know it reads
 from its standard input, so that no secret stands in a process list.
@@ -15,6 +16,7 @@ import time
 from collections.abc import Sequence
 
 from silkline.confine.environment import of_database, scrubbed
+from silkline.service.health_probe import HealthProbe
 
 RESTART_FIRST = 0.2
 RESTART_MOST = 10.0
@@ -27,7 +29,15 @@ log = logging.getLogger("silkline.companion")
 class Companion:
     """Used by the supervisor's thread only."""
 
-    def __init__(self, name: str, command: Sequence[str], *, says: bytes, descriptors: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        says: bytes,
+        descriptors: Sequence[int] = (),
+        answers: HealthProbe | None = None,
+    ) -> None:
         self._name = name
         self._command = list(command)
         self._says = says
@@ -36,10 +46,13 @@ class Companion:
         self._wait = 0.0
         self._due: float | None = None
         self._stopping = False
+        self._answers = answers
         self.pid: int | None = None
 
     def start(self) -> None:
         self._due, self._started = None, time.monotonic()
+        if self._answers is not None:
+            self._answers.begin()
         reading, writing = os.pipe2(os.O_CLOEXEC)
         try:
             process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
@@ -58,13 +71,25 @@ class Companion:
 
     def tend(self) -> float | None:
         """Start it again when it is time to; seconds until then, or None when there is nothing to wait for."""
-        if self._due is None or self._stopping:
+        if self._stopping:
             return None
+        if self._due is None:
+            return self._end_if_hung()
         wait = self._due - time.monotonic()
         if wait > 0:
             return wait
         self.start()
         return None
+
+    def _end_if_hung(self) -> float | None:
+        """Kill it when it has not answered for too long. Seconds to the next look."""
+        if self._answers is None or self.pid is None:
+            return None
+        if (silence := self._answers.silence()) is not None:
+            log.error("the %s has not answered for %.0f s; it is killed and started again", self._name, silence)
+            self._answers.begin()
+            self._signal(signal.SIGKILL)
+        return self._answers.every
 
     def exited(self, pid: int, status: int) -> bool:
         """Told of a child that ended; whether it was ours."""
@@ -87,6 +112,8 @@ class Companion:
     def stop(self) -> None:
         """Wait for its end; not for ever."""
         self.end()
+        if self._answers is not None:
+            self._answers.close()
         give_up = time.monotonic() + STOP_LIMIT
         while self.pid is not None:
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from functools import partial
 
 from silkline.config import Settings
 from silkline.errors import StoreError
@@ -12,6 +13,7 @@ from silkline.model.job import Backoff
 from silkline.runner.leftovers import kill_marked
 from silkline.service import cgroup
 from silkline.service.cleaner import Cleaner
+from silkline.service.marks_files import forget_old, left_behind
 from silkline.service.watchdog import Watchdog
 from silkline.store import workers
 from silkline.store.database import Database
@@ -26,8 +28,14 @@ class Housekeeping:
         self._identity = identity
         self._cleaner_interval = settings.cleaner_interval
         self._watchdog = Watchdog(
-            database, identity, stale_after=settings.stale_after, interval=settings.watchdog_interval, backoff=backoff
+            database,
+            identity,
+            stale_after=settings.stale_after,
+            interval=settings.watchdog_interval,
+            backoff=backoff,
+            left_behind=partial(left_behind, settings),
         )
+        forget_old(settings)
         self._cleaner = Cleaner(database, settings)
         self._cleaned_at = time.monotonic()
         self._stopping = threading.Event()

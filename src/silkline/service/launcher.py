@@ -20,6 +20,7 @@ from silkline.runner import wire
 
 READY_TIMEOUT = 60.0
 BIRTH_TIMEOUT = 30.0
+FORK_SERVER = (sys.executable, "-m", "silkline.runner.server")
 
 
 log = logging.getLogger("silkline.launcher")
@@ -62,10 +63,13 @@ class Launcher:
         if not self._fork_server:
             return self._fresh(launch, [stdout, stderr, channel])
         try:
-            return self._fork(launch, [stdout, stderr, channel])
-        except (OSError, msgspec.DecodeError) as error:
+            pid = self._fork(launch, [stdout, stderr, channel])
+        except Exception as error:  # whatever it is, this fork server is not to be trusted any more
             self.stop()
             raise LaunchFailed(f"the fork server did not answer: {error}") from error
+        if pid <= 0:
+            raise LaunchFailed("the fork server could not start another process")
+        return pid
 
     def warm_up(self) -> None:
         """Start the fork server before the first job needs it."""
@@ -73,7 +77,7 @@ class Launcher:
             return
         try:
             self._start_server()
-        except OSError as error:
+        except Exception as error:
             log.warning("the fork server did not start, trying again with the first job: %s", error)
             self.stop()
 
@@ -105,11 +109,11 @@ class Launcher:
         return answer.pid
 
     def _start_server(self) -> socket.socket:
-        ours, theirs = wire.pair()
+        self._server, theirs = wire.pair()
         with theirs:
-            command = [sys.executable, "-m", "silkline.runner.server", str(theirs.fileno()), self._dialect]
+            command = [*FORK_SERVER, str(theirs.fileno()), self._dialect]
             process = self._popen(command, [theirs.fileno()], new_session=True)
-        self._server, self.server_pid = ours, process.pid
+        ours, self.server_pid = self._server, process.pid
         ours.settimeout(READY_TIMEOUT)
         if not isinstance(wire.receive(ours, wire.Launched), wire.Launched):
             raise ConnectionError("it did not start")

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from silkline.config import Settings
 from silkline.model.job import End, Ended
+from silkline.reading_marks import LEADER, Mark
 from silkline.service import tree
 from silkline.service.child import Child, boot_clock
 
 TICK = 0.25
 NEAR_TICK = 0.05  # while some job is above half of its memory
 NEAR = 0.5
+LEAST_READING = 2.0
 AFTER_FAILURE = 1.0  # the guards go on whatever happens: nobody else would notice that they are gone
 
 log = logging.getLogger("silkline.limits")
@@ -33,6 +36,8 @@ class Limits:
         self._stopping = threading.Event()
         self._memory_at = 0.0
         self._near = False
+        # Less than a heartbeat, in which the runner must show that it is alive.
+        self._read_limit = min(settings.read_seconds, max(settings.heartbeat_interval, LEAST_READING))
         self._thread = threading.Thread(target=self._run, name="limits", daemon=True)
 
     def start(self) -> None:
@@ -61,6 +66,8 @@ class Limits:
             if child.verdict is None and (verdict := self._judge(child, now)):
                 log.warning("job %s: %s", child.job.id, verdict.message)
                 child.kill(verdict)
+            elif child.verdict is None and (mark := self._overdue(child)):
+                self._end_reading(child, mark)
         if self._near or now - self._memory_at >= self._settings.memory_interval:
             self._memory_at = now
             self._check_memory(children)
@@ -89,6 +96,16 @@ class Limits:
             return Ended(End.CRASHED, "stalled", f"killed: no sign of progress for {stall:g} s")
         return None
 
+    def _overdue(self, child: Child) -> Mark | None:
+        """What the runner has been reading for too long. Nothing inside it may be able to interrupt that."""
+        mark = child.marks.mark_of(LEADER)
+        return mark if mark and mark.pid == child.pid and time.monotonic() - mark.started > self._read_limit else None
+
+    def _end_reading(self, child: Child, mark: Mark) -> None:
+        message = f"killed: it was reading for more than {self._read_limit:g} s: {mark}"
+        log.warning("job %s: %s", child.job.id, message)
+        child.kill(Ended(End.CRASHED, "read_timeout", message), [mark])
+
     def _check_memory(self, children: list[Child]) -> None:
         limit = self._settings.memory_limit
         watched = [child for child in children if not child.kernel_limits_memory]
@@ -101,8 +118,22 @@ class Limits:
             used = tree.resident(pids)
             self._near = self._near or used > limit * NEAR
             if used > limit and (used := tree.proportional(pids)) > limit:
-                megabytes = f"{used >> 20} MiB used, {limit >> 20} MiB allowed"
+                megabytes = f"{used // 1_000_000} MB used, {limit // 1_000_000} MB allowed"
                 log.warning("job %s: out of its memory limit, %s", child.job.id, megabytes)
+                if _end_largest_reader(child, pids):
+                    continue
                 child.kill(
                     Ended(End.CRASHED, "memory", f"killed: its processes went over the memory limit ({megabytes})")
                 )
+
+
+def _end_largest_reader(child: Child, pids: set[int]) -> bool:
+    """Kill the process that takes the memory, if it is reading something and is not the runner, which replaces it."""
+    sizes = {pid: tree.resident({pid}) for pid in pids}
+    largest = max(sizes, key=lambda pid: sizes[pid], default=child.pid)
+    mark = next((mark for mark in child.marks.active() if mark.pid == largest), None)
+    if mark is None or largest == child.pid:
+        return False
+    log.warning("job %s: process %d is ended, it reads %s", child.job.id, largest, mark)
+    tree.kill({largest})
+    return True

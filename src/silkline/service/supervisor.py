@@ -23,6 +23,7 @@ from silkline.config import Settings
 from silkline.confine.environment import hide
 from silkline.errors import Refused, SilklineError, StoreError, UsageError
 from silkline.model.job import Backoff, Job, Status, Verb
+from silkline.private_files import repair_folder
 from silkline.service import tree
 from silkline.service.attempts import Attempts
 from silkline.service.cgroup import Cgroups
@@ -110,6 +111,7 @@ class Supervisor:
         self._database: Database = open_database(settings.database)
         try:
             self._identity = Identity(settings.data)
+            repair_folder(settings.data)
         except OSError as error:
             self._database.close()
             raise UsageError(f"the data directory {settings.data} cannot be used: {error}") from error
@@ -173,8 +175,11 @@ class Supervisor:
             boot_id=self._identity.boot_id,
             slots=self._slots,
             version=silkline.__version__,
-            kinds=[] if self._only else registry.claimable(test_workers=self._settings.test_workers),
+            kinds=[] if self._only else self._kinds(),
         )
+
+    def _kinds(self) -> list[str]:
+        return registry.claimable(test_workers=self._settings.test_workers, crawl4ai=self._settings.crawl4ai)
 
     def _register_again(self) -> None:
         """Somebody took us for gone for good, such as after a sleep of days."""
@@ -279,7 +284,7 @@ class Supervisor:
         identity = self._identity
         if self._only:
             return self._claim_only(self._only)
-        kinds = registry.claimable(test_workers=self._settings.test_workers)
+        kinds = self._kinds()
         claimed = jobs.claim(self._database, identity.id, identity.host, kinds, free)
         if self._idle and len(claimed) == free:
             self._set_idle(False)

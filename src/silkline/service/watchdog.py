@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from silkline.model.job import Backoff, Decision, End, Ended, Job, decide
 from silkline.runner.orphans import lost_line
 from silkline.service.child import boot_clock
-from silkline.store import jobs
+from silkline.store import blames, jobs
 from silkline.store.database import Database
 from silkline.store.identity import Identity
 
@@ -76,11 +76,13 @@ class Watchdog:
         stale_after: float,
         interval: float,
         backoff: Backoff,
+        left_behind: Callable[[Job], list[str]] = lambda job: [],
         clock: Callable[[], float] = boot_clock,
     ) -> None:
         self._database = database
         self._identity = identity
         self._backoff = backoff
+        self._left_behind = left_behind
         self._clock = clock
         self._stale_after = stale_after
         self._interval = interval
@@ -112,17 +114,18 @@ class Watchdog:
         return sum(self.rescue(job, f"its supervisor on {job.host} died") for job in orphans)
 
     def rescue(self, job: Job, why: str) -> bool:
-        decision = self._decide(job, why)
+        excused = blames.blame(self._database, job, self._left_behind(job))
+        decision = self._decide(job, why, excused)
         owner = f"{why} (worker {job.worker_id}, runner {job.pid})"
         rescued = jobs.rescue(self._database, job, decision, lost_line(job, owner, decision))
         if rescued:
             log.warning("job %s rescued: %s; it is now %s", job.id, why, decision.status)
         return rescued
 
-    def _decide(self, job: Job, why: str) -> Decision:
-        crashes = job.crash_count + 1
-        message = f"{why} (crash {crashes}, {job.max_retries} allowed)"
-        ended = Ended(End.CRASHED, "supervisor lost", message)
+    def _decide(self, job: Job, why: str, excused: bool) -> Decision:
+        counted = f"crash {job.crash_count + 1}, {job.max_retries} allowed"
+        message = f"{why} ({'what it was reading is read in isolation from now on' if excused else counted})"
+        ended = Ended(End.CRASHED, "supervisor lost", message, excused=excused)
         return decide(
             job,
             ended,

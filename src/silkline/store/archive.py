@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 from silkline.errors import Permanent
 from silkline.model.fetched import Fetched
 from silkline.model.job import Job
-from silkline.private_files import make_private_folder
+from silkline.private_files import make_private_file, make_private_folder
 
 ID_HEADER: Final = "WARC-Silkline-Id"
 # The body is stored decoded, so these would be lies; what they said is kept under another name.
@@ -45,10 +45,14 @@ class Archive:
         try:
             from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
         except ImportError as error:
-            raise Permanent("WARC files need warcio: install silkline[warc], or leave `warc` out") from error
+            raise Permanent(
+                "WARC files need warcio, not installed here: pip install 'silkline[warc]', or leave `warc` out"
+            ) from error
         folder = folder_of(data, job_id)
         make_private_folder(folder)
-        self._stream = (folder / f"{run_lease:06d}-{fetcher:03d}-{os.getpid()}.warc.gz").open("ab")
+        file = folder / f"{run_lease:06d}-{fetcher:03d}-{os.getpid()}.warc.gz"
+        make_private_file(file)
+        self._stream = file.open("ab")
         self._writer = WARCWriter(self._stream, gzip=True)
 
     def add(self, url_id: int, fetched: Fetched) -> None:

@@ -31,6 +31,10 @@ from silkline.store.text import clean, to_json
 LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 CHUNK = 2_000
+DATA_REMOVALS = (
+    *("results.forget", "pages.forget", "logs.forget", "samples.forget"),
+    *("urls.forget_keys", "urls.forget", "links.forget", "redirects.forget", "blames.forget"),
+)
 _ENQUEUE = (
     *("id", "worker", "status", "desired", "request_url", "payload", "metadata", "priority", "tenant"),
     *("run_at", "dedupe_key", "parent_id", "max_retries", "created_at"),
@@ -430,15 +434,7 @@ def finish_deletions(database: Database, *, chunk: int = CHUNK) -> list[str]:
 
 
 def _delete_data(database: Database, id: str, chunk: int) -> None:
-    for name in (
-        "results.forget",
-        "logs.forget",
-        "samples.forget",
-        "urls.forget_keys",
-        "urls.forget",
-        "links.forget",
-        "redirects.forget",
-    ):
+    for name in DATA_REMOVALS:
         # A row of links holds those of many pages.
         some = chunk if name != "links.forget" else max(1, chunk // 100)
         while len(database.rows(name, job_id=id, wanted=some)) == some:

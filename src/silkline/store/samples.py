@@ -16,7 +16,7 @@ SHARE = 200
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The counters at one moment."""
+    """The counters at one moment. `seconds`: the crawling time so far; None in samples of an older Silkline."""
 
     at: datetime
     discovered: int
@@ -25,6 +25,7 @@ class Sample:
     failed: int
     skipped: int
     bytes: int
+    seconds: float | None
 
 
 def take(transaction: Transaction, job_id: str, *, age: float, now: datetime) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import apsw
 
 from silkline.errors import DiskFull, StoreError, Unavailable
-from silkline.private_files import make_private_file
+from silkline.private_files import make_private_file, repair_database
 from silkline.store.bell import PipeBell, ring_pipes
 from silkline.store.statements import parameters_of, statement
 
@@ -40,6 +40,7 @@ class SqliteDatabase:
         self._file: tuple[int, int] | None = None
         try:
             make_private_file(self.path)
+            repair_database(self.path)
             with self._connection():
                 self._file = self._file_there()
         except OSError as error:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from silkline.errors import StoreError
 from silkline.model.job import Job
-from silkline.store import links, redirects, samples
+from silkline.store import links, pages, redirects, samples
 from silkline.store.database import Database, Transaction
 from silkline.store.jobs import fence
 from silkline.store.links import PageLinks
@@ -22,6 +22,7 @@ QUEUED, DONE, UNCHANGED, FAILED, SKIPPED = "queued", "done", "unchanged", "faile
 STATES = (QUEUED, DONE, UNCHANGED, FAILED, SKIPPED)
 REDIRECTED = "redirected"
 INDEX_CHUNK = 200_000
+MOST_HOSTS = 100
 
 
 class NewUrl(NamedTuple):
@@ -163,6 +164,7 @@ def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: da
     if results:
         stored = [each._replace(data=clean_json(each.data), metadata=clean_json(each.metadata)) for each in results]
         transaction.many("results.append", NewResult._fields, stored, job_id=job_id, now=now)
+        pages.append(transaction, job_id, stored, now)
     links.append(transaction, job_id, checkpoint.links)
     moved = ((each.id, each.detail) for each in settled if each.reason == REDIRECTED and each.detail)
     redirects.append(transaction, job_id, moved, now)
@@ -254,8 +256,11 @@ def statuses(database: Database, job_id: str) -> list[tuple[int, int]]:
     return [(row["http_status"], row["urls"]) for row in database.rows("urls.tally_statuses", job_id=job_id)]
 
 
-def hosts(database: Database, job_id: str, *, wanted: int = 100) -> list[dict[str, Any]]:
-    """The hosts with the most URLs, each with the number in every state. Reads the whole ledger of the job."""
+def hosts(database: Database, job_id: str, *, wanted: int = MOST_HOSTS) -> list[dict[str, Any]]:
+    """The hosts with the most URLs, each with the number in every state; hosts that are only linked to come last.
+
+    Reads the whole ledger of the job.
+    """
     return database.rows("urls.tally_hosts", job_id=job_id, wanted=wanted)
 
 
@@ -379,7 +384,8 @@ def requeue(database: Database, job_id: str, reason: str, *, chunk: int = 2_000)
             transaction.rows("urls.requeued", job_id=job_id, urls=0, now=database.now())
             ids = [row["id"] for row in transaction.rows("urls.requeue", job_id=job_id, reason=reason, wanted=chunk)]
             moved = len(ids)
-            transaction.rows("results.withdraw", job_id=job_id, url_ids=json.dumps(ids))
+            for name in ("results.withdraw", "pages.withdraw"):
+                transaction.rows(name, job_id=job_id, url_ids=json.dumps(ids))
             transaction.rows("urls.requeued", job_id=job_id, urls=moved, now=database.now())
         total += moved
         if moved < chunk:

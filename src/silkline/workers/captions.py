@@ -1,21 +1,26 @@
 """Asks YouTube: for the transcript of a video through youtube-transcript-api, for the videos of a list through yt-dlp.
 
-Both are extras. Every request goes to the address in the setting `youtube_url`. What goes wrong comes out as `Refused`,
-with a reason for the ledger and words that say what to do.
+Both are extras. Every request goes to the address in the setting `youtube_url`, through a proxy of ours that judges
+every hop of a redirect. What goes wrong comes out as `Refused`, with a reason for the ledger and words that say what to
+do.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from silkline.errors import Permanent
+from silkline.fetch.guarded_proxy import GuardedProxy
+from silkline.model.fetched import ADDRESS_BLOCKED
 
 YOUTUBE: Final = "https://www.youtube.com"
 TIMEOUT: Final = 30.0
 BLOCKED: Final = "blocked"
+LED_INSIDE: Final = "a redirect led to an address inside the network, where we do not go"
 _WORDS: Final = {
     "TranscriptsDisabled": ("no_transcript", "its owner has turned subtitles off"),
     "NoTranscriptFound": ("no_transcript", "there is none in the languages asked for"),
@@ -50,8 +55,11 @@ class Captions:
             import requests
             from youtube_transcript_api import YouTubeTranscriptApi
         except ImportError as error:
-            raise Permanent("transcripts need youtube-transcript-api: install silkline[youtube]") from error
-        self._session = _session(requests.Session, base.rstrip("/"))
+            raise Permanent(
+                "transcripts need youtube-transcript-api, not installed here: pip install 'silkline[youtube]'"
+            ) from error
+        self._proxy = GuardedProxy(base)
+        self._session = _session(requests.Session, base.rstrip("/"), self._proxy.url)
         self._api = YouTubeTranscriptApi(http_client=self._session)
 
     def transcript(
@@ -62,13 +70,16 @@ class Captions:
         from youtube_transcript_api import CouldNotRetrieveTranscript
 
         self._session.details = {}
+        refused = self._proxy.refused
         try:
             listed = self._api.list(video)
             find = listed.find_transcript if generated else listed.find_manually_created_transcript
             found = find(list(languages)).fetch()
-        except CouldNotRetrieveTranscript as error:
-            raise _refusal(error) from error
-        except RequestException as error:
+        except (CouldNotRetrieveTranscript, RequestException) as error:
+            if self._proxy.refused > refused:
+                raise Refused(ADDRESS_BLOCKED, LED_INSIDE) from error
+            if isinstance(error, CouldNotRetrieveTranscript):
+                raise _refusal(error) from error
             raise Refused("connect_failed", f"YouTube cannot be reached: {error}"[:300], passing=True) from error
         details = self._session.details or self._embedded(video)
         segments = [{"start": one.start, "duration": one.duration, "text": one.text} for one in found]
@@ -79,17 +90,25 @@ class Captions:
             "segments": segments,
         }
 
+    def close(self) -> None:
+        self._proxy.close()
+
     def _embedded(self, video: str) -> dict[str, Any]:
         """Title and channel from oEmbed, where the player told nothing."""
         asked = {"url": f"{YOUTUBE}/watch?v={video}", "format": "json"}
-        answer = self._session.get(f"{YOUTUBE}/oembed", params=asked)
+        from requests import RequestException
+
+        try:
+            answer = self._session.get(f"{YOUTUBE}/oembed", params=asked)
+        except RequestException:
+            return {}
         if answer.status_code != 200:
             return {}
         told: dict[str, Any] = answer.json()
         return {"title": told.get("title"), "author": told.get("author_name"), "author_url": told.get("author_url")}
 
 
-def _session(session: Any, base: str) -> Any:
+def _session(session: Any, base: str, proxy: str) -> Any:
     """A session that asks where the setting says and nowhere else, and remembers what the player says of a video."""
 
     class Session(session):  # type: ignore[misc]
@@ -102,7 +121,11 @@ def _session(session: Any, base: str) -> Any:
                 self.details = (told.get("videoDetails") or {}) if isinstance(told, dict) else {}
             return answer
 
-    return Session()
+    ours = Session()
+    ours.trust_env = False  # no proxy of the environment besides ours
+    ours.proxies = {"http": proxy, "https": proxy}
+    ours.verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
+    return ours
 
 
 def _place(url: str, base: str) -> str:
@@ -136,7 +159,8 @@ def videos_of(url: str, most: int | None, base: str) -> list[str]:
         import yt_dlp  # type: ignore[import-untyped]
     except ImportError as error:
         raise Permanent(
-            f"{url} is a playlist or channel; to list its videos install yt-dlp, or name the videos one by one"
+            f"{url} is a playlist or channel; listing its videos needs yt-dlp, not installed here: "
+            "pip install 'silkline[youtube]', or name the videos one by one"
         ) from error
     options: dict[str, Any] = {"extract_flat": "in_playlist", "skip_download": True, "quiet": True, "no_warnings": True}
     # What it has to say comes as an exception; its own log would only repeat it.
@@ -144,13 +168,19 @@ def videos_of(url: str, most: int | None, base: str) -> list[str]:
     options |= {"cachedir": False, "socket_timeout": TIMEOUT}
     if most is not None:
         options["playlistend"] = most
+    proxy = GuardedProxy(base)
+    options["proxy"] = proxy.url
     try:
         with _loader(yt_dlp, base.rstrip("/"), options) as loader:
             told = loader.extract_info(url, download=False)
     except yt_dlp.utils.DownloadError as error:
+        if proxy.refused:
+            raise Permanent(f"{url}: {LED_INSIDE}") from error
         raise Permanent(f"{url}: yt-dlp cannot list it: {str(error).removeprefix('ERROR: ')}"[:500]) from error
     except Refused as refusal:
         raise Permanent(f"{url}: {refusal}") from refusal
+    finally:
+        proxy.close()
     return list(dict.fromkeys(_ids(told)))[:most]
 
 

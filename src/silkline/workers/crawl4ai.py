@@ -40,7 +40,7 @@ def run(context: Context) -> End | None:
         import crawl4ai  # type: ignore[import-not-found]
     except ImportError as error:
         raise Permanent(
-            "crawl4ai is not installed here: install it with its browser, or use the worker `page`"
+            "crawl4ai is not installed here: pip install crawl4ai && playwright install chromium, or use `page`"
         ) from error
     return asyncio.run(_work(context, crawl4ai))
 

@@ -17,6 +17,8 @@ import uvloop
 from silkline.crawl.equip import open_client
 from silkline.crawl.file_budget import fitted
 from silkline.crawl.frontier import Entry
+from silkline.crawl.guarded_reader import GuardedReader
+from silkline.crawl.isolated_reader import ReaderDied
 from silkline.crawl.messages import Found
 from silkline.crawl.plan import Plan
 from silkline.crawl.reading import SITEMAP
@@ -25,18 +27,20 @@ from silkline.crawl.scope import OUT_OF_SCOPE, domain_of
 from silkline.crawl.seed_verdict import check_seeds, try_failed_seeds_again
 from silkline.fetch import robots
 from silkline.fetch.client import Client
+from silkline.model.fetched import READER_DIED
 from silkline.model.job import End
 from silkline.model.spec import Fetching, MapSpec, SiteSpec
 from silkline.model.url import canonical, host_of, origin_of, url_key
 from silkline.model.worker import Context
 from silkline.parse.sitemap import Entry as Listed
-from silkline.parse.sitemap import Sitemap, parse_sitemap
+from silkline.parse.sitemap import Sitemap
 from silkline.store import urls
 from silkline.store.urls import DONE, FAILED, QUEUED, SKIPPED, NewResult, Settled
 from silkline.workers import site
 from silkline.workers.books import Books
 from silkline.workers.cache import HIDDEN_KEYS
 from silkline.workers.page import plan_for
+from silkline.workers.reading import reader_for
 from silkline.workers.visits import Visit, Visits
 
 GUESSES: Final = ("/sitemap.xml", "/sitemap_index.xml")
@@ -68,9 +72,11 @@ def crawl_of(spec: MapSpec) -> SiteSpec:
 async def _work(context: Context, plan: Plan) -> End | None:
     client = open_client(plan)
     recorder = Recorder(context.progress, plan, context.log)
+    reader = reader_for(context, plan)
     try:
-        return await MapJob(context, plan, client, recorder).run()
+        return await MapJob(context, plan, client, recorder, reader).run()
     finally:
+        reader.close()
         client.close()
         client.resolver.close()
         recorder.close()
@@ -79,16 +85,17 @@ async def _work(context: Context, plan: Plan) -> End | None:
 class MapJob:
     """One attempt at a map."""
 
-    def __init__(self, context: Context, plan: Plan, client: Client, recorder: Recorder) -> None:
+    def __init__(self, context: Context, plan: Plan, client: Client, recorder: Recorder, reader: GuardedReader) -> None:
         self._context = context
         self._spec: MapSpec = context.spec
         self._plan = plan
         self._client = client
+        self._reader = reader
         self._recorder = recorder
         self._books = Books(context, recorder)
         # Sitemaps are offered to crawlers; robots.txt need not allow them one by one.
         polite = msgspec.structs.replace(plan, ignore_robots=True)
-        self._visits = Visits(polite, client, self._visited, max_body=MAX_BODY)
+        self._visits = Visits(polite, client, reader, self._visited, max_body=MAX_BODY)
         self._seen: set[int] = set()
         self._seeds = [url for url in map(canonical, self._spec.all_urls()) if url is not None]
         self._domains = {domain_of(host_of(url)) for url in self._seeds}
@@ -134,7 +141,7 @@ class MapJob:
 
     async def _sitemaps_of(self, origin: str) -> list[tuple[str, str]]:
         """Where the sitemaps of an origin are, and how we know."""
-        rules = await robots.load(self._client, origin, time.time)
+        rules = await self._reader.robots(await robots.ask(self._client, origin), origin, time.time(), robots.PRODUCT)
         named = [url for url in (canonical(each, base=origin) for each in rules.sitemaps) if url is not None]
         if named:
             return [(url, "robots") for url in named]
@@ -175,8 +182,11 @@ class MapJob:
             state, reason = (SKIPPED, NO_SITEMAP) if missing else (visit.state or FAILED, visit.reason)
             await self._books.end(Settled(entry.id, state, reason, visit.detail or None, tries, status), None)
             return
-        sitemap = parse_sitemap(fetched.body, entry.url)
         self._recorder.count_bytes(fetched.wire_bytes)
+        sitemap = await self._reader.sitemap(entry.url, fetched.body)
+        if isinstance(sitemap, ReaderDied):
+            await self._books.end(Settled(entry.id, FAILED, READER_DIED, sitemap.why, tries, status), None)
+            return
         if sitemap.kind == "index":
             self._append([(listed.url, "sitemap_index", entry.depth + 1) for listed in sitemap.entries])
         elif sitemap.kind != "unknown":

@@ -6,7 +6,6 @@ an attempt that died is taken up where it was. A page that could not be had has 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -14,9 +13,11 @@ from typing import Any, Final
 import msgspec
 import uvloop
 
+from silkline.crawl.document import Document
 from silkline.crawl.equip import open_client
 from silkline.crawl.file_budget import fitted
 from silkline.crawl.frontier import Entry
+from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.messages import Found
 from silkline.crawl.outcomes import as_seen, rendering_of
 from silkline.crawl.plan import Plan, Rendering, Tuning, plan_of
@@ -39,7 +40,7 @@ from silkline.store.urls import DONE, FAILED, QUEUED, NewResult, QueuedUrl, Sett
 from silkline.workers import cache
 from silkline.workers.books import Books
 from silkline.workers.browser import rendering_for
-from silkline.workers.document import Document, DocumentReader
+from silkline.workers.reading import limits_of, reader_for
 from silkline.workers.visits import Visit, Visits
 
 # Somebody may be waiting for the page: fewer and shorter waits than a crawl has.
@@ -64,7 +65,7 @@ def plan_for(spec: Fetching, settings: WorkerSettings, urls: Sequence[str], rend
         fetchers=1,
         concurrency=settings.max_concurrent_http,
         contact=settings.contact,
-        tuning=TUNING,
+        tuning=limits_of(settings, TUNING),
         rendering=rendering,
     )
 
@@ -74,9 +75,11 @@ async def _work(context: Context, plan: Plan) -> End | None:
     client = open_client(plan)
     renderer = open_renderer(plan, client) if plan.rendering is not None else None
     recorder = Recorder(context.progress, plan, context.log)
+    reader = reader_for(context, plan)
     try:
-        return await PageJob(context, plan, client, recorder, archive, renderer).run()
+        return await PageJob(context, plan, client, recorder, reader, archive, renderer).run()
     finally:
+        reader.close()
         if renderer is not None:
             renderer.close()
         if archive is not None:
@@ -100,6 +103,7 @@ class PageJob:
         plan: Plan,
         client: Client,
         recorder: Recorder,
+        reader: GuardedReader,
         archive: Archive | None = None,
         renderer: Renderer | None = None,
     ) -> None:
@@ -109,8 +113,8 @@ class PageJob:
         self._spec: PageSpec = context.spec
         self._plan = plan
         self._recorder = recorder
-        self._reader = DocumentReader(plan)
-        self._visits = Visits(plan, client, self._visited, show=self._show if renderer is not None else None)
+        self._reader = reader
+        self._visits = Visits(plan, client, reader, self._visited, show=self._show if renderer is not None else None)
         self._asked = {canonical(url) or url: url for url in reversed(self._spec.all_urls())}
         self._personal = is_personal(self._spec.model_dump(include={*PERSONAL}))
         self._books = Books(context, recorder)
@@ -159,7 +163,7 @@ class PageJob:
         document = Document(reason=visit.reason, detail=visit.detail)
         state = visit.state or FAILED
         if visit.reason is None and visit.fetched is not None:
-            document = await self._read(visit.fetched)
+            document = await self._reader.document(visit.fetched)
             state = DONE if document.reason is None else FAILED
             if self._archive is not None:
                 self._archive.add(visit.entry.id, visit.fetched)
@@ -175,14 +179,9 @@ class PageJob:
         assert self._renderer is not None and self._plan.rendering is not None  # noqa: S101, PT018
         if sniff(fetched.body, fetched.content_type) != "html":
             return fetched
-        if self._plan.rendering.auto and not self._reader.read(fetched).needs_scripts:
+        if self._plan.rendering.auto and not (await self._reader.document(fetched)).needs_scripts:
             return fetched
         return await self._renderer.render(fetched)
-
-    async def _read(self, fetched: Fetched) -> Document:
-        if self._reader.slow(fetched):
-            return await asyncio.to_thread(self._reader.read, fetched)
-        return self._reader.read(fetched)
 
     def _result(self, visit: Visit, document: Document) -> NewResult:
         entry = visit.entry

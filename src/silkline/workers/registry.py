@@ -20,6 +20,7 @@ from silkline.errors import SpecError
 from silkline.model import spec as specs
 from silkline.model.worker import Run
 
+CRAWL4AI = "crawl4ai"
 GROUP = "silkline.workers"
 SPECS_GROUP = "silkline.specs"
 
@@ -77,9 +78,10 @@ def kind_named(name: str, *, test_workers: bool = False) -> Kind:
     raise SpecError(f"unknown worker {name!r}{hint} (known: {', '.join(sorted(known))})")
 
 
-def claimable(*, test_workers: bool = False) -> list[str]:
-    """The kinds that a supervisor runs itself."""
-    return [name for name, kind in kinds(test_workers=test_workers).items() if not kind.external]
+def claimable(*, test_workers: bool = False, crawl4ai: bool = False) -> list[str]:
+    """The kinds that a supervisor runs itself. `crawl4ai` goes its own way to the web, so it has to be switched on."""
+    known = kinds(test_workers=test_workers).items()
+    return [name for name, kind in known if not kind.external and (crawl4ai or name != CRAWL4AI)]
 
 
 def is_external(name: str) -> bool:

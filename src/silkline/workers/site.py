@@ -19,10 +19,11 @@ from silkline.model.url import canonical, host_of
 from silkline.model.worker import Context
 from silkline.store.archive import place_of
 from silkline.workers.browser import rendering_for
+from silkline.workers.reading import limits_of
 
 
 def run(context: Context) -> End | None:
-    return crawl(context, Tuning())
+    return crawl(context, limits_of(context.settings, Tuning()))
 
 
 def crawl(context: Context, tuning: Tuning) -> End | None:

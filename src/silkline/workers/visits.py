@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
 from silkline.crawl.frontier import Entry, Frontier, Host
+from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.plan import Plan
 from silkline.crawl.politeness import retry_delay
 from silkline.crawl.robots import RobotsCache, unreachable
@@ -48,17 +49,25 @@ class Visits:
     """Must be made and run inside an event loop. `on_end` is awaited once for each URL, before its place is free."""
 
     def __init__(
-        self, plan: Plan, client: Client, on_end: OnEnd, *, max_body: int | None = None, show: Show | None = None
+        self,
+        plan: Plan,
+        client: Client,
+        reader: GuardedReader,
+        on_end: OnEnd,
+        *,
+        max_body: int | None = None,
+        show: Show | None = None,
     ) -> None:
         self._plan = plan
         self._max_body = max_body
         self._tuning = plan.tuning
         self._client = client
+        self._reader = reader
         self._on_end = on_end
         self._show = show
         self._loop = asyncio.get_running_loop()
         self._frontier = Frontier(plan.pace, window=1 << 60, per_host=1 << 60)
-        self._robots = RobotsCache(client, plan.user_agent.partition("/")[0].lower(), ignore=plan.ignore_robots)
+        self._robots = RobotsCache(client, plan.user_agent.partition("/")[0].lower(), reader, ignore=plan.ignore_robots)
         self._tasks: set[asyncio.Task[None]] = set()
         self._asking: dict[int, str] = {}
         self._changed = asyncio.Event()
@@ -128,9 +137,10 @@ class Visits:
                 host.parked = waiting.ROBOTS_LOADING
                 self._spawn(self._introduce(host, origin_of(entry.url)))
             return
-        if rules.group and not rules.allows(entry.url):
+        if rules.group and not self._reader.allows(rules, entry.url):
             self._asking[entry.id] = entry.url
-            self._spawn(self._end(Visit(entry, None, SKIPPED, ROBOTS, rules.explain(entry.url))))
+            why = ROBOTS_UNAVAILABLE if rules.reason else ROBOTS
+            self._spawn(self._end(Visit(entry, None, SKIPPED, why, rules.explain(entry.url))))
             self._frontier.wake(host, now)
             return
         self._frontier.started(host, now)

@@ -33,6 +33,8 @@ def run(context: Context) -> End | None:
         job.run()
     except Ordered:
         return context.control.order
+    finally:
+        job.close()
     return None
 
 
@@ -61,6 +63,9 @@ class YoutubeJob:
         self._context.log.info("%d transcripts, %d videos without", counts.done, counts.failed)
         if not counts.done and self._refusals:
             raise Permanent(self._refusals[0])
+
+    def close(self) -> None:
+        self._captions.close()
 
     def _open_ledger(self) -> None:
         """Every video that is asked for, in one checkpoint."""

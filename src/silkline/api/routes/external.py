@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Response
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from silkline.api import shapes
 from silkline.api.external import ENDS, ExternalWorkers, read_lease
@@ -15,6 +15,7 @@ from silkline.api.views import answer, progress_view
 from silkline.config import Settings
 from silkline.errors import SpecError
 from silkline.model.job import End, Ended
+from silkline.model.result_fields import DATA, METADATA, wrong_fields
 from silkline.model.spec import Spec, WebUrl, validate
 from silkline.store import jobs
 from silkline.store.database import Database
@@ -38,6 +39,13 @@ class PageBody(Spec):
     error: str | None = Field(None, pattern=r"^[\w.-]{1,60}$")
     data: dict[str, Any] = Field(default_factory=dict)
     metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _right_types(self) -> PageBody:
+        wrong = wrong_fields(self.data, DATA) + wrong_fields(self.metadata, METADATA)
+        if wrong:
+            raise ValueError("; ".join(wrong))
+        return self
 
 
 class ResultsBody(Spec):

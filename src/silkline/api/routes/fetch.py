@@ -11,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from silkline.api import shapes, submission
 from silkline.api.events import Hub
+from silkline.api.private_addresses import explained
 from silkline.api.problems import Problem
 from silkline.api.routes.jobs import IdempotencyKey, Object, store_once, view
 from silkline.api.shapes import problems
@@ -102,18 +103,19 @@ class FetchRoutes:
         job = jobs.get(self._database, id)
         found = results.page(self._database, id, wanted=1)
         if found and not found[0].success:
-            raise _failure(found[0])
+            raise _failure(found[0], self._settings)
         if found:
             return answer({"job": view(self._database, job), "result": result_view(found[0]), "cached": False})
         if job.status in ENDED:
-            raise Problem("fetch-failed", _why(job))
+            raise Problem("fetch-failed", explained(job.exit_reason, _why(job), self._settings))
         return answer(view(self._database, job), 202, {"Location": f"/v1/jobs/{id}"})
 
 
-def _failure(result: Result) -> Problem:
+def _failure(result: Result, settings: Settings) -> Problem:
     """A page that could not be had: which, why, and whether it may be had later. The job is named in a header."""
     reason, detail = result.metadata.get("error") or "unknown", result.metadata.get("detail")
     text = f"{result.original_url or result.final_url}: {reason}" + (f" ({detail})" if detail else "")
+    text = explained(reason, text, settings)
     again = bool(result.metadata.get("retryable"))
     return Problem("fetch-failed", text, headers={"Location": f"/v1/jobs/{result.job_id}"}, retryable=again)
 

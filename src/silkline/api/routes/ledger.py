@@ -70,6 +70,7 @@ class ExplainQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     url: str = Field(max_length=8192)
+    content: bool = Field(False, description="With content the result is given as a whole.")
 
 
 class LedgerRoutes:
@@ -157,7 +158,7 @@ class LedgerRoutes:
 
     def explain(self, id: str, query: Annotated[ExplainQuery, Query()]) -> Response:
         """404 when the crawl never came across it."""
-        return answer(explain.explain(self._database, jobs.get(self._database, id), query.url))
+        return answer(explain.explain(self._database, jobs.get(self._database, id), query.url, content=query.content))
 
     def _url_views(self, job: Job, found: list[Url]) -> list[tuple[int, dict[str, Any]]]:
         sources = urls.by_ids(self._database, job.id, [url.found_on for url in found if url.found_on is not None])

@@ -2,36 +2,54 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from silkline.model.job import Job
 from silkline.store import results, samples, urls
 from silkline.store.database import Database
+from silkline.store.samples import Sample
 from silkline.store.urls import Counts
 
 POINTS = 400
 PAGES = 300
+PAUSE = 5.0  # seconds in which nobody crawled: the line has a gap there
+COLUMNS = ("at", "discovered", "done", "failed", "skipped", "seconds")
 
 
 def history(database: Database, job: Job, counts: Counts) -> dict[str, list[Any]]:
-    """The counters over time, thinned to what a screen shows, the newest always among them."""
+    """The counters over time, thinned to what a screen shows, the newest always among them.
+
+    A row of nothing stands where the job was paused, or waited to be taken up again: the line has a gap there.
+    """
     taken = samples.every(database, job.id)
     step = max(1, len(taken) // POINTS)
     kept = taken[::-step][::-1]
-    columns: dict[str, list[Any]] = {
-        "at": [sample.at.timestamp() for sample in kept],
-        "discovered": [sample.discovered for sample in kept],
-        "done": [sample.done + sample.unchanged for sample in kept],
-        "failed": [sample.failed for sample in kept],
-        "skipped": [sample.skipped for sample in kept],
-    }
+    points: list[tuple[datetime, Sample | Counts]] = [(sample.at, sample) for sample in kept]
     if counts.updated_at and (not kept or counts.updated_at > kept[-1].at):
-        columns["at"].append(counts.updated_at.timestamp())
-        columns["discovered"].append(counts.discovered)
-        columns["done"].append(counts.done + counts.unchanged)
-        columns["failed"].append(counts.failed)
-        columns["skipped"].append(counts.skipped)
+        points.append((counts.updated_at, counts))
+    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+    before: tuple[datetime, Sample | Counts] | None = None
+    for at, point in points:
+        if before is not None and _paused(*before, at, point):
+            columns["at"].append((before[0] + (at - before[0]) / 2).timestamp())
+            for name in COLUMNS[1:]:
+                columns[name].append(None)
+        columns["at"].append(at.timestamp())
+        columns["discovered"].append(point.discovered)
+        columns["done"].append(point.done + point.unchanged)
+        columns["failed"].append(point.failed)
+        columns["skipped"].append(point.skipped)
+        columns["seconds"].append(point.seconds)
+        before = at, point
     return columns
+
+
+def _paused(was: datetime, before: Sample | Counts, at: datetime, after: Sample | Counts) -> bool:
+    """Whether nobody crawled for a while between two points. The crawl itself counts the seconds it crawled."""
+    if not before.seconds or after.seconds is None:
+        return False  # this kind of job does not count them
+    return (at - was).total_seconds() - (after.seconds - before.seconds) > PAUSE
 
 
 def responses(database: Database, job: Job) -> dict[str, list[Any]]:

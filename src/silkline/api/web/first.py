@@ -7,6 +7,8 @@ import threading
 from silkline.model.job import NewJob
 from silkline.sample.server import SampleServer
 
+SAMPLE = "sample_site"  # in the metadata of the job: crawled again, it is the sample of the server of that time
+
 
 class FirstCrawl:
     """Nothing of this job comes from outside, so it may name an address of this machine: that of the sample alone."""
@@ -23,4 +25,4 @@ class FirstCrawl:
         address = start.removeprefix("http://").rstrip("/")
         # Not at full speed: there should be something to see.
         payload = {"url": start, "limit": 200, "speed": "fast", "delay": 0.15, "allow_private": [address]}
-        return NewJob(worker="site", payload=payload, request_url=start)
+        return NewJob(worker="site", payload=payload, request_url=start, metadata={SAMPLE: True})

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 NOTHING = "\N{EN DASH}"
 
 
@@ -38,12 +39,16 @@ def plain(value: Any) -> str:
 
 
 def number(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+    if value is None:
+        return NOTHING
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.1f}" if value >= 1 or not value else f"{value:.2f}"
 
 
 def size(count: float | None) -> str:
     count = count or 0
-    for unit in ("B", "KB", "MB", "GB"):
+    for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
         count /= 1000
@@ -63,7 +68,17 @@ def duration(seconds: float | None) -> str:
 
 
 def ago(moment: datetime | None, now: datetime) -> str:
-    return f"{duration((now - moment).total_seconds())} ago" if moment else "never"
+    """How long ago, in one unit."""
+    if not moment:
+        return "never"
+    seconds = max(0, round((now - moment).total_seconds()))
+    size, unit = next(((size, unit) for size, unit in UNITS if seconds >= size), (1, "s"))
+    return f"{seconds // size} {unit} ago"
+
+
+def took(seconds: float) -> str:
+    """How long a page took."""
+    return f"{1000 * seconds:.0f} ms" if seconds < 9.9995 else duration(seconds)
 
 
 def segments(progress: dict[str, Any]) -> list[dict[str, Any]]:
@@ -71,6 +86,8 @@ def segments(progress: dict[str, Any]) -> list[dict[str, Any]]:
     whole = progress["discovered"] or 1
     parts, x = [], 0.0
     for state in ("done", "unchanged", "failed", "skipped", "in_flight", "queued"):
+        if state == "unchanged" and not progress[state]:
+            continue
         width = 100 * progress[state] / whole
         parts.append({"state": state, "x": round(x, 3), "width": round(width, 3)})
         x += width
@@ -87,6 +104,7 @@ FILTERS = {
     "plain": plain,
     "size": size,
     "duration": duration,
+    "took": took,
     "host": host_of,
     "segments": segments,
 }

@@ -1,16 +1,41 @@
-"""Reading what a form of the page sends."""
+"""Reading what a form of the page sends, and filling it in again."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
 from fastapi import Request
+from pydantic import ValidationError
 
 from silkline.api.problems import Problem
+from silkline.errors import SpecError
 
+TEXTS = ("worker", "url", "scope", "speed", "render")
 WHOLE = ("limit", "depth")
-FIELDS = ("worker", "url", "limit", "depth", "scope", "speed", "render")
+LINES = ("urls", "include", "exclude", "allow_private")
+# The fields of the form, each with what a wrong number is told.
+NUMBERS = {
+    "limit": "a whole number, 1 or more",
+    "depth": "a whole number, 0 or more",
+    "delay": "a number of seconds, from 0 to 3600",
+}
+FIELDS = (*TEXTS, *NUMBERS, *LINES, "headers")
+# What a kind of job does not take is left out, so that a change of the kind is no error.
+NOT_TAKEN = {"page": ("limit", "depth", "scope", "include", "exclude"), "map": ("depth", "scope", "include", "exclude")}
+_BARE_HOST = re.compile(
+    r"(localhost|\[[0-9a-f:.]+\]|[^\s/?#:@]+\.[^\s/?#:@]+|[^\s/?#:@]+(?=:\d))(:\d{1,5})?([/?#]|$)", re.I
+)
+
+
+class FormProblem(Exception):
+    """What is wrong with a form: a message for each field, and one for the whole under the empty name."""
+
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        super().__init__("; ".join(problems.values()))
+        self.problems = dict(problems)
 
 
 async def fields(request: Request) -> dict[str, str]:
@@ -22,23 +47,99 @@ async def fields(request: Request) -> dict[str, str]:
         pairs = parse_qsl((await request.body()).decode(), keep_blank_values=True, max_num_fields=100)
     except ValueError as error:
         raise Problem("bad-request", "the form cannot be read") from error
-    return dict(pairs)
+    return {name: value.replace("\r\n", "\n") for name, value in pairs}
 
 
-def posted_job(form: dict[str, str]) -> dict[str, Any]:
+def posted_job(form: Mapping[str, str]) -> dict[str, Any]:
     """The form for a new crawl as the JSON that the API takes; what was left empty is left out."""
     body: dict[str, Any] = {}
-    for name in FIELDS:
+    for name in (*TEXTS, *NUMBERS):
         value = form.get(name, "").strip()
-        if not value:
-            continue
-        body[name] = int(value) if name in WHOLE and value.isdecimal() and len(value) < 10 else value
-    url = body.get("url", "")
-    if url and "://" not in url:
-        body["url"] = f"https://{url}"
-    if body.get("worker") != "site":
-        for name in ("depth", "scope", "speed"):
-            body.pop(name, None)
-    if body.get("worker") == "page":
-        body.pop("limit", None)
+        if value:
+            body[name] = _number(name, value) if name in NUMBERS else value
+    for name in LINES:
+        if lines := [line.strip() for line in form.get(name, "").splitlines() if line.strip()]:
+            body[name] = lines
+    if headers := _headers(form.get("headers", "")):
+        body["headers"] = headers
+    if "url" in body:
+        body["url"] = with_scheme(body["url"])
+    if "urls" in body:
+        body["urls"] = [with_scheme(url) for url in body["urls"]]
+    for name in NOT_TAKEN.get(body.get("worker", ""), ()):
+        body.pop(name, None)
+    if "url" not in body and "urls" not in body:
+        raise FormProblem({"url": "Type an address, such as https://example.com"})
     return body
+
+
+def with_scheme(url: str) -> str:
+    """People type `example.com`, or `localhost:8000`. What has a scheme, or is no address, is left for the check."""
+    if not _BARE_HOST.match(url):
+        return url
+    return f"http://{url}" if re.match(r"localhost\b|\[|[\d.]+(:|/|$)", url, re.IGNORECASE) else f"https://{url}"
+
+
+def _number(name: str, value: str) -> float:
+    try:
+        return int(value) if name in WHOLE else float(value.replace(",", "."))
+    except ValueError:
+        raise FormProblem({name: f"This must be {NUMBERS[name]}"}) from None
+
+
+def _headers(text: str) -> dict[str, str]:
+    """`Name: value` lines. What stands in a line is never said again: it may be a secret."""
+    headers = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        name, colon, value = line.partition(":")
+        if not line.strip():
+            continue
+        if not colon or not name.strip():
+            raise FormProblem({"headers": f"Line {number}: write it as Name: value"})
+        headers[name.strip()] = value.strip()
+    return headers
+
+
+def problems_of(error: Exception) -> dict[str, str]:
+    """A message for each field that is wrong; what belongs to no field of the form stands under the empty name."""
+    if isinstance(error, FormProblem):
+        return error.problems
+    cause = error.__cause__
+    if not isinstance(error, SpecError) or not isinstance(cause, ValidationError):
+        return {"": str(error)}
+    found: dict[str, str] = {}
+    for detail in cause.errors():
+        field = str(detail["loc"][0]) if detail["loc"] else "url"
+        message = _message(field, detail)
+        found.setdefault(field if field in FIELDS else "", message if field in FIELDS else f"{field}: {message}")
+    return found
+
+
+def _message(field: str, detail: Any) -> str:
+    text = str(detail["msg"]).removeprefix("Value error, ")
+    if field in NUMBERS:
+        return f"This must be {NUMBERS[field]}"
+    place = detail["loc"][1] if len(detail["loc"]) > 1 else None
+    if isinstance(place, int):
+        return f"Line {place + 1} {text}"
+    if field == "headers" and place is not None:
+        return f"The header {str(place)[:80]!r} {text}"
+    return (
+        f"This {text}" if text[:1].islower() and field != "url" else f"The address {text}" if field == "url" else text
+    )
+
+
+def from_spec(worker: str, spec: Mapping[str, Any]) -> dict[str, str]:
+    """The form as it would have to be filled in to ask for this spec. Secrets are not shown, so they are left out."""
+    form = {"worker": worker}
+    for name in (*TEXTS, *NUMBERS):
+        if spec.get(name) is not None:
+            form[name] = _plain_number(spec[name])
+    for name in LINES:
+        value = spec.get(name) or ()
+        form[name] = "\n".join([value] if isinstance(value, str) else value)
+    return form
+
+
+def _plain_number(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

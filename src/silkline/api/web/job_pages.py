@@ -27,13 +27,16 @@ from silkline.api.views import (
     waits_of,
 )
 from silkline.api.web import charts, forms
+from silkline.api.web.again import repeated, way_of
+from silkline.api.web.page_list import PageQuery, page_list
 from silkline.api.web.templates import Templates
 from silkline.config import Settings
+from silkline.export.download import offered
 from silkline.model.job import Change, Job, Status, Verb
 from silkline.model.job import answer as answer_to
-from silkline.model.wait import Wait, event, seconds_to, what_next, why
+from silkline.model.wait import BUSY, LEVEL, TURN, Wait, event, seconds_to, what_next, why
 from silkline.runner.orphans import ask
-from silkline.store import jobs, logs, results, urls, workers
+from silkline.store import jobs, logs, pages, results, urls, workers
 from silkline.store.database import Database
 from silkline.store.neighbours import into, out_of
 from silkline.store.results import Result
@@ -44,7 +47,17 @@ from silkline.workers import registry
 TABS = ("overview", "pages", "errors", "skipped", "hosts", "logs", "details")
 ROWS = 100
 LINES = 500
+MANY_LINKS = 10  # more than that are folded away
 CONTENT = ("markdown", "text", "transcript", "html")
+EXPORT_WORDS = {
+    "jsonl": "JSON lines",
+    "csv": "CSV",
+    "md": "Markdown (zip)",
+    "parquet": "Parquet",
+    "sitemap": "Sitemap",
+    "warc": "WARC",
+}
+NO_WAIT = frozenset({BUSY, TURN, LEVEL})  # the crawl itself is at work: there is nothing to wait for
 VERBS = (Verb.PAUSE, Verb.RESUME, Verb.STOP, Verb.CANCEL, Verb.RETRY)
 Form = Annotated[dict[str, str], Depends(forms.fields)]
 
@@ -55,21 +68,22 @@ class TabQuery(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     cursor: int = Field(0, ge=0, lt=2**62)
-    state: str = Field("", pattern=r"^(queued|done|unchanged|failed|skipped|)$")
     reason: str = Field("", max_length=200)
     level: str = Field("", pattern=r"^(debug|info|warning|error|)$")
     q: str = Field("", max_length=200)
 
 
 class JobPages:
-    def __init__(self, database: Database, settings: Settings, templates: Templates, tallies: Tallies) -> None:
+    def __init__(
+        self, database: Database, settings: Settings, templates: Templates, tallies: Tallies, *, with_sample: bool
+    ) -> None:
         self._database = database
         self._settings = settings
         self._templates = templates
         self._tallies = tallies
+        self._with_sample = with_sample
         self._read = {
             "overview": self._overview,
-            "pages": self._pages,
             "errors": self._failed,
             "skipped": self._skipped,
             "hosts": self._hosts,
@@ -82,22 +96,36 @@ class JobPages:
         add("/charts", self.charts, methods=["GET"])
         add("/page/{url_id}", self.page, methods=["GET"])
         add("/again", self.again, methods=["POST"])
+        add("/repeat", self.repeat, methods=["POST"])
         add("/delete", self.delete, methods=["POST"])
         for verb in VERBS:
             add(f"/{verb}", self._pressing(verb), methods=["POST"])
+        add("/pages", self.pages, methods=["GET"])
+        add("/waiting", self.waiting, methods=["GET"])
         add("", self.show, methods=["GET"])
         add("/{tab}", self.show, methods=["GET"])
 
     def show(self, request: Request, id: str, query: Annotated[TabQuery, Query()], tab: str = "overview") -> Response:
         """The whole page, or just the tab when htmx asks for it."""
-        if tab not in TABS:
+        if tab not in self._read:
             raise Problem("not-found", f"a job has no {tab[:40]}")
         job = jobs.get(self._database, id)
-        values = self._head(job)
+        return self._tab(request, job, tab, query=query, **self._read[tab](job, query))
+
+    def pages(self, request: Request, id: str, query: Annotated[PageQuery, Query()]) -> Response:
+        """The tab that lists the pages, searched and sorted."""
+        job = jobs.get(self._database, id)
+        return self._tab(request, job, "pages", **page_list(self._database, job, query))
+
+    def _tab(self, request: Request, job: Job, tab: str, **values: Any) -> Response:
         name = "job.html"
         if request.headers.get("hx-target") in ("tab-place", "panels-place"):
             name = "_tab.html"
-        return self._templates.page(name, tab=tab, tabs=TABS, query=query, **values, **self._read[tab](job, query))
+        return self._templates.page(name, tab=tab, tabs=TABS, **self._head(job), **values)
+
+    def waiting(self, id: str) -> Response:
+        """What the job waits for, as the tab of the log says it."""
+        return self._templates.page("_waiting.html", **self._head(jobs.get(self._database, id)))
 
     def head(self, id: str) -> Response:
         return self._templates.page("_head.html", **self._head(jobs.get(self._database, id)))
@@ -126,6 +154,7 @@ class JobPages:
             job=job_view(job, urls.counts(self._database, id), self._database.now()),
             url=url_view(url, {each.id: each for each in way}),
             says=in_words(url),
+            many_links=MANY_LINKS,
             way=way[:-1],
             links_in=into(self._database, id, [url])[url.id],
             links_out=out_of(self._database, url),
@@ -147,6 +176,11 @@ class JobPages:
         job = requeue(self._database, jobs.get(self._database, id), form.get("reason", "").replace("\x00", ""))
         return RedirectResponse(f"/jobs/{job.id}", 303)
 
+    def repeat(self, id: str) -> Response:
+        """The same job once more."""
+        job, _ = jobs.enqueue(self._database, repeated(jobs.get(self._database, id), self._settings))
+        return RedirectResponse(f"/jobs/{job.id}", 303)
+
     def delete(self, id: str) -> Response:
         remove(self._database, self._settings, id)
         return RedirectResponse("/", 303)
@@ -158,9 +192,18 @@ class JobPages:
             "job": job_view(job, counts, now),
             "live": counts.live,
             "held_up_by": self._held_up_by(job, now),
+            "waiting_hosts": host_rows([wait for wait in waits_of(job, counts) if wait.reason not in NO_WAIT], [], now),
             "can": _possible(job),
+            "exports": self._exports(job),
+            "again": way_of(job, with_sample=self._with_sample),
             "now": now,
         }
+
+    def _exports(self, job: Job) -> list[tuple[str, str]]:
+        """The downloads that a job offers, each with its words; none while nothing is stored."""
+        if not pages.search(self._database, job.id, sort="size", wanted=1).ids:
+            return []
+        return [(form, EXPORT_WORDS[form]) for form in offered(self._settings.data, job.id)]
 
     def _held_up_by(self, job: Job, now: datetime) -> str:
         """What keeps a queued job from starting."""
@@ -174,13 +217,9 @@ class JobPages:
         return {
             "reasons": reason_views(reasons or ()),
             "statuses": statuses or (),
-            "hosts": self._host_rows(job, hosts)[:8],
+            **in_two(self._host_rows(job, hosts), most=8),
             "counting": None in (statuses, reasons, hosts),
         }
-
-    def _pages(self, job: Job, query: TabQuery) -> dict[str, Any]:
-        found = urls.page(self._database, job.id, after=query.cursor, wanted=ROWS + 1, state=query.state or None)
-        return self._rows(job, found)
 
     def _failed(self, job: Job, query: TabQuery) -> dict[str, Any]:
         shown = self._by_reason(job, query, "failed")
@@ -200,7 +239,7 @@ class JobPages:
 
     def _hosts(self, job: Job, query: TabQuery) -> dict[str, Any]:
         (hosts,) = self._tallies.soon(job, urls.hosts)
-        return {"hosts": self._host_rows(job, hosts), "counting": hosts is None}
+        return {**in_two(self._host_rows(job, hosts)), "counting": hosts is None, "most": urls.MOST_HOSTS}
 
     def _host_rows(self, job: Job, counted: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
         return host_rows(waits_of(job, urls.counts(self._database, job.id)), counted or [], self._database.now())
@@ -263,6 +302,17 @@ def host_rows(waits: list[Wait], counted: list[dict[str, Any]], now: datetime) -
         for wait in waits
     ]
     return rows + [{"host": host, "counts": each, "wait": None} for host, each in counts.items()]
+
+
+def in_two(rows: list[dict[str, Any]], most: int | None = None) -> dict[str, Any]:
+    """The hosts of the crawl, and those that its pages only link to, which are no work of this crawl."""
+    outside = [row for row in rows if is_outside(row)]
+    return {"hosts": [row for row in rows if not is_outside(row)][:most], "outside": outside}
+
+
+def is_outside(row: dict[str, Any]) -> bool:
+    counts = row["counts"]
+    return row["wait"] is None and counts["discovered"] == counts["out_of_scope"]
 
 
 def _possible(job: Job) -> list[str]:

@@ -11,16 +11,18 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from silkline.api import submission
 from silkline.api.connections import network_of
+from silkline.api.private_addresses import ASK_OPERATOR, check_allowed, private_url
 from silkline.api.problems import Problem
 from silkline.api.routes.jobs import ID, NAME, Listing, listed
 from silkline.api.tokens import COOKIE, SESSION_SECONDS, Doorkeeper
 from silkline.api.views import worker_view
 from silkline.api.web import forms
+from silkline.api.web.again import OFFERED, completed_by, filled_in
 from silkline.api.web.first import FirstCrawl
 from silkline.api.web.templates import Templates
 from silkline.config import Settings
 from silkline.errors import UsageError
-from silkline.model.job import Status
+from silkline.model.job import NewJob, Status
 from silkline.store import jobs, workers
 from silkline.store.database import Database
 from silkline.store.waiting import hold_up
@@ -28,7 +30,6 @@ from silkline.workers import registry
 
 Form = Annotated[dict[str, str], Depends(forms.fields)]
 ORDER = ("running", "queued", "paused", "completed", "failed", "stopped", "cancelled")
-OFFERED = ("site", "page", "map")
 
 
 class Filters(BaseModel):
@@ -40,6 +41,7 @@ class Filters(BaseModel):
     worker: str = Field("", pattern=NAME.replace("{1,", "{0,"))
     q: str = Field("", max_length=500)
     cursor: str = Field("", pattern=f"^({ID})?$")
+    again: str = Field("", pattern=f"^({ID})?$")
 
     def listing(self) -> Listing:
         asked = {"status": self.status, "worker": self.worker, "q": self.q.strip(), "cursor": self.cursor}
@@ -79,7 +81,8 @@ class Pages:
     def home(self, request: Request, filters: Annotated[Filters, Query()]) -> Response:
         """The list of jobs; just the table when htmx asks for it."""
         fragment = request.headers.get("hx-target") == "jobs-place"
-        return self._list("_jobs.html" if fragment else "jobs.html", filters)
+        form = filled_in(jobs.get(self._database, filters.again)) if filters.again and not fragment else {}
+        return self._list("_jobs.html" if fragment else "jobs.html", filters, form=form)
 
     def _list(self, name: str, filters: Filters, *, status: int = 200, **more: Any) -> Response:
         items, cursor = listed(self._database, filters.listing(), self._settings.stale_after)
@@ -95,8 +98,9 @@ class Pages:
             "offered": OFFERED,
             "held_up_by": hold_up(workers.alive(self._database, self._settings.stale_after)),
             "sample": self._first is not None,
-            "problem": "",
+            "problems": {},
             "form": {},
+            "private": self._settings.api_allow_private,
             **more,
         }
         return self._templates.page(name, status=status, now=now, **values)
@@ -104,10 +108,28 @@ class Pages:
     def start(self, form: Form) -> Response:
         """Start what the form asks for; if it cannot be, say why beside what was typed."""
         try:
-            job, _ = jobs.enqueue(self._database, submission.read(forms.posted_job(form), self._settings))
-        except UsageError as error:
-            return self._list("jobs.html", Filters.model_validate({}), status=422, problem=str(error), form=form)
+            job, _ = jobs.enqueue(self._database, self._asked(form))
+        except (UsageError, forms.FormProblem) as error:
+            problems = forms.problems_of(error)
+            return self._list("jobs.html", Filters.model_validate({}), status=422, problems=problems, form=form)
         return RedirectResponse(f"/jobs/{job.id}", 303)
+
+    def _asked(self, form: dict[str, str]) -> NewJob:
+        body = forms.posted_job(form)
+        if form.get("again"):
+            body = completed_by(jobs.get(self._database, form["again"]), body)
+        allowed = body.get("allow_private", [])
+        if self._settings.api_allow_private:
+            check_allowed(allowed)
+        refused = private_url([body.get("url", ""), *body.get("urls", ())], allowed)
+        if refused and self._settings.api_allow_private:
+            raise forms.FormProblem(
+                {"allow_private": f"{refused[:200]} is a private address: name it here to allow it"}
+            )
+        if refused:
+            field = "url" if refused == body.get("url") else "urls"
+            raise forms.FormProblem({field: f"{refused[:200]} is a private address. {ASK_OPERATOR}."})
+        return submission.read(body, self._settings)
 
     def first(self) -> Response:
         """The first crawl, of the site that we bring along."""

@@ -44,7 +44,7 @@ def install(
     app.mount("/static", Files(directory=STATIC), name="static")
     first = FirstCrawl() if with_sample else None
     app.include_router(Pages(database, settings, templates, doorkeeper, first).router)
-    app.include_router(JobPages(database, settings, templates, tallies).router)
+    app.include_router(JobPages(database, settings, templates, tallies, with_sample=with_sample).router)
 
     def as_page(request: Request, problem: Problem) -> Response | None:
         """A problem as a page, for somebody who looks at it."""

@@ -9,7 +9,7 @@ REASONS: Final = {
     "bad_url": "not a web address",
     "bad_request": "the request cannot be sent",
     "scheme_blocked": "neither http nor https",
-    "address_blocked": "a private address, which nobody allowed",
+    "address_blocked": "a private address: the operator can allow it with the setting api_allow_private",
     "dns_failed": "its host could not be looked up",
     "dns_timeout": "looking up its host took too long",
     "host_unknown": "there is no such host",

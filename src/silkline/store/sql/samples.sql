@@ -2,14 +2,14 @@
 
 -- name: take
 -- One more sample from the counters as they stand, unless the last one is too young.
-INSERT INTO crawl_samples (job_id, at, discovered, done, unchanged, failed, skipped, bytes)
-SELECT job_id, updated_at, discovered, done, unchanged, failed, skipped, bytes FROM crawl_states
+INSERT INTO crawl_samples (job_id, at, discovered, done, unchanged, failed, skipped, bytes, seconds)
+SELECT job_id, updated_at, discovered, done, unchanged, failed, skipped, bytes, seconds FROM crawl_states
 WHERE job_id = :job_id
   AND NOT EXISTS (SELECT 1 FROM crawl_samples WHERE crawl_samples.job_id = crawl_states.job_id AND at > :after)
 ON CONFLICT (job_id, at) DO NOTHING;
 
 -- name: all
-SELECT at, discovered, done, unchanged, failed, skipped, bytes FROM crawl_samples
+SELECT at, discovered, done, unchanged, failed, skipped, bytes, seconds FROM crawl_samples
 WHERE job_id = :job_id ORDER BY at LIMIT :wanted;
 
 -- name: forget

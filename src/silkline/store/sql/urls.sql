@@ -81,13 +81,16 @@ SELECT http_status, count(*) AS urls FROM crawl_urls
 WHERE job_id = :job_id AND http_status IS NOT NULL GROUP BY http_status ORDER BY http_status;
 
 -- name: tally_hosts
--- The hosts of a crawl, the largest first.
+-- The hosts of a crawl, the largest first; after them the hosts that its pages only link to.
 SELECT host, count(*) AS discovered, sum(CASE WHEN state = 'queued' THEN 1 ELSE 0 END) AS queued,
        sum(CASE WHEN state = 'done' THEN 1 ELSE 0 END) AS done,
        sum(CASE WHEN state = 'unchanged' THEN 1 ELSE 0 END) AS unchanged,
        sum(CASE WHEN state = 'failed' THEN 1 ELSE 0 END) AS failed,
-       sum(CASE WHEN state = 'skipped' THEN 1 ELSE 0 END) AS skipped
-FROM crawl_urls WHERE job_id = :job_id GROUP BY host ORDER BY discovered DESC, host LIMIT :wanted;
+       sum(CASE WHEN state = 'skipped' THEN 1 ELSE 0 END) AS skipped,
+       sum(CASE WHEN state = 'skipped' AND reason = 'out_of_scope' THEN 1 ELSE 0 END) AS out_of_scope
+FROM crawl_urls WHERE job_id = :job_id GROUP BY host
+ORDER BY CASE WHEN sum(CASE WHEN state = 'skipped' AND reason = 'out_of_scope' THEN 0 ELSE 1 END) = 0 THEN 1 ELSE 0 END,
+         discovered DESC, host LIMIT :wanted;
 
 -- name: page_by_reason
 -- URLs of one state and, unless :reason is null, one reason. CASE as in `jobs.search`: read in order until there are enough.

@@ -1,6 +1,7 @@
 // The charts of a job: drawn from what the server kept, then from every progress event.
 "use strict";
 (() => {
+  const PAUSE = 5; // seconds, as in charts.py
   let charts = {};
   let history = null;
   let responses = null;
@@ -56,12 +57,14 @@
 
   const rates = () => {
     const at = [], rate = [];
-    const { at: when, done, failed } = history;
+    const { at: when, done } = history;
     for (let i = 1, before = 0; i < when.length; i++) {
+      if (done[i] === null) { at.push(when[i]); rate.push(null); before = i + 1; continue; } // a pause: a gap
+      if (before === i) continue;
       const seconds = when[i] - when[before];
       if (seconds < 0.9) continue; // two counts within a moment say nothing about the pace
       at.push(when[i]);
-      rate.push(Math.max(0, (done[i] + failed[i] - done[before] - failed[before]) / seconds));
+      rate.push(Math.max(0, (done[i] - done[before]) / seconds));
       before = i;
     }
     return [at, rate];
@@ -100,7 +103,14 @@
     if (!history || !progress.updated_at) return;
     const at = Date.parse(progress.updated_at) / 1000;
     if (history.at.length && at <= history.at[history.at.length - 1]) return;
+    // Nobody crawled for a while: the line has a gap there, as in charts.py.
+    const last = history.at.length - 1, counted = history.seconds[last];
+    if (last >= 0 && counted && at - history.at[last] - (progress.seconds - counted) > PAUSE) {
+      history.at.push((history.at[last] + at) / 2);
+      for (const name of ["discovered", "done", "failed", "skipped", "seconds"]) history[name].push(null);
+    }
     history.at.push(at);
+    history.seconds.push(progress.seconds);
     history.discovered.push(progress.discovered);
     history.done.push(progress.done + progress.unchanged);
     history.failed.push(progress.failed);
@@ -111,7 +121,7 @@
     if (charts.rate) charts.rate.setData(rates());
   };
 
-  window.silkline.charts = { load, add };
+  window.silkline.charts = { load, add, shown: () => history };
   document.addEventListener("DOMContentLoaded", () => {
     load();
     document.addEventListener("silkline:theme", redraw);

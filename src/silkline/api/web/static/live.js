@@ -23,7 +23,7 @@
     if (detail.target.id === "head-place") headAt = late(headAt);
     else if (elt.hasAttribute("hx-push-url")) movedAt = late(movedAt);
     else if (!elt.isConnected) detail.shouldSwap = false;
-    else if (elt === detail.target && elt.id !== "panels-place" && detail.pathInfo.requestPath !== here()) {
+    else if (elt === detail.target && !["panels-place", "waiting-place"].includes(elt.id) && detail.pathInfo.requestPath !== here()) {
       detail.shouldSwap = false;
       redraw();
     }
@@ -61,7 +61,8 @@
     }
     panelsAt = Date.now();
     if (tab === "overview") draw("panels", `/jobs/${document.body.dataset.job}/overview`, "#panels");
-    else if (tab === "hosts" || (changed && tab !== "logs")) draw("tab", here());
+    else if (tab === "logs") draw("waiting", `/jobs/${document.body.dataset.job}/waiting`);
+    else if (tab === "hosts" || changed) draw("tab", here());
   };
 
   const redraw = () => {

@@ -8,10 +8,10 @@ window.silkline = (() => {
     return code === 127 ? "␡" : "\\u" + code.toString(16).padStart(4, "0");
   };
   const visible = (text) => String(text).replace(UNSEEN, sign);
-  const number = (value) => (value === null || value === undefined ? "–" : Number(value).toLocaleString("en", { maximumFractionDigits: 1 }));
+  const number = (value) => (value === null || value === undefined ? "–" : Number(value).toLocaleString("en", { maximumFractionDigits: value < 1 ? 2 : 1 }));
   const size = (count) => {
     let value = count || 0;
-    for (const unit of ["B", "KB", "MB", "GB"]) {
+    for (const unit of ["B", "kB", "MB", "GB"]) {
       if (value < 1000) return unit === "B" || value >= 100 ? `${value.toFixed(0)} ${unit}` : `${value.toFixed(1)} ${unit}`;
       value /= 1000;
     }
@@ -28,12 +28,17 @@ window.silkline = (() => {
     }
     return parts.slice(0, 2).join(" ") || "0 s";
   };
+  const ago = (seconds) => {
+    const whole = Math.max(0, Math.round(seconds));
+    const [length, unit] = [[86400, "d"], [3600, "h"], [60, "min"]].find(([length]) => whole >= length) ?? [1, "s"];
+    return `${Math.floor(whole / length)} ${unit} ago`;
+  };
   const localTimes = (root) => {
     for (const each of root.querySelectorAll("time[datetime]")) {
       const at = new Date(each.getAttribute("datetime"));
       if (Number.isNaN(at.getTime())) continue;
       each.title = at.toLocaleString();
-      if ("ago" in each.dataset) each.textContent = `${duration((Date.now() - at) / 1000)} ago`;
+      if ("ago" in each.dataset) each.textContent = ago((Date.now() - at) / 1000);
       else if ("clock" in each.dataset) each.textContent = at.toLocaleTimeString("en-GB");
       else each.textContent = at.toLocaleString();
     }

@@ -40,10 +40,6 @@ class DocumentReader:
         self._pages = PageReader(msgspec.structs.replace(plan, ignore_robots=True))
         self._content = plan.content
 
-    def slow(self, fetched: Fetched) -> bool:
-        """Whether reading it takes so long that it belongs into a thread."""
-        return fetched.body.startswith(b"%PDF-")
-
     def read(self, fetched: Fetched) -> Document:
         kind = sniff(fetched.body, fetched.content_type)
         if kind == "html":

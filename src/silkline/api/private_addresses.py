@@ -1,0 +1,61 @@
+"""What people are told about private addresses: that they are refused, and how the operator can allow them.
+
+Judges only what a URL itself says. Nothing here looks a name up, so nobody learns which address a name leads to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from silkline.config import Settings
+from silkline.errors import SpecError, UsageError
+from silkline.fetch.guard import Guard, parse_exemption
+from silkline.fetch.origin import locate
+from silkline.model.fetched import ADDRESS_BLOCKED
+
+ASK_OPERATOR = (
+    "The operator of this server can allow it: set SILKLINE_API_ALLOW_PRIVATE=true, or api_allow_private = true in "
+    "silkline.toml, and start Silkline again"
+)
+NAME_IT = "Name the address in allow_private, such as 10.0.0.0/8 or 192.168.1.5:8080"
+_MAY_BE_PRIVATE = re.compile(r"https?://(\[|[0-9]|localhost\b)", re.IGNORECASE)
+_LOCALHOST = ("127.0.0.1", "::1")
+
+
+def remedy(settings: Settings) -> str:
+    """How a private address can be crawled through this server."""
+    return NAME_IT if settings.api_allow_private else ASK_OPERATOR
+
+
+def explained(reason: str | None, text: str, settings: Settings) -> str:
+    """A message about a failure, with the remedy where a private address is the reason."""
+    return f"{text}: it is a private address. {remedy(settings)}" if reason == ADDRESS_BLOCKED else text
+
+
+def private_url(urls: Iterable[str], allowed: Iterable[str] = ()) -> str | None:
+    """The first URL that names a private address which is not allowed. `allowed` holds CIDR[:PORT] texts."""
+    guard: Guard | None = None
+    for url in urls:
+        if not _MAY_BE_PRIVATE.match(url):
+            continue
+        guard = guard or Guard(map(parse_exemption, allowed))
+        target = locate(url)
+        if isinstance(target, str):
+            continue
+        origin = target.origin
+        addresses = (origin.literal,) if origin.literal else _LOCALHOST if origin.host == "localhost" else ()
+        if addresses and all(guard.check(address, origin.port) for address in addresses):
+            return url
+    return None
+
+
+def check_allowed(texts: Iterable[str]) -> None:
+    """Refuse what is no CIDR[:PORT], before a job exists."""
+    for text in texts:
+        try:
+            parse_exemption(text)
+        except UsageError as error:
+            raise SpecError(
+                f"allow_private: {text[:80]!r} is not an address: write 10.0.0.0/8 or 127.0.0.1:8080"
+            ) from error

@@ -1,0 +1,67 @@
+"""The results of a job as a file to download, in every form that the command line writes."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from silkline.api.problems import Problem
+from silkline.api.shapes import problems
+from silkline.config import Settings
+from silkline.export.download import DOWNLOADS, download, offered
+from silkline.model.job import Job
+from silkline.model.url import origin_of
+from silkline.store import jobs
+from silkline.store.database import Database
+
+NEEDS = {
+    "parquet": "Parquet needs pyarrow on the server: its operator installs silkline[parquet]",
+    "warc": "there is no WARC of this job: it is there for jobs with warc, on the machine that ran them, with warcio",
+}
+
+
+class ExportQuery(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    format: Literal["jsonl", "csv", "md", "parquet", "sitemap", "warc"] = Field(
+        "jsonl", description="`md` is a zip of Markdown files. `parquet` and `warc` are there where the server can."
+    )
+
+
+class ExportRoutes:
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+        self.router = APIRouter(prefix="/v1/jobs/{id}", tags=["what came of it"])
+        binary = {"schema": {"type": "string", "format": "binary"}}
+        content: dict[str, Any] = {kind.partition(";")[0]: binary for _, kind in DOWNLOADS.values()}
+        self.router.add_api_route(
+            "/export",
+            self.export,
+            methods=["GET"],
+            summary="The results as a file to download",
+            responses={200: {"description": "The file.", "content": content}, **problems("not-found")},
+            response_class=StreamingResponse,
+        )
+
+    def export(self, id: str, query: Annotated[ExportQuery, Query()]) -> Response:
+        """What is stored so far, in the order of discovery. The file is made while it is sent."""
+        job = jobs.get(self._database, id)
+        if query.format not in offered(self._settings.data, id):
+            raise Problem("invalid", NEEDS[query.format])
+        suffix, kind = DOWNLOADS[query.format]
+        name = file_name(job)
+        pieces = download(self._database, self._settings.data, id, query.format, name)
+        disposition = {"Content-Disposition": f'attachment; filename="{name}{suffix}"'}
+        return StreamingResponse((piece for piece in pieces if piece), media_type=kind, headers=disposition)
+
+
+def file_name(job: Job) -> str:
+    """A name that says what is in the file, in letters that every system takes."""
+    host = origin_of(job.request_url or "").partition("://")[2]
+    plain = re.sub(r"[^A-Za-z0-9.-]+", "_", host)[:80].strip("._-")
+    return f"{plain or job.worker}-{job.id[-8:]}"

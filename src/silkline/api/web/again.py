@@ -1,0 +1,67 @@
+"""Crawling again what a job crawled: the form filled in as it was, or the same job once more.
+
+Headers, cookies and a proxy are never shown. They come along only while the addresses stay the same: else whoever may
+start a job could have them sent to a server of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from silkline.api import submission
+from silkline.api.web import forms
+from silkline.api.web.first import SAMPLE
+from silkline.config import Settings
+from silkline.model.job import ENDED, Job, NewJob
+from silkline.model.spec import SECRET_FIELDS
+
+OFFERED = ("site", "page", "map")
+MOST_URLS = 1_000  # more than that are not put into a form
+OPTIONS = ("priority", "tenant", "max_retries")
+Way = Literal["", "form", "repeat", "sample"]
+
+
+def way_of(job: Job, *, with_sample: bool) -> Way:
+    """How a job can be crawled again; empty where it cannot: it goes on, or its seeds came from a file."""
+    if job.status not in ENDED or any(job.payload.get(name) for name in submission.NEVER):
+        return ""
+    if job.metadata.get(SAMPLE):
+        return "sample" if with_sample else ""
+    fits = job.worker in OFFERED and len(job.payload.get("urls") or ()) <= MOST_URLS
+    return "form" if fits else "repeat"
+
+
+def filled_in(job: Job) -> dict[str, str]:
+    """The form for the same crawl."""
+    return {**forms.from_spec(job.worker, job.payload), "again": job.id, "kept": _kept_words(job)}
+
+
+def _kept_words(job: Job) -> str:
+    """The fields of the spec that come along although the form does not show them."""
+    hidden = [name for name in job.payload if name not in forms.FIELDS or name in SECRET_FIELDS]
+    return ", ".join(sorted(hidden))
+
+
+def completed_by(job: Job, body: dict[str, Any]) -> dict[str, Any]:
+    """The posted form together with what the form does not show of the job that it repeats."""
+    if body.get("worker") != job.worker:
+        return body
+    kept = {name: value for name, value in job.payload.items() if name not in forms.FIELDS or name == "headers"}
+    if not _same_addresses(job.payload, body):
+        kept = {name: value for name, value in kept.items() if name not in SECRET_FIELDS}
+    options = {"priority": job.priority, "tenant": job.tenant, "max_retries": job.max_retries}
+    return {**options, **kept, **body}
+
+
+def _same_addresses(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    def addresses(spec: Mapping[str, Any]) -> Any:
+        return spec.get("url"), list(spec.get("urls") or ()), spec.get("scope", "host")
+
+    return bool(addresses(before) == addresses(after))
+
+
+def repeated(job: Job, settings: Settings) -> NewJob:
+    """The same job once more."""
+    options = {"priority": job.priority, "tenant": job.tenant, "max_retries": job.max_retries}
+    return submission.read({**job.payload, **options, "worker": job.worker}, settings)

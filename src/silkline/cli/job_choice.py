@@ -1,0 +1,53 @@
+"""Which job a person means: an id, the first characters of one, or `last` for the newest that the command fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from silkline.cli.redact import without_password
+from silkline.cli.session import Session
+from silkline.cli.terminal import safe
+from silkline.errors import NotFound
+from silkline.model.job import ENDED, Change, Job, Verb, answer
+from silkline.store import jobs
+from silkline.store.database import Database
+
+PAGE = 200
+Fits = Callable[[Job], bool]
+
+
+def any_job(_: Job) -> bool:
+    return True
+
+
+def has_ended(job: Job) -> bool:
+    return job.status in ENDED
+
+
+def can(verb: Verb) -> Fits:
+    """Whether a verb would change something about a job."""
+
+    def fits(job: Job) -> bool:
+        change = answer(verb, job.status, job.desired)
+        return isinstance(change, Change) and change != Change(job.status, job.desired)
+
+    return fits
+
+
+def chosen(session: Session, database: Database, name: str, fits: Fits = any_job, what: str = "") -> Job:
+    """The job of this name. For `last`: the newest that fits; which one is said if it is not the very newest."""
+    if name.strip().lower() != "last":
+        return jobs.find(database, name.strip())
+    before, newest = jobs.LAST_ID, None
+    while page := jobs.page(database, before=before, wanted=PAGE):
+        newest = newest or page[0]
+        for job in page:
+            if fits(job):
+                if job.id != newest.id:
+                    about = f" ({without_password(job.request_url)})" if job.request_url else ""
+                    session.say(safe(f"Taking job {job.id}{about}, the newest {what}."))
+                return job
+        before = page[-1].id
+    if newest is None:
+        raise NotFound("there are no jobs yet")
+    return newest  # the command says itself why it does not fit

@@ -1,0 +1,269 @@
+"""The process that reads one risky input at a time, and the small server that starts such processes.
+
+A reader has a limit on its memory and does nothing but read: its owner sends a task, waits for the answer, and kills it
+when its time is up. `python -m silkline.crawl.reader_process CONTROL MARKS SLOT MEMORY PARENT` is the server: it has
+the parsers loaded, never reads anything itself, and forks a reader in milliseconds whenever the owner asks for one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import re
+import resource
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from silkline.confine.roles import confine_reader
+from silkline.crawl.confinement import load_everything, load_usual
+from silkline.crawl.document import Document, DocumentReader
+from silkline.crawl.plan import Plan
+from silkline.crawl.process_end import die_with
+from silkline.crawl.reading import Body, PageReader, Reading
+from silkline.fetch import robots
+from silkline.fetch.robots import Robots
+from silkline.model.fetched import Fetched
+from silkline.parse.sitemap import Sitemap, parse_sitemap
+from silkline.reading_marks import PAGE, ROBOTS, SITEMAP, MarkSlot, ReadingMarks
+
+EXIT_MEMORY: Final = 71
+"""The exit code of a reader that ran into its memory limit."""
+HEAD: Final = 5
+"""Four bytes of length, and one that says how the answer is meant."""
+STAYS, LEAVES = 0, 1
+_CONTROL_BYTES: Final = 1 << 20
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+class ReadPage(msgspec.Struct, array_like=True, tag=True):
+    """Answered by a `Reading`."""
+
+    body: Body
+
+
+class ReadDocument(msgspec.Struct, array_like=True, tag=True):
+    """Answered by a `Document`."""
+
+    fetched: Fetched
+
+
+class ReadRobots(msgspec.Struct, array_like=True, tag=True):
+    """Answered by `Robots`."""
+
+    url: str
+    body: bytes
+    now: float
+    product: str
+
+
+class ReadSitemap(msgspec.Struct, array_like=True, tag=True):
+    """Answered by a `Sitemap`."""
+
+    url: str
+    body: bytes
+
+
+ReadingTask = ReadPage | ReadDocument | ReadRobots | ReadSitemap
+ANSWERS: Final[dict[type[Any], Any]] = {
+    ReadPage: Reading,
+    ReadDocument: Document,
+    ReadRobots: Robots,
+    ReadSitemap: Sitemap,
+}
+
+
+class TaskReader:
+    """Does what a task says."""
+
+    def __init__(self, plan: Plan, slot: MarkSlot) -> None:
+        self._pages = PageReader(plan)
+        self._documents = DocumentReader(plan)
+        self._slot = slot
+
+    def read(self, task: ReadingTask) -> Any:
+        match task:
+            case ReadPage(body):
+                self._slot.begin(PAGE, body.url)
+                answer: Any = self._pages.reading_of(body)
+            case ReadDocument(fetched):
+                self._slot.begin(PAGE, fetched.url)
+                answer = self._documents.read(fetched)
+            case ReadRobots(url, body, now, product):
+                self._slot.begin(ROBOTS, url)
+                answer = robots.read(body, now, product)
+            case ReadSitemap(url, body):
+                self._slot.begin(SITEMAP, url)
+                answer = parse_sitemap(body, url)
+        self._slot.end()
+        return answer
+
+
+def needs_more(task: ReadingTask) -> bool:
+    """Whether reading it may take modules that are not loaded yet: those for PDF, and for codecs but the usual ones."""
+    if isinstance(task, ReadRobots):
+        return False
+    if isinstance(task, ReadSitemap):
+        head, charset = task.body[:256], ""
+    else:
+        page = task.body if isinstance(task, ReadPage) else task.fetched
+        head, charset = page.body[:4096], page.charset
+        if not charset and not _is_utf8(page.body):  # its charset will be guessed
+            return True
+    named = _NAMED_CHARSET.findall(head)
+    return head.startswith(b"%PDF-") or not {charset.encode("ascii", "replace"), *named} <= _LOADED_CHARSETS
+
+
+def _is_utf8(body: bytes) -> bool:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+_NAMED_CHARSET: Final = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?([^\s;"'>]+)""")
+_LOADED_CHARSETS: Final = frozenset({b"", b"utf-8", b"UTF-8", b"utf8", b"us-ascii", b"ascii", b"iso-8859-1"})
+
+
+def serve(end: socket.socket, plan: Plan, slot: MarkSlot, memory: int, *, loaded: bool) -> None:
+    """The whole life of a reader: tasks come in, answers go out, until the owner closes the socket.
+
+    Unless everything is `loaded`, the first task says whether that is necessary: it takes 20 to 100 ms.
+    """
+    code = 1
+    try:
+        decode, encode = msgspec.msgpack.Decoder(ReadingTask).decode, msgspec.msgpack.encode
+        frame = _receive(end)
+        if frame and not loaded:
+            load_everything(plan.content) if needs_more(decode(frame)) else load_usual()
+        _give_way()
+        memory_size = MemorySize()
+        most = _limit_memory(memory, memory_size.now())
+        confine_reader()
+        reader = TaskReader(plan, slot)
+        while frame:
+            answer = encode(reader.read(decode(frame)))
+            leaves = memory_size.now() > most
+            end.sendall(len(answer).to_bytes(HEAD - 1, "big") + bytes([LEAVES if leaves else STAYS]) + answer)
+            if leaves:
+                break
+            frame = _receive(end)
+        code = 0
+    except MemoryError:
+        code = EXIT_MEMORY
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        os._exit(code)
+
+
+def _receive(end: socket.socket) -> bytes:
+    head = end.recv(HEAD, socket.MSG_WAITALL)
+    if len(head) < HEAD:
+        return b""
+    return end.recv(int.from_bytes(head[: HEAD - 1], "big"), socket.MSG_WAITALL)
+
+
+class MemorySize:
+    """The bytes of address space that this process has; the file is opened once, before files can no longer be."""
+
+    def __init__(self) -> None:
+        self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+
+    def now(self) -> int:
+        return int(os.pread(self._statm, 64, 0).split()[0]) * _PAGE_BYTES
+
+
+def _limit_memory(memory: int, now: int) -> int:
+    """Allow `memory` bytes more than there are now; the size above which a reader ends after its task."""
+    if memory:
+        resource.setrlimit(resource.RLIMIT_AS, (now + memory, now + memory))
+    return now + (memory // 2 or 1 << 62)
+
+
+def _give_way() -> None:
+    """Where the kernel has to kill for want of memory, this process is the one to go."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("800")
+
+
+def fork_reader(end: socket.socket, plan: Plan, marks: ReadingMarks, slot: int, memory: int, *, loaded: bool) -> int:
+    """A reader as a copy of this process, at the other end of a socket; its pid."""
+    parent = os.getpid()
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        die_with(parent)
+        _forget_descriptors(end.fileno(), marks.descriptor)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        end.setblocking(True)
+    except BaseException:
+        os._exit(1)
+    serve(end, plan, marks.slot(slot), memory, loaded=loaded)
+    os._exit(1)
+
+
+def _forget_descriptors(*kept: int) -> None:
+    """Close what belongs to the parent: connections, the database, locks."""
+    low = 3
+    for descriptor in sorted(kept):
+        os.closerange(low, descriptor)
+        low = descriptor + 1
+    os.closerange(low, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+def fork_server(control: socket.socket, marks: ReadingMarks, slot: int, memory: int) -> int:
+    """The server as a copy of this process, which must hold no secret yet; its pid."""
+    parent = os.getpid()
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        die_with(parent)
+        _forget_descriptors(control.fileno(), marks.descriptor)
+        run_server(control, marks, slot, memory)
+    finally:
+        os._exit(0)
+
+
+def run_server(control: socket.socket, marks: ReadingMarks, slot: int, memory: int) -> None:
+    """One reader at a time, each told of with its pid and, when it has ended, its wait status."""
+    control.setblocking(True)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    plan = msgspec.msgpack.decode(control.recv(_CONTROL_BYTES), type=Plan)
+    loaded = False
+    while True:
+        try:
+            data, descriptors, _, _ = socket.recv_fds(control, 16, 1)
+        except ConnectionError:
+            return
+        if not data or not descriptors:
+            return
+        if not loaded:
+            loaded = True
+            load_everything(plan.content)
+            gc.collect()
+            gc.freeze()
+        end = socket.socket(fileno=descriptors[0])
+        pid = fork_reader(end, plan, marks, slot, memory, loaded=True)
+        end.close()
+        control.send(str(pid).encode())
+        _, status = os.waitpid(pid, 0)
+        control.send(str(status).encode())
+
+
+def main(control: str, marks: str, slot: str, memory: str, parent: str) -> None:
+    die_with(int(parent))
+    run_server(socket.socket(fileno=int(control)), ReadingMarks(int(marks)), int(slot), int(memory))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

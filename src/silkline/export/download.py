@@ -1,0 +1,125 @@
+"""Exports as a stream of bytes, for a download: what was written so far is given away, so little is ever held."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import io
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from silkline.export.folder import document, place_of
+from silkline.export.open import to_stream
+from silkline.export.rows import Filter, stream
+from silkline.model.url import url_key
+from silkline.store import jobs
+from silkline.store.archive import folder_of
+from silkline.store.database import Database
+from silkline.store.results import Result
+
+# Each form: the ending of its file, and its media type. Markdown is a folder of files, so it comes packed.
+DOWNLOADS: Final = {
+    "jsonl": (".jsonl", "application/x-ndjson"),
+    "csv": (".csv", "text/csv; charset=utf-8"),
+    "md": (".zip", "application/zip"),
+    "parquet": (".parquet", "application/vnd.apache.parquet"),
+    "sitemap": (".xml", "application/xml"),
+    "warc": (".warc.gz", "application/gzip"),
+}
+LIBRARIES: Final = {"parquet": "pyarrow", "warc": "warcio"}
+PIECE: Final = 64 << 10
+
+
+class GivenAway(io.RawIOBase):
+    """A file that only grows, and whose content is taken out while it does."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._held = 0
+        self._place = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object) -> int:
+        part = bytes(data)  # type: ignore[call-overload]
+        self._parts.append(part)
+        self._held += len(part)
+        self._place += len(part)
+        return len(part)
+
+    def tell(self) -> int:
+        return self._place
+
+    def take(self, least: int = 1) -> bytes:
+        """What was written since the last time, once there is enough of it."""
+        if self._held < least:
+            return b""
+        taken = b"".join(self._parts)
+        self._parts, self._held = [], 0
+        return taken
+
+
+class MarkdownZip:
+    """The folder of Markdown files, packed. It has one level more, so that unpacking it fills no other folder."""
+
+    def __init__(self, file: GivenAway, folder: str) -> None:
+        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED)
+        self._folder = folder
+        self._names: set[str] = set()
+
+    def write(self, result: Result) -> None:
+        if not result.success:
+            return
+        place = PurePosixPath(self._folder, place_of(result.final_url))
+        if str(place) in self._names:  # as when http and https both have a page
+            place = place.with_name(f"{place.stem}-{url_key(result.final_url) & 0xFFFFFFFF:08x}.md")
+        if str(place) in self._names:
+            place = place.with_name(f"{place.stem}-{result.url_id}.md")
+        self._names.add(str(place))
+        moment = result.created_at.timetuple()[:6] if result.created_at.year >= 1980 else (1980, 1, 1, 0, 0, 0)
+        entry = zipfile.ZipInfo(str(place), moment)
+        entry.compress_type = zipfile.ZIP_DEFLATED
+        entry.external_attr = 0o644 << 16
+        self._zip.writestr(entry, document(result).encode("utf-8", "replace"))
+
+    def close(self) -> None:
+        self._zip.close()
+
+
+def offered(data: Path, job_id: str) -> list[str]:
+    """The forms that this machine can write of a job: some need a library, WARC needs answers that were kept here."""
+    missing = {form for form, library in LIBRARIES.items() if not _installed(library)}
+    if not folder_of(data, job_id).is_dir():
+        missing.add("warc")
+    return [form for form in DOWNLOADS if form not in missing]
+
+
+@functools.cache
+def _installed(library: str) -> bool:
+    return importlib.util.find_spec(library) is not None
+
+
+def download(database: Database, data: Path, job_id: str, form: str, name: str) -> Iterator[bytes]:
+    """The results of a job in this form, piece by piece. `name`: the folder inside of an archive."""
+    file = GivenAway()
+    if form == "warc":
+        from silkline.export.warc import written_records
+
+        for _ in written_records(database, data, job_id, Filter(), file):
+            yield file.take(PIECE)
+    elif form == "md":
+        packed = MarkdownZip(file, name)
+        for result in stream(database, job_id, Filter()):
+            packed.write(result)
+            yield file.take(PIECE)
+        packed.close()
+    else:
+        with to_stream(form, file) as writer:  # type: ignore[arg-type]
+            for result in stream(database, job_id, Filter()):
+                writer.write(result)
+                yield file.take(PIECE)
+    jobs.get(database, job_id)  # if it was removed meanwhile, the file is not whole: break the stream off
+    yield file.take()

@@ -1,0 +1,55 @@
+"""The names in a result's `data` and `metadata` that exports and pages read, and the types that they must have.
+
+Our own workers keep to them. Programs outside and plugins may store what they like under other names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+TEXT: Final = (str,)
+NUMBER: Final = (int, float)
+DATA: Final[dict[str, tuple[type, ...]]] = dict.fromkeys(
+    ("title", "description", "language", "lastmod", "markdown", "text", "transcript", "html"), TEXT
+)
+METADATA: Final[dict[str, tuple[type, ...]]] = {
+    **dict.fromkeys(("error", "detail", "content", "content_type", "charset", "render_failed"), TEXT),
+    "http_status": (int,),
+    "bytes": (int,),
+    "seconds": NUMBER,
+    "rendered": (bool,),
+    "retryable": (bool,),
+    "redirected_from": (list,),
+}
+WORDS: Final = {str: "text", int: "a whole number", float: "a number", bool: "true or false", list: "a list of texts"}
+
+
+def is_right(name: str, value: Any, types: Mapping[str, tuple[type, ...]]) -> bool:
+    """Whether a value may stand under a name. No value at all may, and anything under names that nobody reads."""
+    wanted = types.get(name)
+    if wanted is None or value is None:
+        return True
+    if isinstance(value, bool) and bool not in wanted:
+        return False
+    if not isinstance(value, wanted):
+        return False
+    return not isinstance(value, list) or all(isinstance(each, str) for each in value)
+
+
+def wrong_fields(fields: Mapping[str, Any], types: Mapping[str, tuple[type, ...]]) -> list[str]:
+    """What is wrong, each as a sentence."""
+    return [
+        f"{name} must be {WORDS[types[name][-1]]}" for name, value in fields.items() if not is_right(name, value, types)
+    ]
+
+
+def mended(fields: dict[str, Any], types: Mapping[str, tuple[type, ...]]) -> dict[str, Any]:
+    """The fields with the right types: what should be text becomes text, what cannot be read is left out."""
+    wrong = [name for name, value in fields.items() if not is_right(name, value, types)]
+    if not wrong:
+        return fields
+    right = {name: value for name, value in fields.items() if name not in wrong}
+    texts = {name: json.dumps(fields[name], ensure_ascii=False) for name in wrong if types[name] == TEXT}
+    return {**right, **texts}

@@ -1,0 +1,134 @@
+"""Marks: what each process of an attempt is reading at this moment, in a file that every one of them has mapped.
+
+A process writes the mark before it reads bytes from the web, and clears one byte afterwards. The mapping belongs to the
+file, so the mark is still there after the process was killed: whoever looks at it knows which input to blame. The file
+is made by the supervisor; a worker without one uses a file in memory. A mark costs about 0.5 µs (tests/unit).
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import time
+from pathlib import Path
+from typing import Final, NamedTuple
+
+SLOTS: Final = 256
+SLOT_BYTES: Final = 1024
+LEADER: Final = 0
+"""The slot of the process that the supervisor started."""
+
+PAGE: Final = 1
+ROBOTS: Final = 2
+SITEMAP: Final = 3
+LINKS: Final = 4
+RULES: Final = 5
+KINDS: Final = {PAGE: "page", ROBOTS: "robots.txt", SITEMAP: "sitemap", LINKS: "links of a page", RULES: "robots rules"}
+
+MOST_NAME: Final = 1000
+# Kind, pid, start, name, and whether the mark is active: last, so that nobody takes half a mark for a whole one.
+_LAYOUT: Final = struct.Struct(f"<BId{MOST_NAME}sB")
+_ACTIVE_AT: Final = _LAYOUT.size - 1
+
+
+class Mark(NamedTuple):
+    """One input that is being read. `name` is its URL, cut to `MOST_NAME`; `started` is `time.monotonic()`."""
+
+    slot: int
+    kind: int
+    name: str
+    pid: int
+    started: float
+
+    def __str__(self) -> str:
+        return f"{KINDS.get(self.kind, 'input')} {self.name}"
+
+
+class MarkSlot:
+    """The place of one process. Written by that process only."""
+
+    __slots__ = ("_active_at", "_at", "_kept", "_memory", "_pid", "index")
+
+    def __init__(self, memory: mmap.mmap, index: int) -> None:
+        self.index = index
+        self._memory = memory
+        self._at = index * SLOT_BYTES
+        self._active_at = self._at + _ACTIVE_AT
+        self._pid = os.getpid()
+        self._kept = False
+        memory[self._active_at] = 0
+
+    def begin(self, kind: int, name: str) -> None:
+        """The process is about to read this."""
+        if not self._kept:
+            _pack(self._memory, self._at, kind, self._pid, _now(), name.encode("utf-8", "replace"), 1)
+
+    def end(self) -> None:
+        """It has been read."""
+        if not self._kept:
+            self._memory[self._active_at] = 0
+
+    def keep(self) -> None:
+        """Reading it broke this process, which is about to end: nothing may replace the mark."""
+        self._kept = True
+
+
+_pack: Final = _LAYOUT.pack_into
+_now: Final = time.monotonic
+
+
+class ReadingMarks:
+    """All slots of one attempt."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        try:
+            self._memory = mmap.mmap(descriptor, SLOTS * SLOT_BYTES)
+        except BaseException:
+            os.close(descriptor)
+            raise
+
+    @classmethod
+    def create(cls, path: Path) -> ReadingMarks:
+        """An empty file; only its owner may read it."""
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        os.ftruncate(descriptor, SLOTS * SLOT_BYTES)
+        return cls(descriptor)
+
+    @classmethod
+    def open(cls, path: str | Path) -> ReadingMarks:
+        """The file of an attempt; without a path one in memory, which children can inherit."""
+        if path:
+            return cls(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+        descriptor = os.memfd_create("silkline-marks", os.MFD_CLOEXEC)
+        os.ftruncate(descriptor, SLOTS * SLOT_BYTES)
+        return cls(descriptor)
+
+    def slot(self, index: int) -> MarkSlot:
+        """The slot to write to, for the process that calls this."""
+        return MarkSlot(self._memory, index)
+
+    def mark_of(self, index: int) -> Mark | None:
+        """What the process of this slot is reading, or was reading when it died."""
+        kind, pid, started, name, active = _LAYOUT.unpack_from(self._memory, index * SLOT_BYTES)
+        return Mark(index, kind, _text(name.rstrip(b"\0")), pid, started) if active else None
+
+    def active(self) -> list[Mark]:
+        """Every input that is marked now."""
+        found = (self.mark_of(index) for index in range(SLOTS) if self._memory[index * SLOT_BYTES + _ACTIVE_AT])
+        return [mark for mark in found if mark is not None]
+
+    def close(self) -> None:
+        self._memory.close()
+        os.close(self.descriptor)
+
+
+def clipped(name: str) -> str:
+    """A name as a mark shows it."""
+    return name if len(name) <= MOST_NAME and name.isascii() else _text(name.encode("utf-8", "replace")[:MOST_NAME])
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "replace")

@@ -1,0 +1,195 @@
+"""Lists of a job's pages: title, size and time of each, searched and sorted. Holds no content.
+
+Every sort reads an index in its order, from a cursor on. A search looks at a bounded number of rows at a time and says
+how far it came, so no list reads a whole job, however large the job is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from silkline.errors import UsageError
+from silkline.store.database import Database, Transaction
+
+TITLE_LENGTH: Final = 300
+KEY_LENGTH: Final = 60
+UNKNOWN: Final = -1
+# Rows that one search looks at, so that it takes some 20 ms: in the order of discovery, sorted by something else, and
+# where only the state is asked for, which the database filters itself.
+STRETCH: Final = 5_000
+SORTED_STRETCH: Final = 2_000
+STATE_STRETCH: Final = 50_000
+_CHUNK: Final = 1_000
+_LAST_ID: Final = 2**62
+_LAST_TITLE: Final = "\U0010ffff" * (KEY_LENGTH + 1)
+# Each sort: its statement, and the place before the first row.
+SORTS: Final[dict[str, tuple[str, Any]]] = {
+    "found": ("pages.by_found", 0),
+    "-found": ("pages.by_newest", _LAST_ID),
+    "title": ("pages.by_title", ""),
+    "-title": ("pages.by_title_down", _LAST_TITLE),
+    "size": ("pages.by_size", UNKNOWN - 1),
+    "-size": ("pages.by_size_down", _LAST_ID),
+    "time": ("pages.by_time", float(UNKNOWN - 1)),
+    "-time": ("pages.by_time_down", float(_LAST_ID)),
+}
+
+
+class NewPage(NamedTuple):
+    """What a list shows of a page that is being stored. `UNKNOWN` stands for a number that nobody gave."""
+
+    url_id: int
+    title: str
+    title_key: str
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class PageFacts:
+    """What a list shows of a stored page."""
+
+    title: str
+    bytes: int | None
+    seconds: float | None
+    stored_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A part of a list: the ids of the URLs that fit, and the cursor for what comes after it, None at the end.
+
+    `looked_at`: so many rows were read. With fewer ids than asked for and a cursor, the search can be continued.
+    """
+
+    ids: list[int]
+    cursor: str | None
+    looked_at: int
+
+
+class _Titled(msgspec.Struct):
+    title: Any = None
+
+
+class _Measured(msgspec.Struct):
+    bytes: Any = None
+    seconds: Any = None
+
+
+_titled = msgspec.json.Decoder(_Titled)
+_measured = msgspec.json.Decoder(_Measured)
+
+
+def append(transaction: Transaction, job_id: str, results: Sequence[Any], now: datetime) -> None:
+    """The pages of one checkpoint, from its results."""
+    pages = [new_page(each.url_id, each.data, each.metadata) for each in results]
+    transaction.many("pages.append", NewPage._fields, pages, job_id=job_id, now=now)
+
+
+def new_page(url_id: int, data: str, metadata: str) -> NewPage:
+    """What a list shows of a result. `data` and `metadata` are JSON text; a worker may have put anything there."""
+    try:
+        title, measured = _titled.decode(data).title, _measured.decode(metadata)
+    except msgspec.MsgspecError:
+        title, measured = None, _Measured()
+    shown = " ".join(title.split())[:TITLE_LENGTH] if isinstance(title, str) else ""
+    return NewPage(url_id, shown, shown.casefold()[:KEY_LENGTH], _size(measured.bytes), _time(measured.seconds))
+
+
+def _size(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LAST_ID else UNKNOWN
+
+
+def _time(value: Any) -> float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if number and 0 <= value < _LAST_ID else float(UNKNOWN)
+
+
+def of(database: Database, job_id: str, ids: Sequence[int]) -> dict[int, PageFacts]:
+    """What is known of several pages, by the ids of their URLs."""
+    rows = database.rows("pages.by_ids", job_id=job_id, ids=json.dumps(list(ids))) if ids else []
+    return {
+        row["url_id"]: PageFacts(
+            row["title"],
+            row["bytes"] if row["bytes"] != UNKNOWN else None,
+            row["seconds"] if row["seconds"] != UNKNOWN else None,
+            row["stored_at"],
+        )
+        for row in rows
+    }
+
+
+def search(
+    database: Database,
+    job_id: str,
+    *,
+    sort: str = "found",
+    cursor: str = "",
+    text: str = "",
+    state: str | None = None,
+    wanted: int = 100,
+    stretch: int | None = None,
+) -> Stretch:
+    """The next URLs of a job in this order whose address or title holds a text, whatever its case."""
+    statement, place = SORTS[sort]
+    id = _LAST_ID if sort.startswith("-") else 0
+    if cursor:
+        place, id = _read_cursor(cursor, place)
+    if sort == "found" and state is not None and not text:
+        return _in_state(database, job_id, state, id, wanted, stretch or STATE_STRETCH)
+    stretch = stretch or (STRETCH if sort.endswith("found") else SORTED_STRETCH)
+    needle, looked_at = text.casefold(), 0
+    ids: list[int] = []
+    plain = not needle and state is None
+    while looked_at < stretch:
+        asked = wanted + 1 if plain else min(_CHUNK, stretch - looked_at)
+        parameters = {"id": id, "wanted": asked} | ({} if sort.endswith("found") else {"place": place})
+        rows = database.rows(statement, job_id=job_id, **parameters)
+        for row in rows:
+            if len(ids) == wanted:
+                return Stretch(ids, _cursor(place, id), looked_at)
+            if (state is None or row["state"] == state) and (not needle or _holds(row, needle)):
+                ids.append(row["id"])
+            place, id = row["place"], row["id"]
+            looked_at += 1
+        if len(rows) < asked:
+            return Stretch(ids, None, looked_at)
+    return Stretch(ids, _cursor(place, id), looked_at)
+
+
+def _in_state(database: Database, job_id: str, state: str, after: int, wanted: int, stretch: int) -> Stretch:
+    """The next URLs of one state, in the order of discovery."""
+    upto = after + stretch
+    rows = database.rows("pages.in_state", job_id=job_id, state=state, id=after, upto=upto, wanted=wanted + 1)
+    ids = [row["id"] for row in rows[:wanted]]
+    if len(rows) > wanted:
+        return Stretch(ids, _cursor(ids[-1], ids[-1]), ids[-1] - after)
+    if database.rows("pages.by_found", job_id=job_id, id=upto, wanted=1):
+        return Stretch(ids, _cursor(upto, upto), stretch)
+    return Stretch(ids, None, stretch)
+
+
+def _holds(row: dict[str, Any], needle: str) -> bool:
+    return needle in row["url"].casefold() or needle in row["title"].casefold()
+
+
+def _cursor(place: Any, id: int) -> str:
+    return json.dumps([place, id], ensure_ascii=False)
+
+
+def _read_cursor(cursor: str, place: Any) -> tuple[Any, int]:
+    """Where to go on; a cursor that was made up, or belongs to another sort, is an error."""
+    try:
+        given, id = json.loads(cursor)
+    except (ValueError, TypeError) as error:
+        raise UsageError("this is not a cursor of this list") from error
+    given = float(given) if isinstance(place, float) and isinstance(given, int) else given
+    if type(given) is not type(place) or type(id) is not int or not 0 <= id <= _LAST_ID:
+        raise UsageError("this is not a cursor of this list")
+    return given, id

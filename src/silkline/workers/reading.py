@@ -1,0 +1,26 @@
+"""The reader of a worker that fetches pages: within the limits of the settings, and with what was blamed before."""
+
+from __future__ import annotations
+
+import msgspec
+
+from silkline.crawl.guarded_reader import GuardedReader
+from silkline.crawl.plan import Plan, Tuning
+from silkline.crawl.suspects import Suspects
+from silkline.model.worker import Context, WorkerSettings
+from silkline.reading_marks import ReadingMarks
+from silkline.store import blames
+
+
+def limits_of(settings: WorkerSettings, tuning: Tuning) -> Tuning:
+    """The tuning with the limits that the operator set for reading."""
+    return msgspec.structs.replace(tuning, read_seconds=settings.read_seconds, read_memory=settings.read_memory)
+
+
+def reader_for(context: Context, plan: Plan) -> GuardedReader:
+    """Must be called inside an event loop."""
+    progress = context.progress
+    suspects = Suspects(blames.listed(progress.database, progress.job.id)) if progress.job.attempt > 1 else Suspects()
+    return GuardedReader(
+        plan, ReadingMarks.open(context.marks), suspects=suspects, isolate_all=not context.marks, owns_marks=True
+    )

@@ -1,0 +1,63 @@
+"""The packages that some options need and that are not always installed. Asked before a job exists.
+
+Each answer names what is missing, and the command that installs it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Final
+
+from silkline.config import Settings
+from silkline.errors import UsageError
+from silkline.model.spec import Fetching, Spec
+from silkline.workers.registry import CRAWL4AI
+
+# What needs it, the modules it imports, and the extra of ours that brings them.
+EXTRAS: Final = {
+    "warc": ("--warc", ("warcio",)),
+    "parquet": ("Parquet", ("pyarrow",)),
+    "mcp": ("silkline mcp", ("mcp",)),
+    "youtube": ("the worker youtube", ("youtube_transcript_api",)),
+}
+
+
+def installed(module: str) -> bool:
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        return False
+    return True
+
+
+def need(extra: str) -> None:
+    """Refuse what an extra is needed for, where that is not installed."""
+    what, modules = EXTRAS[extra]
+    missing = [module for module in modules if not installed(module)]
+    if missing:
+        names = " and ".join(module.replace("_", "-") for module in missing)
+        raise UsageError(f"{what} needs {names}, not installed here: pip install 'silkline[{extra}]'")
+
+
+def check_packages(kind: str, spec: Spec, settings: Settings, *, here: bool = False) -> None:
+    """Refuse a job that cannot run, before it exists. With `here` it runs in this process tree; else it is checked only
+    where all workers are on this machine, as with SQLite: another machine may have what is missing here.
+    """
+    if kind == CRAWL4AI and not settings.crawl4ai:
+        raise UsageError(
+            "the worker crawl4ai is switched off: it goes its own way to the web, past the checks of addresses; where "
+            "that is acceptable, set SILKLINE_CRAWL4AI=true (docs/how-to/crawl4ai.md)"
+        )
+    if not here and not settings.database.startswith("sqlite"):
+        return
+    if getattr(spec, "warc", False):
+        need("warc")
+    if kind == "youtube":
+        need("youtube")
+    if isinstance(spec, Fetching) and spec.render == "always" and not settings.renderer_url:
+        from silkline.fetch.render_program import WHAT_TO_INSTALL, find_browser
+
+        if settings.max_concurrent_chrome == 0:
+            raise UsageError("--render always: the setting max_concurrent_chrome is 0, so no page is rendered here")
+        if find_browser() is None:
+            raise UsageError(f"--render always: {WHAT_TO_INSTALL}")

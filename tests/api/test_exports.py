@@ -1,0 +1,115 @@
+"""Results as files to download: every form, made while it is sent."""
+
+import csv
+import gzip
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+from warcio.archiveiterator import ArchiveIterator
+
+from silkline.model.job import Job, NewJob
+from silkline.sample.server import SampleServer
+from silkline.store import jobs, urls
+from silkline.store.database import Database
+from silkline.store.urls import Checkpoint
+from tests.store.given import result, running, settled, url
+from tests.support.served import Client, Served
+
+PAGES = 60
+LARGE = "w\u00f6rter " * 20_000
+
+
+def crawled(database: Database) -> Job:
+    """Some megabytes of pages, two of which have the same file name, and one that failed."""
+    job = running(database, worker="extension", request_url="https://example.com/a b")
+    stored = []
+    for id in range(1, PAGES + 1):
+        address = {1: "http://example.com/start", 2: "https://example.com/start"}.get(id, f"https://example.com/{id}")
+        data = json.dumps({"title": f"=Page {id}", "markdown": LARGE})
+        stored.append(result(id, data=data, final_url=address, original_url=address, success=id != 3))
+    ids = range(1, PAGES + 1)
+    urls.record(database, job, Checkpoint([url(id) for id in ids], [settled(id) for id in ids], stored))
+    return job
+
+
+def read_jsonl(body: bytes) -> int:
+    rows = [json.loads(line) for line in body.splitlines()]
+    assert rows[0]["data"]["markdown"] == LARGE
+    return len(rows)
+
+
+def read_csv(body: bytes) -> int:
+    csv.field_size_limit(10_000_000)
+    rows = list(csv.DictReader(io.StringIO(body.decode(), newline="")))
+    assert rows[0]["title"] == "'=Page 1", "no cell is a formula"
+    return len(rows)
+
+
+def read_zip(body: bytes) -> int:
+    with zipfile.ZipFile(io.BytesIO(body)) as packed:
+        assert packed.testzip() is None
+        names = packed.namelist()
+        assert len(set(names)) == len(names) == PAGES - 1, "each page that succeeded has a file of its own"
+        assert {name.split("/")[1] for name in names} == {"example.com"}
+        assert LARGE.strip() in packed.read(names[0]).decode()
+    return PAGES
+
+
+def read_parquet(body: bytes) -> int:
+    rows: int = pyarrow.parquet.read_table(io.BytesIO(body)).num_rows
+    return rows
+
+
+def read_sitemap(body: bytes) -> int:
+    assert body.endswith(b"</urlset>\n")
+    return body.count(b"<loc>") + 1  # without the one that failed
+
+
+@pytest.mark.parametrize(
+    ("form", "ending", "read"),
+    [
+        ("jsonl", ".jsonl", read_jsonl),
+        ("csv", ".csv", read_csv),
+        ("md", ".zip", read_zip),
+        ("parquet", ".parquet", read_parquet),
+        ("sitemap", ".xml", read_sitemap),
+    ],
+)
+def test_every_form_is_whole(
+    client: Client, database: Database, form: str, ending: str, read: Callable[[bytes], int]
+) -> None:
+    job = crawled(database)
+    answer = client.get(f"/v1/jobs/{job.id}/export?format={form}")
+    assert answer.status == 200, answer
+    assert answer.headers["content-disposition"] == f'attachment; filename="example.com-{job.id[-8:]}{ending}"'
+    assert "content-length" not in answer.headers, "it is made while it is sent"
+    assert read(answer.body) == PAGES
+
+
+def test_the_archive_of_a_job_that_kept_its_answers(
+    client: Client, served: Served, database: Database, site: SampleServer
+) -> None:
+    payload: dict[str, Any] = {
+        "url": f"{site.url}birds/",
+        "allow_private": ["127.0.0.0/8"],
+        "speed": "max",
+        "warc": True,
+    }
+    job, _ = jobs.enqueue(database, NewJob("page", payload, request_url=payload["url"]))
+    client.wait_for(job.id, "completed")
+    body = client.get(f"/v1/jobs/{job.id}/export?format=warc").body
+    kinds = [record.rec_type for record in ArchiveIterator(io.BytesIO(body))]
+    assert kinds == ["warcinfo", "response"]
+    assert b"Arctic tern" in gzip.decompress(body)
+
+
+def test_what_there_is_not_is_said(client: Client, database: Database) -> None:
+    job = crawled(database)
+    client.get(f"/v1/jobs/{job.id}/export?format=warc").problem(422, "invalid", "no WARC of this job")
+    client.get(f"/v1/jobs/{job.id}/export?format=docx").problem(422, "invalid", "format")
+    client.get("/v1/jobs/019a8f6e-5dc2-7340-86fe-b900fe2551e3/export").problem(404, "not-found")
