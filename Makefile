@@ -96,7 +96,7 @@ audit: ## Check the pinned packages for known holes, where a database of these c
 	rm -f build/audit/report
 	build/audit/bin/pip-audit --requirement requirements/dev.txt --disable-pip --require-hashes --progress-spinner off \
 		--format json --output build/audit/report 2> build/audit/log || true
-	$(PYTHON) requirements/audit.py build/audit/report build/audit/log
+	$(PYTHON) tests/support/audit.py build/audit/report build/audit/log
 
 .PHONY: clean
 clean: ## Remove .venv and everything that was built

@@ -249,7 +249,8 @@ def test_a_parser_that_lies_loses_its_pages_to_another_and_harms_no_fetcher(lie:
         failures: list[dict[str, object]] = []
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, context: failures.append(context))
-        pool, answer = ParserPool(), loop.create_future()
+        marks = ReadingMarks.open("")
+        pool, answer = ParserPool(marks), loop.create_future()
         liar, honest = socket.socketpair(), socket.socketpair()
         pool.adopt(0, liar[0])
         pool.read(Body(1, "http://a.test/", b"<p>x", "text/html", "", ""), answer.set_result)
@@ -264,9 +265,48 @@ def test_a_parser_that_lies_loses_its_pages_to_another_and_harms_no_fetcher(lie:
         await loop.sock_sendall(honest[1], len(frame).to_bytes(4, "big") + frame)
         reading: Reading = await answer
         pool.close()
-        for end in (liar[1], honest[1]):
+        for end in (*liar, *honest, marks):
             end.close()
         assert failures == []
         return reading
 
     assert uvloop.run(crawl()).data == '{"title": "x"}'
+
+
+ISOLATED = """
+import os, socket, sys
+import msgspec
+from silkline.crawl import reader_process
+from silkline.crawl.reading import Body, Reading
+from silkline.reading_marks import ReadingMarks
+from tests.crawl.captured_parser import run
+from tests.crawl.test_confinement import PLAN
+
+def read(self, task):
+    return Reading(1, "attack", run(task.body.body.decode()))
+
+marks = ReadingMarks.open("")
+ours, theirs = socket.socketpair()
+if os.fork() == 0:
+    ours.close()
+    reader_process.TaskReader.read = read
+    reader_process.serve(theirs, PLAN, marks.slot(3), 1 << 30, loaded=False)
+theirs.close()
+for code in sys.argv[1:]:
+    body = Body(1, "http://a.test/", code.encode(), "text/html", "", "")
+    frame = msgspec.msgpack.encode(reader_process.ReadPage(body))
+    ours.sendall(len(frame).to_bytes(4, "big") + bytes(1) + frame)
+    head = ours.recv(reader_process.HEAD, socket.MSG_WAITALL)
+    answer = ours.recv(int.from_bytes(head[:4], "big"), socket.MSG_WAITALL)
+    print(msgspec.msgpack.decode(answer, type=Reading).detail)
+"""
+
+
+def test_a_reader_in_isolation_that_is_taken_over_can_do_nothing_outside() -> None:
+    codes = [ATTACKS[name] for name in ("read a file", "open a TCP socket", "run a program", "fork", "kill its parent")]
+    done = subprocess.run(
+        [sys.executable, "-c", ISOLATED, *codes], env=ENVIRONMENT, capture_output=True, text=True, timeout=120
+    )
+    said = done.stdout.splitlines()
+    assert len(said) == len(codes), done
+    assert all(line.startswith("PermissionError") for line in said), said

@@ -156,6 +156,41 @@ def test_a_host_that_refuses_for_an_hour_does_not_hold_up_the_others(
     assert len(asked) < 80, "it was asked again and again"
 
 
+def test_one_answer_that_asks_for_an_hour_ends_no_crawl(server: HostileServer, make_crawl: MakeCrawl) -> None:
+    """With the times that a crawl has by default; all else is done first, and the host is not asked before its time."""
+
+    async def busy_once(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        refused = asked.address == "127.0.0.2" and asked.path == "/ok/0"
+        writer.write(answer(b"", "503 Service Unavailable", retry_after="3600") if refused else answer())
+
+    server.route("/ok", busy_once)
+    others = [server.url(path) for path in GOOD]
+    late = [server.url(path, "127.0.0.2") for path in GOOD]
+    crawl = make_crawl()
+    assert crawl.run(urls=[*late, *others], speed="polite", delay=0) == "completed"
+    ledger = crawl.ledger()
+    assert {ledger[url].state for url in others} == {"done"}
+    left = [ledger[url] for url in late]
+    assert {row.reason for row in left} == {"host_unavailable"}
+    assert (left[-1].detail or "").startswith("http_503 asks for 3")
+    asked = [asked.path for asked in server.requests if asked.address == "127.0.0.2"]
+    assert asked == ["/robots.txt", "/ok/0"]
+
+
+def test_a_robots_txt_that_asks_for_an_hour_ends_no_crawl(server: HostileServer, make_crawl: MakeCrawl) -> None:
+    async def robots(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        tired = asked.address == "127.0.0.2"
+        writer.write(answer(b"", "503 No", retry_after="3600") if tired else answer(b"", "404 Not Found"))
+
+    server.route("/robots.txt", robots)
+    crawl = make_crawl()
+    assert crawl.run(urls=[server.url("/ok/1"), server.url("/ok/1", "127.0.0.2")]) == "completed"
+    ledger = crawl.ledger()
+    assert ledger[server.url("/ok/1")].state == "done"
+    assert ledger[server.url("/ok/1", "127.0.0.2")].reason == "host_unavailable"
+    assert [asked.path for asked in server.requests if asked.address == "127.0.0.2"] == ["/robots.txt"]
+
+
 def test_robots_that_fail_in_each_way(server: HostileServer, make_crawl: MakeCrawl) -> None:
     async def robots(asked: Asked, writer: asyncio.StreamWriter) -> None:
         match asked.address:
@@ -197,7 +232,7 @@ def test_sitemaps_that_name_each_other(server: HostileServer, make_crawl: MakeCr
         return answer(f"<sitemapindex>{body}</sitemapindex>".encode(), content_type="text/xml")
 
     pages = "".join(f"<url><loc>{server.url(path)}</loc></url>" for path in GOOD)
-    rules = f"User-agent: *\nDisallow: /c.xml\nSitemap: {server.url('/a.xml')}\n".encode()
+    rules = f"User-agent: *\nSitemap: {server.url('/a.xml')}\n".encode()
     server.route("/robots.txt", fixed(answer(rules, content_type="text/plain")))
     server.route("/", fixed(index()))
     server.route("/a.xml", fixed(sitemaps("/b.xml", "/a.xml", "/c.xml")))

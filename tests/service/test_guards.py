@@ -115,14 +115,8 @@ def test_a_job_that_took_long_to_start_is_not_given_back(database: Database) -> 
 
 
 def child_of(job: jobs.Job, pid: int, channel: socket.socket) -> Child:
-    return Child(
-        job,
-        pid,
-        channel,
-        Output(job.id, 1, LogFile(Path(os.devnull), 1 << 20), LogQueue(), 10),
-        None,
-        ReadingMarks.open(""),
-    )
+    output = Output(job.id, 1, LogFile(Path(os.devnull), 1 << 20), LogQueue(), 10)
+    return Child(job, pid, channel, output, None, ReadingMarks.open(""))
 
 
 def test_a_kill_that_comes_after_the_end_does_not_change_it(database: Database) -> None:

@@ -60,6 +60,30 @@ def test_a_server_that_wants_to_be_left_alone_for_long_is_left_alone(inline: Inl
     assert found.metadata["detail"] == "the server asks to be left alone for 3600 s"
 
 
+def test_other_pages_of_a_server_that_wants_to_be_left_alone_are_given_up_too(inline: Inline) -> None:
+    tired = Answer(503, f"{HTML}\r\nRetry-After: 3600", b"")
+    with (
+        serving(lambda target: MISSING if target == "/robots.txt" else tired) as site,
+        serving(lambda target: MISSING if target == "/robots.txt" else PAGE) as other,
+    ):
+        pages = [f"{site.url}{number}" for number in range(12)]
+        found = fetch(inline, *pages, other.url, speed="polite", delay=0)
+        assert len([path for path in site.requests if path != "/robots.txt"]) == 1
+    assert [each.success for each in found].count(True) == 1
+    assert sorted({each.metadata["error"] for each in found if not each.success}) == ["host_unavailable", "http_503"]
+    given_up = next(each for each in found if each.metadata.get("error") == "host_unavailable")
+    assert given_up.metadata["detail"].startswith("http_503 asks for 3")
+    assert given_up.metadata["retryable"]
+
+
+def test_a_server_that_gives_no_robots_txt_for_an_hour_is_given_up(inline: Inline) -> None:
+    tired = Answer(503, f"{HTML}\r\nRetry-After: 3600", b"")
+    with serving(lambda target: tired if target == "/robots.txt" else PAGE) as site:
+        found = fetch(inline, f"{site.url}a", f"{site.url}b")
+        assert site.requests == ["/robots.txt"]
+    assert [each.metadata["error"] for each in found] == ["host_unavailable"] * 2
+
+
 def test_without_robots_txt_to_read_nothing_is_fetched(inline: Inline) -> None:
     with serving(lambda target: BUSY if target == "/robots.txt" else PAGE) as site:
         found = fetch(inline, f"{site.url}a", f"{site.url}b")

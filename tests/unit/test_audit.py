@@ -39,7 +39,8 @@ def test_what_the_audit_says(tmp_path: Path, program: str, code: int, words: str
     shutil.copy(ROOT / "Makefile", tmp_path)
     (tmp_path / "requirements").mkdir()
     (tmp_path / "requirements" / "dev.txt").touch()
-    shutil.copy(ROOT / "requirements" / "audit.py", tmp_path / "requirements")
+    (tmp_path / "tests" / "support").mkdir(parents=True)
+    shutil.copy(ROOT / "tests" / "support" / "audit.py", tmp_path / "tests" / "support")
     tool = tmp_path / "build" / "audit" / "bin" / "pip-audit"
     tool.parent.mkdir(parents=True)
     tool.write_text(f"#!/bin/bash\n{program}\n")

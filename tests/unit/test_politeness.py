@@ -48,13 +48,67 @@ def test_requests_that_fail_together_count_once() -> None:
     assert (clock.failures, clock.delay) == (2, 2.0)
 
 
-def test_retry_after_is_obeyed_to_the_second_and_up_to_a_limit() -> None:
+def test_retry_after_is_obeyed_to_the_second() -> None:
     clock = Clock(NORMAL)
-    clock.refused(100.0, 99.0, 42.0, 3600.0)
+    clock.refused(100.0, 99.0, 42.0, 300.0)
     assert clock.next_at == 142.0
-    clock.refused(200.0, 199.0, 999_999.0, 3600.0)
-    assert clock.next_at == 3800.0
-    assert clock.waited == 42.0 + 3600.0
+    clock.refused(200.0, 199.0, 7200.0, 300.0)
+    assert clock.next_at == 7400.0
+    assert clock.waited == clock.waited_in_all == 42.0 + 7200.0
+    clock.answered(8000.0, 0.1)
+    assert (clock.waited, clock.waited_in_all) == (0.0, 7242.0)
+
+
+def test_our_own_pause_has_a_limit() -> None:
+    clock = Clock(NORMAL)
+    for _ in range(12):
+        now = clock.next_at
+        clock.refused(now, now, None, 300.0)
+        assert clock.next_at - now <= 300.0
+
+
+def test_one_slow_page_slows_nothing_down() -> None:
+    clock = Clock(NORMAL)
+    for _ in range(3):
+        clock.answered(0.0, 0.1)
+    clock.answered(100.0, 30.0)
+    assert clock.delay == 1.0
+    clock.started(100.0)
+    assert clock.next_at == 101.0
+
+
+def test_a_host_that_is_slow_as_a_rule_is_asked_slowly() -> None:
+    clock = Clock(NORMAL)
+    for _ in range(20):
+        clock.answered(0.0, 0.1)
+    for _ in range(5):
+        clock.answered(0.0, 4.0)
+    assert clock.delay == 8.0
+    for _ in range(5):
+        clock.answered(0.0, 0.1)
+    assert clock.delay == 1.0
+
+
+def test_a_few_errors_of_a_good_host_slow_nothing_down() -> None:
+    clock = Clock(NORMAL)
+    for number in range(1, 40):
+        if number % 9 in (3, 5, 8) and number > 9:
+            clock.failed(number, number)
+            assert clock.failures == 1
+        else:
+            clock.answered(number, 0.1)
+        assert (clock.delay, clock.at_once) == (1.0, 2)
+
+
+def test_many_errors_of_a_good_host_slow_it_down() -> None:
+    clock = Clock(NORMAL)
+    for number in range(20):
+        clock.answered(number, 0.1)
+    delays = []
+    for number in range(20, 27):
+        clock.failed(number, number)
+        delays.append(clock.delay)
+    assert delays == [1.0, 1.0, 1.0, 1.0, 2.0, 4.0, 8.0]
 
 
 def test_refusals_without_a_time_wait_longer_each_time() -> None:

@@ -14,14 +14,13 @@ from silkline.crawl import traps
 from silkline.crawl.messages import Found, Links
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Plan
-from silkline.crawl.scope import EXCLUDED, Scope
+from silkline.crawl.scope import EXCLUDED, OUT_OF_SCOPE, Scope
 from silkline.crawl.seen import Seen, key_of
 from silkline.crawl.shards import Shards
+from silkline.crawl.sitemap_limits import FOREIGN, MOST_NESTED, OVER_LIMIT, SITEMAP_VIAS, level_of
 from silkline.model.url import host_of
 from silkline.store.urls import QUEUED, SKIPPED
 
-SITEMAP_VIAS: Final = frozenset({"robots", "sitemap_index"})
-"""How a URL is found that is itself a sitemap: no page, and outside of scope and rules."""
 _KNOWN_ABROAD: Final = 1_000_000
 
 
@@ -71,7 +70,7 @@ class Discovery:
         depth, via, chain, found_on = links.depth, links.via, links.chain or None, links.found_on or None
         for url, digest in self._seen.add_all(urls):
             host = host_of(url)
-            state, reason, detail = judge(url, host, depth, via)
+            state, reason, detail = judge(url, host, depth, via, links.chain)
             found.append(make((key_of(digest), url, host, depth, state, reason, detail or chain, found_on, via)))
 
     def arrived(self, urls: list[str]) -> None:
@@ -98,15 +97,28 @@ class Discovery:
             if host is not None and host.found <= traps.CLOSE_LOOK:
                 del self._hosts[name]
 
-    def _judge(self, url: str, host: str, depth: int, via: str) -> tuple[str, str | None, str | None]:
+    def covers(self, host: str) -> bool:
+        """Whether a host is part of the crawl."""
+        return self._scope.covers(host)
+
+    def _judge(self, url: str, host: str, depth: int, via: str, chain: str) -> tuple[str, str | None, str | None]:
         if via in SITEMAP_VIAS:
-            return (SKIPPED, EXCLUDED, None) if self._scope.excludes(host) else (QUEUED, None, None)
+            return self._judge_sitemap(host, via, chain)
         reason = self._scope.judge(url, host, depth)
         if reason is not None:
             return SKIPPED, reason, None
         trap = self._traps.judge(self._host(host), url)
         if trap is not None:
             return SKIPPED, traps.TRAP, trap
+        return QUEUED, None, None
+
+    def _judge_sitemap(self, host: str, via: str, chain: str) -> tuple[str, str | None, str | None]:
+        if self._scope.excludes(host):
+            return SKIPPED, EXCLUDED, None
+        if level_of(chain) > MOST_NESTED:
+            return SKIPPED, OVER_LIMIT, f"more than {MOST_NESTED} sitemap indexes above it"
+        if via != "robots" and not self._scope.covers(host):
+            return SKIPPED, OUT_OF_SCOPE, FOREIGN
         return QUEUED, None, None
 
     def _host(self, name: str) -> traps.Host:

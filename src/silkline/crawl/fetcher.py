@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 from typing import Final, Protocol
 
-from silkline.crawl.discovery import SITEMAP_VIAS, Discovery
+from silkline.crawl.discovery import Discovery
 from silkline.crawl.frontier import Entry, Frontier, Host
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.introductions import Introductions
@@ -21,15 +21,17 @@ from silkline.crawl.outbox import Outbox
 from silkline.crawl.outcomes import body_of, page_of, redirect_of, storable, wrong_redirect
 from silkline.crawl.plan import Plan
 from silkline.crawl.politeness import retry_delay
-from silkline.crawl.reading import SITEMAP, Reading
+from silkline.crawl.reading import Reading
 from silkline.crawl.robots import unreachable
 from silkline.crawl.screen import Screen
+from silkline.crawl.sitemap_limits import OVER_LIMIT, SITEMAP_VIAS
+from silkline.crawl.sitemaps import Sitemaps
 from silkline.crawl.waits import Lookout
 from silkline.fetch.client import Client, Exchange
 from silkline.fetch.robots import Robots
 from silkline.model import fetched as reasons
 from silkline.model import wait as waiting
-from silkline.model.fetched import Fetched, Request, is_temporary, retry_after
+from silkline.model.fetched import HOST_UNAVAILABLE, Fetched, Request, is_temporary, retry_after
 from silkline.model.url import canonical
 from silkline.model.wait import Wait
 from silkline.store.archive import open_archive
@@ -37,9 +39,7 @@ from silkline.store.urls import FAILED, QUEUED, SKIPPED, Settled
 
 ROBOTS: Final = "robots"
 ROBOTS_UNAVAILABLE: Final = "robots_unavailable"
-HOST_UNAVAILABLE: Final = "host_unavailable"
 _REFUSALS: Final = frozenset({"http_429", "http_503"})
-_MOST_SITEMAPS: Final = 100
 
 
 class Desk(Protocol):
@@ -64,6 +64,7 @@ class Fetcher:
         self._loop = asyncio.get_running_loop()
         self._outbox = Outbox()
         self.discovery = Discovery(index, plan, self._outbox)
+        self._sitemaps = Sitemaps(plan, self.discovery)
         self.frontier = Frontier(plan.pace, window=tuning.window, per_host=tuning.per_host_window)
         self._introductions = Introductions(plan, client, self.frontier, reader, self._introduced)
         self._links_decoder = links_decoder()
@@ -131,7 +132,7 @@ class Fetcher:
         self._asked = False
         now = self._loop.time()
         for row in message.rows:
-            chain = (row.detail or "") if row.found_via == "redirect" else ""
+            chain = (row.detail or "") if row.found_via == "redirect" or row.found_via in SITEMAP_VIAS else ""
             entry = Entry(row.depth, row.id, row.url, row.depth, row.attempts, chain, row.found_via)
             if row.found_via == "seed" and (reason := self.discovery.refuses_seed(row.url, row.host)):
                 self._refuse(entry, reason)
@@ -242,7 +243,11 @@ class Fetcher:
             self.frontier.put_back(host.name, entry, now)
             self._introductions.introduce(host, entry.url)
             return 1
-        if rules.group and entry.via not in SITEMAP_VIAS and not self.reader.allows(rules, entry.url):
+        if self._sitemaps.is_over(entry):
+            self._end(entry, SKIPPED, OVER_LIMIT, "the crawl has taken enough from sitemaps")
+            self.frontier.wake(host, now)
+            return 0
+        if rules.group and not self.reader.allows(rules, entry.url):
             self._end(entry, SKIPPED, ROBOTS_UNAVAILABLE if rules.reason else ROBOTS, rules.explain(entry.url))
             self.frontier.wake(host, now)
             return 0
@@ -264,10 +269,8 @@ class Fetcher:
         else:
             host.clock.crawl_delay = max(host.clock.crawl_delay, rules.crawl_delay or 0.0)
             host.clock.sleep_until(now + host.clock.crawl_delay, waiting.CRAWL_DELAY, host.clock.crawl_delay)
-            if rules.sitemaps and self._plan.sitemaps:
-                found = (canonical(each, base=url) for each in rules.sitemaps[:_MOST_SITEMAPS])
-                self.discovery.links([each for each in found if each is not None], Links(0, 1, "robots", "", []))
-                self._flush_soon()
+            self._sitemaps.named(host.name, url, rules)
+            self._flush_soon()
         self.frontier.wake(host, now)
         self._pump_now()
 
@@ -275,6 +278,7 @@ class Fetcher:
         """Nothing may be fetched; try again a few times, then leave the host alone."""
         if failures < self._tuning.robots_tries and is_temporary(rules.reason):
             wait = retry_delay(failures, self._tuning.retry_base, self._tuning.retry_cap)
+            wait = max(wait, rules.retry_after)
             host.clock.trouble = rules.reason or ""
             host.clock.sleep_until(now + wait, waiting.ROBOTS_UNAVAILABLE, wait)
             return
@@ -318,7 +322,8 @@ class Fetcher:
         elif reason in _REFUSALS:
             clock.trouble = reason
             clock.refused(now, started, retry_after(fetched, time.time()), tuning.longest_wait)
-            if clock.waited > tuning.longest_wait or clock.refusals >= tuning.give_up_after:
+            again = clock.refusals > 1 and clock.waited > tuning.most_waited
+            if again or clock.waited_in_all > 3 * tuning.most_waited or clock.refusals >= tuning.give_up_after:
                 self._give_up(host, reason)
         else:
             clock.trouble = reason
@@ -329,8 +334,20 @@ class Fetcher:
     def _give_up(self, host: Host, reason: str) -> None:
         """The host has failed too often in a row: what is left of it fails too, and can be asked for again later."""
         self._gave_up[host.name] = reason
-        for entry in self.frontier.clear_host(host):
+        for entry in (*self.frontier.clear_host(host), *self.frontier.clear_retries(host)):
             self._end(entry, FAILED, HOST_UNAVAILABLE, reason)
+
+    def _give_up_long_waits(self, now: float) -> None:
+        """Nothing else is left to do: do not wait for hosts that asked to be left alone for too long."""
+        at, longest = self.frontier.next_at(), self._tuning.longest_wait
+        busy = self.in_flight or self._introductions.under_way or self._asked or self.frontier.wants_more()
+        if busy or at is None or at - now <= longest:
+            return
+        for host in self.frontier.asleep_after(now + longest):
+            seconds = host.clock.next_at - now
+            self._give_up(
+                host, f"{host.clock.trouble or 'it'} asks for {seconds:.0f} s more, the longest wait is {longest:.0f} s"
+            )
 
     def _redirected(self, entry: Entry, fetched: Fetched) -> None:
         target = canonical(fetched.location or "")
@@ -339,7 +356,7 @@ class Fetcher:
         if wrong is not None or target is None:
             self._end(entry, FAILED, wrong, target or fetched.location, status=fetched.status)
             return
-        via = entry.via if entry.via in SITEMAP_VIAS else "redirect"
+        via = self._sitemaps.via_after_redirect(entry, target) if entry.via in SITEMAP_VIAS else "redirect"
         self.discovery.links([target], Links(entry.id, entry.depth, via, " ".join(chain), []))
         self._outbox.page(redirect_of(entry, fetched, target))
 
@@ -383,12 +400,10 @@ class Fetcher:
             self._screen.show(entry, fetched, partial(self._shown, host, entry))
             self._after()
             return
-        if reading.links:
-            via = SITEMAP if entry.via in SITEMAP_VIAS else "link"
-            deeper = entry.depth if via == SITEMAP else entry.depth + 1
-            self.discovery.links(reading.links, Links(entry.id, deeper, via, "", []))
-        if reading.sitemaps:
-            self.discovery.links(reading.sitemaps, Links(entry.id, entry.depth, "sitemap_index", "", []))
+        if entry.via in SITEMAP_VIAS:
+            reading = self._sitemaps.was_read(entry, reading)
+        elif reading.links:
+            self.discovery.links(reading.links, Links(entry.id, entry.depth + 1, "link", "", []))
         if reading.reason is None:
             if self._archive is not None:
                 self._archive.add(entry.id, fetched)
@@ -427,6 +442,7 @@ class Fetcher:
     def _look(self) -> None:
         """Say which hosts wait, and why."""
         if self._running and not self._draining:
+            self._give_up_long_waits(self._loop.time())
             self._desk.show(self._lookout.look(self._loop.time(), time.time()), self._live())
             self._look_later = self._loop.call_later(self._tuning.look_seconds, self._look)
 

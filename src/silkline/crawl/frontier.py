@@ -8,7 +8,7 @@ reading the ledger again never brings a URL in twice.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count, islice
 from math import inf
 from typing import NamedTuple
@@ -155,6 +155,24 @@ class Frontier:
         if host.behind:
             host.behind = False
             self._again = True
+
+    def asleep_after(self, moment: float) -> list[Host]:
+        """Hosts with something to do that may not be asked before a moment, though nothing else holds them up."""
+        later = {name for at, _, name, _ in self._later if at > moment}
+        return [
+            host
+            for host in self.hosts.values()
+            if (host.queue or host.name in later) and host.clock.next_at > moment and not host.parked
+        ]
+
+    def clear_retries(self, host: Host) -> list[Entry]:
+        """Take out everything of a host that was to be tried again."""
+        mine = [entry for _, _, name, entry in self._later if name == host.name]
+        if mine:
+            self._later = [each for each in self._later if each[2] != host.name]
+            heapify(self._later)
+            self.size -= len(mine)
+        return mine
 
     def retries(self, most: int) -> Iterator[tuple[float, str]]:
         """Some of the URLs that are to be tried again: when, and their hosts."""

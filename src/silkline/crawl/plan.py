@@ -53,7 +53,10 @@ class Tuning(msgspec.Struct, frozen=True):
     tries: int = 3
     retry_base: float = 3.0
     retry_cap: float = 300.0
-    longest_wait: float = 3600.0
+    longest_wait: float = 300.0
+    """A job with nothing else to do gives up a host that asks to be left alone for longer than this."""
+    most_waited: float = 1200.0
+    """A host that asks to be left alone again and again is given up after so long, whatever else there is to do."""
     give_up_after: int = 10
     robots_tries: int = 3
     idle_hosts: int = 20_000

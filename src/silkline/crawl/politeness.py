@@ -2,7 +2,8 @@
 
 The delay of a host is the largest of what the crawl was told, what its robots.txt asks for, and what its answers call
 for: a slow host is asked more slowly, one that fails twice as slowly each time, one that says 429 or 503 not at all
-for as long as it says.
+for as long as it says. What counts is what is usual for the host: the median of its last answers, not the last one.
+One slow page changes nothing, and neither does a stray error of a host that answers most of the time.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from typing import Final
 from silkline.crawl.plan import Pace
 from silkline.model import wait as reasons
 
-# How much the last answer counts in the average: a host that slows down is believed sooner than one that speeds up.
-_SLOWER: Final = 0.7
-_FASTER: Final = 0.2
+_REMEMBERED: Final = 9
+"""Answers of which the median is taken. From so many on, a host that slows down is noticed after five slow answers."""
+_STRAY: Final = 3
+"""One of so many remembered answers may be an error before the host is asked more slowly."""
 _TROUBLES: Final = frozenset({reasons.ERRORS, reasons.REFUSED, reasons.RETRY_AFTER, reasons.ROBOTS_UNAVAILABLE})
 
 
@@ -23,9 +25,10 @@ class Clock:
 
     __slots__ = (
         "_asleep",
-        "_average",
+        "_last",
         "_penalized_at",
         "_penalty",
+        "_usual",
         "crawl_delay",
         "failures",
         "next_at",
@@ -33,6 +36,7 @@ class Clock:
         "refusals",
         "trouble",
         "waited",
+        "waited_in_all",
     )
 
     def __init__(self, pace: Pace) -> None:
@@ -42,9 +46,11 @@ class Clock:
         self.failures = 0
         self.refusals = 0
         self.waited = 0.0
+        self.waited_in_all = 0.0
         self.trouble = ""
         self._asleep = (0.0, "", 0.0)
-        self._average = 0.0
+        self._last: list[float | None] = []  # seconds of each answer, None for an error
+        self._usual = 0.0
         self._penalty = 0.0
         self._penalized_at = 0.0
 
@@ -56,13 +62,13 @@ class Clock:
     @property
     def delay(self) -> float:
         """Seconds from one request to the next."""
-        adaptive = min(self.pace.patience * self._average, self.pace.most)
+        adaptive = min(self.pace.patience * self._usual, self.pace.most)
         return max(self.pace.delay, self.crawl_delay, adaptive, self._penalty)
 
     @property
-    def average(self) -> float:
-        """Seconds this host takes to answer, of late."""
-        return self._average
+    def usual(self) -> float:
+        """Seconds this host usually takes to answer, of late."""
+        return self._usual
 
     def started(self, now: float) -> None:
         self.next_at = max(self.next_at, now + self.delay)
@@ -72,8 +78,9 @@ class Clock:
         self.failures = 0
         self.refusals = 0
         self.waited = 0.0
-        weight = _SLOWER if seconds > self._average else _FASTER
-        self._average += weight * (seconds - self._average) if self._average else seconds
+        self._remember(seconds)
+        times = sorted(each for each in self._last if each is not None)
+        self._usual = times[(len(times) - 1) // 2]
         if self.pace.patience:
             self.next_at = max(self.next_at, now - seconds + self.delay)
         if self._penalty:
@@ -81,19 +88,31 @@ class Clock:
 
     def failed(self, now: float, started: float) -> None:
         """The host did not answer, or with an error of its own, to a request that started then."""
-        if self._penalize(now, started):
+        self._remember(None)
+        if _STRAY * self._last.count(None) <= len(self._last) and not self._penalty:
+            self.failures += started >= self._penalized_at
+            self._penalized_at = now
+        elif self._penalize(now, started):
             self.failures += 1
         self.sleep_until(now + self._penalty, reasons.ERRORS, self._penalty)
 
     def refused(self, now: float, started: float, wait: float | None, longest: float) -> None:
-        """The host asked to be left alone: for `wait` seconds where it said so, else for longer each time."""
+        """The host asked to be left alone: for `wait` seconds, else for longer each time, up to `longest`."""
         if self._penalize(now, started):
             self.failures += 1
             self.refusals += 1
         pause = wait if wait is not None else self._penalty * 2 ** min(self.refusals, 10)
-        until = now + min(pause, longest)
-        self.waited += max(0.0, until - max(self.next_at, now))
-        self.sleep_until(until, reasons.REFUSED if wait is None else reasons.RETRY_AFTER, min(pause, longest))
+        seconds = wait if wait is not None else min(pause, longest)
+        until = now + seconds
+        more = max(0.0, until - max(self.next_at, now))
+        self.waited += more
+        self.waited_in_all += more
+        self.sleep_until(until, reasons.REFUSED if wait is None else reasons.RETRY_AFTER, seconds)
+
+    def _remember(self, seconds: float | None) -> None:
+        self._last.append(seconds)
+        if len(self._last) > _REMEMBERED:
+            del self._last[0]
 
     def _penalize(self, now: float, started: float) -> bool:
         """Ask half as often. Requests that were in flight together and fail together count once."""
@@ -122,7 +141,7 @@ class Clock:
         elif delay == self.pace.delay:
             why, seconds = reasons.DELAY, delay
         else:
-            why, seconds = reasons.SLOW_ANSWERS, self._average
+            why, seconds = reasons.SLOW_ANSWERS, self._usual
         return why, self.trouble if why in _TROUBLES else "", seconds
 
 

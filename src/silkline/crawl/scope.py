@@ -79,6 +79,11 @@ class Scope:
         """Whether nothing of this host may be fetched, sitemaps included."""
         return bool(self._excluded_hosts) and self._excluded_hosts.covers(host)
 
+    def covers(self, host: str) -> bool:
+        """Whether the host is part of the crawl, whatever holds for its URLs one by one."""
+        known = self._verdicts.get(host)
+        return self._judge_host(host) if known is None else known
+
     def _judge_host(self, host: str) -> bool:
         bare = _bare_host(host)
         verdict = not self.excludes(host) and self._covers(host, bare)

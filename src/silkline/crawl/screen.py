@@ -9,9 +9,9 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from silkline.crawl.discovery import SITEMAP_VIAS
 from silkline.crawl.frontier import Entry
 from silkline.crawl.plan import Plan
+from silkline.crawl.sitemap_limits import SITEMAP_VIAS
 from silkline.fetch.client import Client
 from silkline.fetch.render import Renderer
 from silkline.fetch.settings import RenderLimits

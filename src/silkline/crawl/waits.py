@@ -95,10 +95,16 @@ def _seconds_left(host: Host, retries: int, retry_at: float, now: float) -> floa
     """What is queued takes about this long."""
     clock = host.clock
     start = clock.next_at if host.queue else max(clock.next_at, retry_at)
-    each = max(clock.delay, clock.average) / clock.at_once
+    each = max(clock.delay, clock.usual) / clock.at_once
     return max(0.0, start - now) + (len(host.queue) + retries) * max(each, _LEAST)
 
 
 def most_waiting(waits: list[Wait]) -> list[Wait]:
     """The hosts that hold the crawl up most."""
     return nlargest(SHOWN, waits, key=_left)
+
+
+def too_long(host: Host, now: float, longest: float) -> str:
+    """Why a host is given up that asked to be left alone."""
+    said = host.clock.trouble or "it"
+    return f"{said} asks for {host.clock.next_at - now:.0f} s more, the longest wait is {longest:.0f} s"

@@ -42,6 +42,8 @@ class Robots(msgspec.Struct, frozen=True):
     crawl_delay: float | None = None
     sitemaps: tuple[str, ...] = ()
     reason: str | None = None
+    retry_after: float = 0.0
+    """Seconds that the server asked to be left alone, where there is no file."""
 
     def allows(self, url: str) -> bool:
         """Whether the URL may be fetched."""
@@ -75,8 +77,8 @@ def decide(answer: Fetched, now: float, product: str = PRODUCT) -> Robots:
     if reason in (reasons.TOO_MANY_REDIRECTS, reasons.REDIRECT_LOOP, reasons.BAD_REDIRECT):
         # The RFC lets a crawler take such a file as unavailable, which is to say absent.
         return Robots(ALLOW_ALL, now + FRESH_FOR, reason=reason)
-    wait = max(retry_after(answer, now) or 0.0, RETRY_AFTER)
-    return Robots(DISALLOW_ALL, now + wait, reason=reason)
+    asked = retry_after(answer, now) or 0.0
+    return Robots(DISALLOW_ALL, now + max(asked, RETRY_AFTER), reason=reason, retry_after=asked)
 
 
 async def load(

@@ -24,6 +24,8 @@ CONNECT_FAILED: Final = "connect_failed"
 CONNECT_TIMEOUT: Final = "connect_timeout"
 TLS_FAILED: Final = "tls_failed"
 PROXY_FAILED: Final = "proxy_failed"
+HOST_UNAVAILABLE: Final = "host_unavailable"
+"""Not asked any more in this job: the host failed too often, or asked to be left alone for too long."""
 # The answer was no good.
 TIMEOUT: Final = "timeout"
 RESET: Final = "reset"
@@ -60,6 +62,7 @@ _TEMPORARY: Final = frozenset(
         MEMORY_FULL,
         CLOSED,
         RENDER_BUSY,
+        HOST_UNAVAILABLE,
     }
 )
 _TEMPORARY_STATUSES: Final = frozenset({408, 421, 425, 429, 500, 502, 503, 504, 507, 509, *range(520, 528), 529, 530})

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import time
 from typing import Final
 
 import msgspec
@@ -25,7 +24,14 @@ from silkline.crawl.reading import SITEMAP
 from silkline.crawl.recorder import Recorder
 from silkline.crawl.scope import OUT_OF_SCOPE, domain_of
 from silkline.crawl.seed_verdict import check_seeds, try_failed_seeds_again
-from silkline.fetch import robots
+from silkline.crawl.sitemap_limits import (
+    FOREIGN,
+    MOST_FOREIGN,
+    MOST_NESTED,
+    MOST_SITEMAPS,
+    MOST_URLS,
+    OVER_LIMIT,
+)
 from silkline.fetch.client import Client
 from silkline.model.fetched import READER_DIED
 from silkline.model.job import End
@@ -44,12 +50,9 @@ from silkline.workers.reading import reader_for
 from silkline.workers.visits import Visit, Visits
 
 GUESSES: Final = ("/sitemap.xml", "/sitemap_index.xml")
-MOST_URLS: Final = 1_000_000
-MOST_SITEMAPS: Final = 20_000
-MOST_NESTED: Final = 10
 MAX_BODY: Final = 52_428_800
-OVER_LIMIT: Final = "over_limit"
 NO_SITEMAP: Final = "no_sitemap"
+_NOTED: Final = 1_000  # sitemaps beyond the limit that are in the ledger with that reason; more would only fill it
 _LOOKS_LIKE_ONE: Final = (".xml", ".xml.gz", ".txt", ".rss", ".atom")
 _encode = msgspec.json.Encoder().encode
 
@@ -93,9 +96,7 @@ class MapJob:
         self._reader = reader
         self._recorder = recorder
         self._books = Books(context, recorder)
-        # Sitemaps are offered to crawlers; robots.txt need not allow them one by one.
-        polite = msgspec.structs.replace(plan, ignore_robots=True)
-        self._visits = Visits(polite, client, reader, self._visited, max_body=MAX_BODY)
+        self._visits = Visits(plan, client, reader, self._visited, max_body=MAX_BODY)
         self._seen: set[int] = set()
         self._seeds = [url for url in map(canonical, self._spec.all_urls()) if url is not None]
         self._domains = {domain_of(host_of(url)) for url in self._seeds}
@@ -141,27 +142,34 @@ class MapJob:
 
     async def _sitemaps_of(self, origin: str) -> list[tuple[str, str]]:
         """Where the sitemaps of an origin are, and how we know."""
-        rules = await self._reader.robots(await robots.ask(self._client, origin), origin, time.time(), robots.PRODUCT)
+        rules = await self._visits.load_rules(origin)
         named = [url for url in (canonical(each, base=origin) for each in rules.sitemaps) if url is not None]
         if named:
-            return [(url, "robots") for url in named]
+            own = [url for url in named if self._is_ours(url)]
+            foreign = [url for url in named if not self._is_ours(url)][:MOST_FOREIGN]
+            return [(url, "robots") for url in own + foreign]
         guesses = [origin + path for path in GUESSES]
         if not self._plan.ignore_robots and rules.reason is None:
             guesses = [url for url in guesses if rules.allows(url)]
         return [(url, "guess") for url in guesses]
 
     def _append(self, sitemaps: list[tuple[str, str, int]]) -> None:
-        """Sitemaps that are not known yet; those nested too deep, or too many, are left out with the reason."""
+        """Sitemaps that are not known yet; those that may not be read are left out with the reason."""
         rows: list[Found] = []
         for url, via, depth in sitemaps:
-            if self._is_new(url):
+            if self._sitemaps < MOST_SITEMAPS + _NOTED and self._is_new(url):
                 self._sitemaps += 1
                 fits = depth <= MOST_NESTED and self._sitemaps <= MOST_SITEMAPS
-                state, reason = (QUEUED, None) if fits else (SKIPPED, OVER_LIMIT)
-                rows.append(Found(url_key(url), url, host_of(url), depth, state, reason, None, None, via))
+                foreign = via == "sitemap_index" and not self._is_ours(url)
+                reason = OVER_LIMIT if not fits else OUT_OF_SCOPE if foreign else None
+                state, detail = SKIPPED if reason else QUEUED, FOREIGN if reason == OUT_OF_SCOPE else None
+                rows.append(Found(url_key(url), url, host_of(url), depth, state, reason, detail, None, via))
         for id, row in enumerate(rows, self._recorder.append(rows)):
             if row.state == QUEUED:
                 self._visits.add(Entry(row.depth, id, row.url, row.depth, 0, "", row.found_via))
+
+    def _is_ours(self, url: str) -> bool:
+        return domain_of(host_of(url)) in self._domains
 
     def _is_new(self, url: str) -> bool:
         key = url_key(url)
@@ -199,7 +207,7 @@ class MapJob:
     def _take(self, entry: Entry, sitemap: Sitemap) -> None:
         """The URLs of one sitemap, each with its result; nothing is awaited, so they share its checkpoint."""
         fresh = [listed for listed in sitemap.entries if self._is_new(listed.url)]
-        ours = [listed for listed in fresh if domain_of(host_of(listed.url)) in self._domains]
+        ours = [listed for listed in fresh if self._is_ours(listed.url)]
         rest = {listed.url for listed in ours[self._most - self._listed :]}
         ours = ours[: self._most - self._listed]
         strangers = {listed.url for listed in fresh} - {listed.url for listed in ours} - rest

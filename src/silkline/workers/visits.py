@@ -16,11 +16,12 @@ from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.plan import Plan
 from silkline.crawl.politeness import retry_delay
 from silkline.crawl.robots import RobotsCache, unreachable
+from silkline.crawl.waits import too_long
 from silkline.fetch.client import Client
 from silkline.fetch.robots import Robots
 from silkline.model import fetched as reasons
 from silkline.model import wait as waiting
-from silkline.model.fetched import Fetched, Request, is_temporary, retry_after
+from silkline.model.fetched import HOST_UNAVAILABLE, Fetched, Request, is_temporary, retry_after
 from silkline.model.url import canonical, host_of, origin_of
 from silkline.store.urls import FAILED, SKIPPED
 
@@ -88,6 +89,14 @@ class Visits:
         self._frontier.offer(host_of(entry.url), entry, self._loop.time())
         self._changed.set()
 
+    async def load_rules(self, origin: str) -> Robots:
+        """The robots.txt of an origin, for who must know it before there is a URL to visit."""
+        rules, failures = await self._robots.load(origin)
+        if not failures and not self._plan.ignore_robots:
+            clock = self._frontier.host(host_of(origin + "/")).clock
+            clock.crawl_delay = max(clock.crawl_delay, rules.crawl_delay or 0.0)
+        return rules
+
     def stop(self) -> None:
         """Start nothing more; what is under way has a moment to end."""
         self.stopping = True
@@ -126,8 +135,20 @@ class Visits:
             self._alarm.cancel()
             self._alarm = None
         at = self._frontier.next_at()
+        if at is not None and not self._tasks and at - now > self._tuning.longest_wait:
+            self._give_up_long_waits(now)
+            return
         if at is not None and len(self._asking) < self._plan.concurrency:
             self._alarm = self._loop.call_at(max(at, now + 0.001), self._changed.set)
+
+    def _give_up_long_waits(self, now: float) -> None:
+        """Nothing else is left to do: do not wait for hosts that asked to be left alone for too long."""
+        longest = self._tuning.longest_wait
+        for host in self._frontier.asleep_after(now + longest):
+            said = too_long(host, now, longest)
+            for entry in (*self._frontier.clear_host(host), *self._frontier.clear_retries(host)):
+                self._asking[entry.id] = entry.url
+                self._spawn(self._end(Visit(entry, None, FAILED, HOST_UNAVAILABLE, said)))
 
     def _begin(self, host: Host, entry: Entry, now: float) -> None:
         rules = self._robots.of(origin_of(entry.url))
@@ -176,6 +197,8 @@ class Visits:
         """Nothing may be fetched; try again a few times, then let the host be."""
         if failures < self._tuning.robots_tries and is_temporary(rules.reason):
             wait = retry_delay(failures, self._tuning.retry_base, self._tuning.retry_cap)
+            wait = max(wait, rules.retry_after)
+            host.clock.trouble = rules.reason or ""
             host.clock.sleep_until(now + wait, waiting.ROBOTS_UNAVAILABLE, wait)
             return
         for entry in list(self._frontier.clear_host(host)):
@@ -214,6 +237,7 @@ class Visits:
             return 0.0
         if reason in _REFUSALS:
             wait = retry_after(fetched, time.time())
+            host.clock.trouble = reason
             host.clock.refused(now, started, wait, self._tuning.longest_wait)
             return wait or 0.0
         host.clock.failed(now, started)

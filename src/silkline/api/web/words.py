@@ -13,7 +13,7 @@ REASONS: Final = {
     "dns_failed": "its host could not be looked up",
     "dns_timeout": "looking up its host took too long",
     "host_unknown": "there is no such host",
-    "host_unavailable": "its host failed too often in a row",
+    "host_unavailable": "its host failed too often, or asked for too long a wait",
     "connect_failed": "nobody answers there",
     "connect_timeout": "nobody answered in time",
     "tls_failed": "no secure connection could be made",

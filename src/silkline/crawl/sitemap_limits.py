@@ -1,0 +1,51 @@
+"""How many sitemaps a job reads, how deep they nest, and what it takes from them: the same for `site` and `map`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+SITEMAP_VIAS: Final = frozenset({"robots", "sitemap_index"})
+"""How a URL is found that is itself a sitemap: no page, and judged by rules of its own."""
+MOST_URLS: Final = 1_000_000
+MOST_SITEMAPS: Final = 20_000
+MOST_NESTED: Final = 10
+MOST_NAMED: Final = 100
+"""That one robots.txt may name."""
+MOST_FOREIGN: Final = 5
+"""That one robots.txt may name on hosts which are no part of the job."""
+OVER_LIMIT: Final = "over_limit"
+FOREIGN: Final = "a sitemap on another host, which robots.txt does not name there"
+_LEVEL: Final = re.compile(r"level-(\d{1,4})(?: |\Z)")
+
+
+def level_of(chain: str) -> int:
+    """How many sitemap indexes lie above a sitemap; `chain` is what the ledger keeps of how it was found."""
+    found = _LEVEL.match(chain)
+    return int(found[1]) if found is not None else 0
+
+
+def chain_at(level: int) -> str:
+    """What the ledger keeps of a sitemap that lies below so many indexes."""
+    return f"level-{level}"
+
+
+class SitemapAllowance:
+    """What may still be taken from sitemaps. A job with a limit takes little more than the limit can use.
+
+    More than the limit itself, since some of the pages that sitemaps list are missing, known already, or out of scope.
+    """
+
+    def __init__(self, limit: int | None) -> None:
+        self.sitemaps = MOST_SITEMAPS if limit is None else min(MOST_SITEMAPS, 20 + limit)
+        self.urls = MOST_URLS if limit is None else min(MOST_URLS, 100 + 4 * limit)
+
+    def take_sitemaps(self, urls: list[str]) -> list[str]:
+        taken = urls[: self.sitemaps]
+        self.sitemaps -= len(taken)
+        return taken
+
+    def take_urls(self, urls: list[str]) -> list[str]:
+        taken = urls[: self.urls]
+        self.urls -= len(taken)
+        return taken
