@@ -76,7 +76,7 @@ def test_the_list_shows_progress_and_words_in_between(on_both: Silkline) -> None
     assert on_both("jobs", "ls", "--status", "pausing").err == "No jobs are pausing.\n"
 
     shown = on_both("jobs", "show", "last").out
-    assert "4 discovered = 1 queued + 1 in flight + 1 done + 0 unchanged + 1 failed + 0 skipped" in shown
+    assert "4 discovered = 1 queued + 1 in flight + 1 done + 1 failed + 0 skipped" in shown
     assert "1 http_404" in shown
     assert "held by worker-1 on a-host" in shown
 
