@@ -5,7 +5,7 @@
 nginx (apt install nginx-light) serves 1,000 synthetic pages of about 47 KB (16 KB gzipped, 60 links) on 2,000 loopback
 hosts. Each crawler follows links from one page until it has so many pages, with robots.txt and delays off, and keeps
 what it found: Silkline its ledger and results in SQLite, the others a file of JSON lines. CPU is that of the whole
-process tree, start-up included. Peers live in build/peers, never among our own packages; the floor is `wrk`.
+process tree, start-up included. `--against DIR` measures another checkout of Silkline in the same run. Peers live in build/peers, never among our own packages; the floor is `wrk`.
 Nothing is asserted; the sides take turns, and the table shows the best and the median round of each.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import json
 import os
 import random
 import resource
@@ -34,7 +35,7 @@ import psutil
 ROOT = Path(__file__).resolve().parents[1]
 HERE = Path(__file__).resolve().parent
 PEERS = ROOT / "build" / "peers"
-SIDE = HERE / "crawl_silkline.py"
+NOWHERE = Path(os.devnull)
 PAGES, HOSTS, TLS_HOSTS, LINKS = 1000, 2000, 100, 60
 CONFIG = """
 daemon off; pid {root}/pid; error_log {root}/error.log; worker_processes 1; worker_rlimit_nofile 20000; {user}
@@ -129,13 +130,18 @@ def wait_for(port: int) -> None:
             time.sleep(0.05)
 
 
-def measure(command: list[str], cores: str, environment: dict[str, str], pages: Callable[[], int]) -> Round:
+def measure(
+    command: list[str], cores: str, environment: dict[str, str], pages: Callable[[], int], out: Path = NOWHERE
+) -> Round:
     """Run a crawler on some cores to its end; what it cost, its children included."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     start = time.perf_counter()
     # Installed programs have compiled byte code; so do these, from their second round on.
     environment |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(ROOT / "build" / "pycache")}
-    process = subprocess.Popen(["taskset", "-c", cores, *command], env={**os.environ, **environment})
+    with out.open("w") as printed:
+        process = subprocess.Popen(
+            ["taskset", "-c", cores, *command], env={**os.environ, **environment}, stdout=printed
+        )
     memory = 0
     while True:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
@@ -158,23 +164,18 @@ def tree_memory(pid: int) -> int:
         return 0
 
 
-def silkline(start: str, wanted: int, cores: str, bundle: str, *, content: str, fetchers: int, parsers: int) -> Round:
-    from silkline.model.job import NewJob
-    from silkline.store import jobs, results
-    from silkline.store.database import open_database
-
+def silkline(
+    source: Path, start: str, wanted: int, cores: str, bundle: str, *, content: str, fetchers: int, parsers: int
+) -> Round:
+    """The real command of a checkout, as a user starts it: a supervisor and the process tree of one job."""
     with tempfile.TemporaryDirectory() as folder:
-        url = f"sqlite:///{folder}/crawl.db"
-        database = open_database(url)
-        payload = {"url": start, "scope": "any", "speed": "max", "ignore_robots": True, "limit": wanted}
-        payload |= {"content": content, "fetchers": fetchers, "parsers": parsers, "allow_private": ["127.0.0.0/8"]}
-        job, _ = jobs.enqueue(database, NewJob("site", payload))
-        command = [sys.executable, "-P", str(SIDE), url, job.id]
-        environment = {"SSL_CERT_FILE": bundle, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
-        try:
-            return measure(command, cores, environment, lambda: results.count(database, job.id))
-        finally:
-            database.close()
+        out = Path(folder) / "job.json"
+        options = ["--scope", "any", "--speed", "max", "--ignore-robots", "--allow-private", "127.0.0.0/8"]
+        options += ["--limit", str(wanted), "--content", content, "--json", "--quiet"]
+        options += ["--fetchers", str(fetchers), "--parsers", str(parsers)]
+        command = [sys.executable, "-P", "-m", "silkline", "crawl", start, *options]
+        environment = {"SSL_CERT_FILE": bundle, "PYTHONPATH": str(source / "src"), "SILKLINE_DATA": folder}
+        return measure(command, cores, environment, lambda: json.loads(out.read_text())["progress"]["done"], out)
 
 
 def peer(name: str, start: str, wanted: int, cores: str, bundle: str) -> Round:
@@ -218,12 +219,15 @@ def sides(options: argparse.Namespace, web: dict[str, str]) -> dict[str, Callabl
     one, both, bundle = options.cores[:1], ",".join(options.cores), web["bundle"]
 
     def ours(name: str, start: str, cores: str, content: str, fetchers: int, parsers: int = 0) -> None:
-        found[name] = lambda: silkline(
-            start, options.pages, cores, bundle, content=content, fetchers=fetchers, parsers=parsers
-        )
+        for label, source in (("", ROOT), (" (against)", options.against)):
+            if source is not None:
+                found[name + label] = lambda source=source: silkline(
+                    source, start, options.pages, cores, bundle, content=content, fetchers=fetchers, parsers=parsers
+                )
 
     ours("silkline 1x0", web["http"], one[0], "none", 1)
     ours("silkline 1x0, Markdown", web["http"], one[0], "full", 1)
+    ours("silkline 1x0, main content", web["http"], one[0], "markdown", 1)
     ours("silkline 1x0, HTTPS", web["https"], one[0], "none", 1)
     ours("silkline 2x0, two cores", web["http"], both, "none", 2)
     ours("silkline 1x1, two cores", web["http"], both, "none", 1, 1)
@@ -241,6 +245,7 @@ def main() -> None:
     parser.add_argument("--peer-pages", type=int, default=2_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", help="only the sides whose name has this in it")
+    parser.add_argument("--against", type=Path, help="another checkout of Silkline, measured in turn with this one")
     parser.add_argument("--cores", type=lambda text: text.split(","), default=["0", "1"], help="crawler, server")
     options = parser.parse_args()
     rounds: dict[str, list[Round]] = {}

@@ -1,4 +1,4 @@
-"""The side of Silkline in benchmarks/crawl.py: claims a job and crawls it, without a supervisor."""
+"""The side of Silkline in benchmarks/growth.py: claims a job and crawls it, without a supervisor."""
 
 import logging
 import sys

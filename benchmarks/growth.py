@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import argparse
 import bisect
+import os
 import runpy
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import closing
 from typing import Any
 
 from benchmarks import crawl
@@ -28,10 +31,26 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=30_000)
     parser.add_argument("--rounds", type=int, default=1)
     options = parser.parse_args()
-    crawl.SIDE = Path(__file__)
     with crawl.nginx("1") as web:
         for _ in range(options.rounds):
-            crawl.silkline(web["http"], options.pages, "0", web["bundle"], content="none", fetchers=1, parsers=0)
+            crawl_once(web["http"], options.pages)
+
+
+def crawl_once(start: str, wanted: int) -> None:
+    """Store a job, and crawl it in a process of its own that watches itself."""
+    from silkline.model.job import NewJob
+    from silkline.store import jobs
+    from silkline.store.database import open_database
+
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{folder}/crawl.db"
+        with closing(open_database(url)) as database:
+            payload = {"url": start, "scope": "any", "speed": "max", "ignore_robots": True, "limit": wanted}
+            payload |= {"content": "none", "fetchers": 1, "parsers": 0, "allow_private": ["127.0.0.0/8"]}
+            job, _ = jobs.enqueue(database, NewJob("site", payload))
+        environment = {**os.environ, "PYTHONPATH": f"{crawl.ROOT / 'src'}:{crawl.ROOT}"}
+        command = ["taskset", "-c", "0", sys.executable, "-P", __file__, url, job.id]
+        subprocess.run(command, env=environment, check=True)
 
 
 def child(database: str, job: str) -> None:

@@ -61,7 +61,8 @@ def test_the_first_crawl_is_one_click_away(visit: Open, keep: Keep) -> None:
     page.go_back()
     with page.expect_navigation(url=re.compile("/jobs/[0-9a-f-]{36}$")):
         page.locator(".group", has_text="http_404").get_by_role("button", name="Retry these").click()
-    chip(page, "completed")
+    expect(page.locator("#head .chip")).to_have_text(re.compile("failed"))
+    expect(page.locator("#link")).to_have_text("Ended")
     for state in ("discovered", "failed"):  # that one, and nothing else
         expect(page.locator(f'#head [data-count="{state}"]')).to_have_text("1")
 
@@ -69,7 +70,7 @@ def test_the_first_crawl_is_one_click_away(visit: Open, keep: Keep) -> None:
 def test_a_page_with_its_markdown_and_its_links(visit: Open, site: Client, keep: Keep) -> None:
     (job,) = [job for job in site.get("/v1/jobs?worker=site").json["items"] if job["parent_id"] is None][:1]
     page = visit(f"/jobs/{job['id']}/pages")
-    page.locator("td.address a", has_text=re.compile("birds/$")).first.click()
+    page.get_by_role("link", name="Birds of the rock", exact=True).click()
     expect(page.get_by_role("heading", name="Birds")).to_be_visible()
     expect(page.locator("pre.content")).to_contain_text("Arctic tern")
     expect(page.locator(".way")).to_contain_text("http://127.0.0.1:")

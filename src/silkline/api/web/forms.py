@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from fastapi import Request
-from pydantic import ValidationError
 
 from silkline.api.problems import Problem
 from silkline.errors import SpecError
@@ -104,28 +103,27 @@ def problems_of(error: Exception) -> dict[str, str]:
     """A message for each field that is wrong; what belongs to no field of the form stands under the empty name."""
     if isinstance(error, FormProblem):
         return error.problems
-    cause = error.__cause__
-    if not isinstance(error, SpecError) or not isinstance(cause, ValidationError):
+    if not isinstance(error, SpecError) or not error.problems:
         return {"": str(error)}
     found: dict[str, str] = {}
-    for detail in cause.errors():
-        field = str(detail["loc"][0]) if detail["loc"] else "url"
-        message = _message(field, detail)
+    for problem in error.problems:
+        field, _, rest = problem.field.partition(".")
+        field = field or "url"
+        message = _message(field, rest, problem.message)
         found.setdefault(field if field in FIELDS else "", message if field in FIELDS else f"{field}: {message}")
     return found
 
 
-def _message(field: str, detail: Any) -> str:
-    text = str(detail["msg"]).removeprefix("Value error, ")
+def _message(field: str, rest: str, text: str) -> str:
+    """What is said beside a field. `rest`: the place in it, such as the number of a line."""
     if field in NUMBERS:
         return f"This must be {NUMBERS[field]}"
-    place = detail["loc"][1] if len(detail["loc"]) > 1 else None
-    if isinstance(place, int):
-        return f"Line {place + 1} {text}"
-    if field == "headers" and place is not None:
-        return f"The header {str(place)[:80]!r} {text}"
+    if rest.isdecimal():
+        return f"Line {int(rest) + 1} {text}"
+    if field == "headers" and rest:
+        return f"The header {rest.removesuffix('.[key]')[:80]!r} {text}"
     return (
-        f"This {text}" if text[:1].islower() and field != "url" else f"The address {text}" if field == "url" else text
+        f"The address {text}" if field == "url" and text[:1].islower() else f"This {text}" if field != "url" else text
     )
 
 
