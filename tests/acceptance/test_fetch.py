@@ -115,7 +115,7 @@ def test_headers_reach_their_own_origin_only(silkline: Silkline) -> None:
 
 def test_only_the_typed_address_is_allowed(silkline: Silkline, site: SampleServer) -> None:
     with serving(302, b"", site.url) as one:
-        silkline(one.url).refused(1, "its address is private; --allow-private")
+        silkline(one.url).refused(1, "its address is private", "--allow-private")
         assert site.requests == []
         assert silkline(one.url, "--allow-private", "127.0.0.1").code == 0
 

@@ -57,6 +57,7 @@ def corpus_for(reader: str) -> list[bytes]:
         "robots": _ROBOTS,
         "sitemap": [*_SITEMAPS, *(gzip.compress(each, mtime=0) for each in _SITEMAPS)],
         "text": _TEXTS,
+        "crawled-text": _TEXTS,
         "headers": _HEADERS,
         "url": _URLS,
         "sniff": _SNIFFED,

@@ -207,6 +207,7 @@ OTHER_BOMBS: dict[str, dict[str, Bomb]] = {
     "robots": ROBOTS,
     "sitemap": SITEMAPS,
     "text": TEXTS,
+    "crawled-text": TEXTS,
     "headers": HEADERS,
     "url": URLS,
     "sniff": SNIFFED,

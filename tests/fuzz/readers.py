@@ -8,12 +8,15 @@ import time
 
 import msgspec
 
+from silkline.crawl.plan import plan_of
+from silkline.crawl.reading import Body, PageReader
 from silkline.fetch.decode import decode
 from silkline.fetch.origin import join, locate
 from silkline.fetch.response import parse_headers
 from silkline.fetch.robots import read as read_robots
 from silkline.model.fetched import Fetched, retry_after
 from silkline.model.page import Wanted
+from silkline.model.spec import SiteSpec
 from silkline.model.url import Rules, canonical, canonical_links, host_of, origin_of, url_key
 from silkline.parse.html import parse_page
 from silkline.parse.pdf import parse_pdf
@@ -64,6 +67,14 @@ def text(body: bytes) -> int:
     return len(plain_markdown(found, "text/plain")) + len(plain_markdown(found, "application/json"))
 
 
+def crawled_text(body: bytes) -> int:
+    """As `text`, by the way that a crawl reads its pages."""
+    charset, _, rest = body.partition(b"\n")
+    reader = PageReader(plan_of(SiteSpec(url=URL), fetchers=1, concurrency=1))
+    reading = reader.reading_of(Body(0, URL, rest, "text/plain", charset.decode("latin-1"), ""))
+    return len(reading.data)
+
+
 def sniffed(body: bytes) -> int:
     """The first line is the Content-Type."""
     content_type, _, rest = body.partition(b"\n")
@@ -112,6 +123,7 @@ READERS: dict[str, Reader] = {
     "sitemap": sitemap,
     "pdf": pdf,
     "text": text,
+    "crawled-text": crawled_text,
     "sniff": sniffed,
     "headers": headers,
     "url": url,

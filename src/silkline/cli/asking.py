@@ -107,20 +107,12 @@ def payload_of(urls: Sequence[str], options: dict[str, Any], *, here: bool = Tru
         if name in given:
             given[name] = dict(given[name])
     look_up = here and len(urls) <= TYPED
-    own = (each for url in urls for each in exemptions(url, look_up_names=look_up))
-    allowed = list(dict.fromkeys((*options["allow_private"], *own)))
+    typed = options["allow_private"]
+    own = (each for url in urls for each in exemptions(url, look_up_names=look_up, allowed=typed))
+    allowed = list(dict.fromkeys((*typed, *own)))
     if allowed:
-        check_ranges(options["allow_private"])
         given["allow_private"] = allowed
     return {**({"urls": list(dict.fromkeys(urls))} if urls else {}), **given}
-
-
-def check_ranges(ranges: Sequence[str]) -> None:
-    """Refuse a wrong range before a job exists."""
-    from silkline.fetch.guard import parse_exemption
-
-    for each in ranges:
-        parse_exemption(each)
 
 
 def need_urls(urls: Sequence[str]) -> None:

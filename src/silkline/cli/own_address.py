@@ -8,18 +8,20 @@ the operator says `allow_private`.
 
 from __future__ import annotations
 
-from silkline.fetch.guard import METADATA_NAMES, Guard, is_metadata
+from collections.abc import Sequence
+
+from silkline.fetch.guard import METADATA_NAMES, Guard, is_metadata, parse_exemption
 from silkline.fetch.origin import locate
 
 LOCALHOST = ("127.0.0.1", "::1")
 
 
-def exemptions(url: str, *, look_up_names: bool = False) -> list[str]:
-    """What `allow_private` must hold for this URL, as ADDRESS:PORT; empty where the address is public anyway."""
+def exemptions(url: str, *, look_up_names: bool = False, allowed: Sequence[str] = ()) -> list[str]:
+    """What `allow_private` must hold for this URL, as ADDRESS:PORT; empty where it is public, or allowed already."""
     target = locate(url)
     if isinstance(target, str):
         return []
-    origin, guard = target.origin, Guard()
+    origin, guard = target.origin, Guard(map(parse_exemption, allowed))
     if origin.host.rstrip(".") in METADATA_NAMES:
         return []
     if origin.literal:
