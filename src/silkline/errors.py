@@ -9,6 +9,7 @@ SilklineError
 ├── WorkerFailure         how a worker ends its own attempt
 │   ├── Temporary         try again later: exit code 75
 │   └── Permanent         bad input, never try again: exit code 65
+│       └── SeedsFailed   nothing was stored, because the seeds could not be fetched
 └── StoreError            the database did not do what was asked
     ├── Unavailable       it cannot be reached, or is busy for too long: try again
     ├── DiskFull          no space left where the data lives: pause, then try again
@@ -61,7 +62,9 @@ class LeaseLost(SilklineError):
 
 
 class WorkerFailure(SilklineError):
-    """The worker could not do its job."""
+    """The worker could not do its job. `reason` is for machines, where there is a word for it."""
+
+    reason = ""
 
 
 class Temporary(WorkerFailure):
@@ -70,6 +73,12 @@ class Temporary(WorkerFailure):
 
 class Permanent(WorkerFailure):
     """The worker failed for a reason that will not pass; it is not tried again."""
+
+
+class SeedsFailed(Permanent):
+    """Nothing was stored, because the seeds could not be fetched."""
+
+    reason = "every seed failed"
 
 
 class StoreError(SilklineError):

@@ -42,6 +42,8 @@ def test_waiting_ends_when_its_time_is_over(client: Client) -> None:
         ({"worker": "site"}, 422, ["a url is needed"]),
         ({"worker": "site", "url": "file:///etc/passwd"}, 422, ["http"]),
         ({"worker": "site", "url": "javascript:alert(1)"}, 422, ["http"]),
+        ({"worker": "site", "url": "https://host:99999/"}, 422, ["web address"]),
+        ({"worker": "site", "url": "https://example.com", "proxy": "foo"}, 422, ["proxy", "http://HOST:PORT"]),
         ({"worker": "page", "url": "https://example.com", "priority": 2**40}, 422, ["priority"]),
         ({"worker": "page", "url": "https://example.com", "run_at": "9999-12-31T23:59:59Z"}, 422, ["run_at"]),
         ({"worker": "page", "url": "https://example.com", "metadata": {"n": 1e308 * 10}}, 400, ["Infinity"]),

@@ -38,6 +38,7 @@ class Crawl:
         self.names: dict[str, list[list[str]]] = {}
         self.job: Job
         self.grown = 0
+        self.command = [sys.executable, str(HERE / "run_site.py")]
         self.process: subprocess.Popen[str]
 
     def enqueue(self, **payload: Any) -> None:
@@ -55,8 +56,7 @@ class Crawl:
                 )
         self.process = subprocess.Popen(
             [
-                sys.executable,
-                str(HERE / "run_site.py"),
+                *self.command,
                 self.url,
                 self.job.id,
                 *map(json.dumps, (self.tuning, self.names)),

@@ -77,7 +77,9 @@ def main(url: str, job_id: str, tuning: str, names: str) -> None:
     logging.basicConfig(level=logging.INFO)
     table = json.loads(names)
     if table:
-        equip.SystemResolver = lambda: Names({host: [tuple(each) for each in given] for host, given in table.items()})
+        equip.SystemResolver = lambda **_: Names(
+            {host: [tuple(each) for each in given] for host, given in table.items()}
+        )
     database = open_database(url, upgrade=False)
     job = jobs.claim_one(database, "test-worker", "test-host", job_id)
     spec = registry.check_payload(registry.kind_named(job.worker), job.payload)

@@ -201,6 +201,6 @@ def test_pdf_files_and_plain_text_are_pages_too(server: HostileServer, make_craw
     crawl.run(url=server.url("/"), content="markdown")
     data = {result.final_url: result.data for result in crawl.results()}
     assert "Silk in a PDF" in data[server.url("/a.pdf")]["markdown"]
-    assert data[server.url("/a.txt")]["text"] == "Seide, à la carte"
+    assert data[server.url("/a.txt")] == {"title": "", "markdown": "Seide, à la carte\n"}
     broken = crawl.ledger()[server.url("/broken.pdf")]
     assert (broken.state, broken.reason) == ("skipped", "parse_failed")

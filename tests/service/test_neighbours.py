@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from silkline.service import cgroup
-from silkline.service.machine import Identity
 from silkline.store import workers
+from silkline.store.identity import Identity
 from tests.support.supervisors import Yard, eventually
 
 

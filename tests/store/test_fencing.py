@@ -103,7 +103,7 @@ def test_a_heartbeat_does_not_wait_for_the_writes_of_a_checkpoint(
 
     def beaten_meanwhile(*arguments: Any) -> urls.Counts:
         counted = write(*arguments)
-        held = Thread(lambda: jobs.heartbeat(postgres_database, "w1", slots=1, jobs_held=1, state="running")).result()
+        held = Thread(lambda: jobs.heartbeat(postgres_database, "w1", slots=1, state="running")).result()
         assert [each.id for each in held] == [job.id]
         return counted
 

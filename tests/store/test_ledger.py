@@ -5,11 +5,11 @@ import threading
 import pytest
 
 from silkline.errors import LeaseLost, StoreError
-from silkline.model.job import Job
-from silkline.store import results, urls
+from silkline.model.job import End, Job, Status
+from silkline.store import jobs, results, urls
 from silkline.store.database import Database
-from silkline.store.urls import Checkpoint, Counts
-from tests.store.given import NOWHERE, queued, rescued, result, running, settled, url
+from silkline.store.urls import Checkpoint, Counts, NewUrl
+from tests.store.given import NOWHERE, finished, queued, rescued, result, running, settled, url
 
 
 def adds_up(database: Database, job: Job) -> Counts:
@@ -295,3 +295,16 @@ def test_pending_urls_of_running_jobs_are_summed_without_the_ledger(database: Da
     urls.record(database, job, Checkpoint([url(1), url(2), url(3)], [settled(1)]))
     urls.seed(database, waiting.id, [url(1)])
     assert database.rows("jobs.pending_total")[0]["urls"] == 2
+
+
+def test_nothing_is_in_flight_when_nobody_runs(database: Database) -> None:
+    job = running(database, max_retries=0)
+    live = {"in_flight": ["https://a.example/"], "waits": [], "rate": 3.0}
+    found = [NewUrl(id, id, f"https://a.example/{id}", "a.example", 0) for id in range(1, 8)]
+    urls.record(database, job, Checkpoint(found=found, in_flight=5, live=live))
+    assert (urls.counts(database, job.id).queued, urls.counts(database, job.id).in_flight) == (2, 5)
+    finished(database, job, End.CRASHED, message="killed")
+    assert jobs.get(database, job.id).status is Status.FAILED
+    for counts in (urls.counts(database, job.id), urls.counts_of(database, [job.id])[job.id]):
+        assert (counts.queued, counts.in_flight) == (7, 0)
+        assert counts.live == {"rate": 3.0}

@@ -155,7 +155,7 @@ class Lives(RuleBasedStateMachine):
 
     @rule(worker=st.sampled_from(WORKERS))
     def heartbeat(self, worker: str) -> None:
-        held = jobs.heartbeat(self.database, worker, slots=9, jobs_held=0, state="running")
+        held = jobs.heartbeat(self.database, worker, slots=9, state="running")
         assert held is not None
         owned = {(job.id, job.run_lease) for job in self.before.values() if job.worker_id == worker}
         assert {(each.id, each.run_lease) for each in held} == owned

@@ -1,16 +1,16 @@
 """What the web page says to people: a meaning for every reason of the engine, and what holds a job up."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import get_args
 
 import pytest
 
 from silkline.api.shapes import WaitReason
-from silkline.api.views import held_up_by
 from silkline.api.web.words import meaning, via
 from silkline.crawl import fetcher, leader, outcomes, reading, scope, traps
 from silkline.model import fetched
 from silkline.model.wait import REASONS
+from silkline.store.waiting import hold_up
 from silkline.store.workers import NO_SPACE, Worker
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -46,17 +46,19 @@ def test_the_description_names_every_reason_to_wait() -> None:
     assert set(get_args(WaitReason)) == REASONS
 
 
-def worker(*, seen: float = 0, held: int = 0, state: str = "running") -> Worker:
-    last_seen = NOW - timedelta(seconds=seen)
-    return Worker("id", "host", 1, "boot", 2, held, True, state, "1", NOW, last_seen)
+def worker(*, held: int = 0, state: str = "running", kinds: tuple[str, ...] | None = ("page",)) -> Worker:
+    return Worker("id", "host", 1, "boot", 2, held, True, state, "1", NOW, NOW, kinds)
 
 
 @pytest.mark.parametrize(
     ("workers", "by"),
     [
         ([], "nobody"),
-        ([worker(seen=100)], "nobody"),
-        ([worker(seen=100), worker()], ""),
+        ([worker(kinds=())], "nobody"),
+        ([worker(kinds=("site",))], "kind"),
+        ([worker(kinds=("site",)), worker()], ""),
+        ([worker(kinds=("site",)), worker(held=2)], "slot"),
+        ([worker(kinds=None)], ""),
         ([worker(held=2)], "slot"),
         ([worker(held=2), worker(held=1)], ""),
         ([worker(state=NO_SPACE)], "disk"),
@@ -64,4 +66,4 @@ def worker(*, seen: float = 0, held: int = 0, state: str = "running") -> Worker:
     ],
 )
 def test_what_holds_a_job_up(workers: list[Worker], by: str) -> None:
-    assert held_up_by(workers, NOW - timedelta(seconds=60)) == by
+    assert hold_up(workers, "page") == by

@@ -173,8 +173,9 @@ class Client:
     def pause(self, id: str) -> Document:
         return self._wish(id, "pause")
 
-    def resume(self, id: str) -> Document:
-        return self._wish(id, "resume")
+    def resume(self, id: str, **sizes: int) -> Document:
+        """Let a paused job go on; a crawl with other sizes, if `fetchers`, `parsers` or `concurrency` are given."""
+        return self._ask("POST", f"/v1/jobs/{_part(id)}/resume", sizes or None)
 
     def stop(self, id: str) -> Document:
         return self._wish(id, "stop")

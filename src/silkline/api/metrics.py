@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from datetime import timedelta
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -35,8 +34,7 @@ class FromDatabase:
         yield by_status
         pending = jobs.pending_total(self._database)
         yield GaugeMetricFamily("silkline_urls_pending", "URLs still to do in running crawls.", pending)
-        since = self._database.now() - timedelta(seconds=self._stale_after)
-        alive = [worker for worker in workers.everyone(self._database) if worker.last_seen > since]
+        alive = workers.alive(self._database, self._stale_after)
         yield GaugeMetricFamily("silkline_workers_alive", "Supervisors that were heard of lately.", len(alive))
         slots = sum(worker.slots for worker in alive)
         yield GaugeMetricFamily("silkline_worker_slots", "Jobs that all of them may run at once.", slots)

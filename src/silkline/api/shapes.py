@@ -235,6 +235,7 @@ class WorkerShape(Shape):
     alive: bool
     slots: int
     jobs_held: int
+    kinds: list[str] | None = Field(description="The kinds of job that it runs; none for a command that runs one job.")
     version: str
     started_at: datetime
     last_seen: datetime

@@ -12,14 +12,13 @@ from fastapi import Response
 from silkline.api.secrecy import secrets_of, shown_spec, without_secrets
 from silkline.model.job import Job, Status, shown_status
 from silkline.model.wait import Wait, in_words, moment, waits_in
+from silkline.store import waiting
 from silkline.store.logs import Line
 from silkline.store.neighbours import LinksIn, LinksOut
 from silkline.store.results import Result
 from silkline.store.urls import Counts, Url
-from silkline.store.workers import NO_SPACE, Worker
-from silkline.workers import registry
+from silkline.store.workers import Worker
 
-WAITING = "Waiting for a worker…"
 _CONTENT = ("markdown", "text", "transcript", "html")
 _encode = msgspec.json.Encoder().encode
 
@@ -32,14 +31,15 @@ def to_json(value: Any) -> bytes:
     return _encode(value)
 
 
-def job_view(job: Job, counts: Counts, now: datetime) -> dict[str, Any]:
+def job_view(job: Job, counts: Counts, now: datetime, alive: Sequence[Worker] | None = None) -> dict[str, Any]:
+    """With `alive`, the workers that live, a job that waits says exactly what for."""
     secrets = secrets_of(job.payload)
     return {
         "id": job.id,
         "worker": job.worker,
         "status": shown_status(job.status, job.desired, job.run_at, now),
         "reason": without_secrets(job.exit_reason, secrets) if job.exit_reason else None,
-        "message": message_of(job, now),
+        "message": message_of(job, now, alive) or nothing_stored(job, counts),
         "url": job.request_url,
         "spec": shown_spec(job.payload),
         "metadata": job.metadata,
@@ -65,19 +65,20 @@ def job_view(job: Job, counts: Counts, now: datetime) -> dict[str, Any]:
     }
 
 
-def message_of(job: Job, now: datetime) -> str | None:
+def nothing_stored(job: Job, counts: Counts) -> str | None:
+    """That a job is completed does not mean that it brought anything."""
+    if job.status is not Status.COMPLETED or not counts.discovered or counts.done or counts.unchanged:
+        return None
+    return f"Nothing was stored: all {counts.discovered:,} URLs were skipped or failed."
+
+
+def message_of(job: Job, now: datetime, alive: Sequence[Worker] | None = None) -> str | None:
     """What there is to say to a person: what went wrong, or what it waits for."""
     if job.error_message:
         return without_secrets(job.error_message, secrets_of(job.payload))
-    if job.status is Status.QUEUED:
-        return waiting_for(job.worker) if job.run_at <= now else f"Starts at {job.run_at:%Y-%m-%d %H:%M:%S} UTC"
-    return None
-
-
-def waiting_for(kind: str) -> str:
-    """Every supervisor knows the built-in kinds; another one may be known to few, or to none any more."""
-    ours = kind in registry.BUILT_IN or kind == registry.DIAGNOSTIC.name
-    return WAITING if ours else f"Waiting for a worker that knows the kind {kind}…"
+    if alive is None and job.status is Status.QUEUED and job.run_at <= now:
+        return waiting.SOON
+    return waiting.why_it_waits(job, alive or (), now)
 
 
 def progress_view(job: Job, counts: Counts, now: datetime) -> dict[str, Any]:
@@ -197,25 +198,17 @@ def line_view(line: Line, secrets: list[str]) -> dict[str, Any]:
     }
 
 
-def held_up_by(workers: Sequence[Worker], since: datetime) -> str:
-    """What keeps jobs from starting: `nobody` is alive since then, there is no space on any `disk`, no free `slot`."""
-    alive = [worker for worker in workers if worker.last_seen > since]
-    if not alive:
-        return "nobody"
-    if all(worker.state == NO_SPACE for worker in alive):
-        return "disk"
-    return "slot" if all(worker.state == NO_SPACE or worker.jobs_held >= worker.slots for worker in alive) else ""
-
-
-def worker_view(worker: Worker, *, alive_since: datetime) -> dict[str, Any]:
+def worker_view(worker: Worker) -> dict[str, Any]:
+    """A worker that lives: the dead are not shown."""
     return {
         "id": worker.id,
         "host": worker.host,
         "pid": worker.pid,
         "state": worker.state,
-        "alive": worker.last_seen > alive_since,
+        "alive": True,
         "slots": worker.slots,
         "jobs_held": worker.jobs_held,
+        "kinds": list(worker.kinds) if worker.kinds is not None else None,
         "version": worker.version,
         "started_at": worker.started_at,
         "last_seen": worker.last_seen,

@@ -20,8 +20,8 @@ from silkline.model.duration import seconds_of
 from silkline.model.job import NewJob
 from silkline.store import jobs as store
 from silkline.store import urls
-from silkline.store.database import Database
-from silkline.store.workers import everyone
+from silkline.store.waiting import SOON, why_it_waits
+from silkline.store.workers import alive
 from silkline.workers import registry, requirements
 
 _INT4 = 2**31 - 1
@@ -82,19 +82,15 @@ def add(
         )
         job, fresh = store.enqueue(database, new)
         counts, now = urls.counts(database, job.id), database.now()
-        waits = not kind.external and not _anyone(database, now - timedelta(seconds=settings.stale_after))
+        waits = why_it_waits(job, alive(database, settings.stale_after), now) if fresh else None
     if session.json:
         terminal.print_json({**views.as_value(job, counts, now), "created": fresh})
     else:
         terminal.line(job.id)
     if not fresh:
         session.say(f"A live job has this key already; it is {views.shown(job, now)}.")
-    elif waits:
-        session.say("No worker is alive to run it; start one with `silkline worker`.")
-
-
-def _anyone(database: Database, since: datetime) -> bool:
-    return any(worker.last_seen > since for worker in everyone(database))
+    elif waits and waits != SOON:
+        session.say(waits)
 
 
 def read_object(given: str | None, what: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from silkline.errors import StoreError, UsageError
 from silkline.model.secret_url import masked
 from silkline.store import jobs, migrate
 from silkline.store.database import Database, open_database
-from silkline.store.workers import everyone
+from silkline.store.workers import alive as living
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 WAL_RESET_BUG = ((3, 7, 0), (3, 51, 2))  # a checkpoint that races with a writer may lose committed data
@@ -219,7 +219,7 @@ def clock(difference: timedelta) -> Check:
 
 def supervisors(opened: Database, stale: timedelta) -> Iterator[Check]:
     now = opened.now()
-    alive = [worker for worker in everyone(opened) if now - worker.last_seen < stale]
+    alive = living(opened, stale.total_seconds())
     if alive:
         held, slots = sum(worker.jobs_held for worker in alive), sum(worker.slots for worker in alive)
         yield Check("workers", OK, f"{len(alive)} alive, {held} of {slots} slots in use")

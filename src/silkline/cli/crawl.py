@@ -26,13 +26,14 @@ from silkline.export.open import writable
 from silkline.model.excluded_host import excluded_hosts_of
 from silkline.model.job import ENDED, Job, NewJob, Status, Verb
 from silkline.model.spec import SiteSpec
+from silkline.runner.orphans import ask
 from silkline.store import jobs
 from silkline.store.database import Database
-from silkline.workers import registry, requirements
+from silkline.workers import requirements
 
 # A job that this process is about to run is not due for others yet; should we die first, they take it.
 HOLD = timedelta(seconds=60)
-FILES_BESIDES = 200  # open files of a fetcher that are no connections
+LEAST_FILES = 128  # as crawl/file_budget.py has it, which commands do not import
 
 
 @click.command()
@@ -92,6 +93,8 @@ def crawl(
     folder of Markdown files for a name that ends with /.
     """
     settings = settings_of(session)
+    if not detach:
+        _refuse_too_few_files()
     form = _form_of(output, detach=detach, warc=given["warc"], force=force) if output is not None else ""
     spec = _spec([with_scheme(url) for url in urls], given, seeded=seeds is not None, here=not detach)
     requirements.check_packages("site", spec, settings, here=not detach)
@@ -112,7 +115,6 @@ def crawl(
     if detach:
         terminal.line(job.id)
         return None
-    _warn_of_open_files(session, settings, spec)
     done = _saving(session, settings, form, output, force) if output is not None else None
     return run_here(session, settings, job, done)
 
@@ -185,11 +187,11 @@ def _plant(session: Session, database: Database, job: Job, lines: Any) -> Job:
     return jobs.wish(database, job.id, Verb.RESUME)
 
 
-def _warn_of_open_files(session: Session, settings: Settings, spec: SiteSpec) -> None:
+def _refuse_too_few_files() -> None:
+    """Before a job exists. With more files than that the crawl fits itself to them, and says so in its log."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    needed = (spec.concurrency or settings.max_concurrent_http) + FILES_BESIDES
-    if hard != resource.RLIM_INFINITY and hard < needed:
-        session.say(f"Only {hard:,} files may be open, {needed:,} are needed: raise it with `ulimit -n {needed}`.")
+    if hard != resource.RLIM_INFINITY and hard < LEAST_FILES:
+        raise UsageError(f"only {hard:,} files may be open, a crawl needs at least {LEAST_FILES}: try `ulimit -n 1024`")
 
 
 @click.command()
@@ -205,16 +207,14 @@ def _warn_of_open_files(session: Session, settings: Settings, spec: SiteSpec) ->
 def resume(session: Session, /, id: str, detach: bool, **sizes: int | None) -> int | None:
     """Go on with a paused job, here and now, from its checkpoint.
 
-    A job that a worker has claimed already is followed until it ends.
+    A job whose process was killed is taken back first. A job that a worker has claimed already is followed until it
+    ends.
     """
     settings = settings_of(session)
     with opened_to_find(settings) as database:
         job = chosen(session, database, id, _can_go_on, "that can go on")
         changes = {name: size for name, size in sizes.items() if size is not None}
-        if changes:
-            registry.check_payload(registry.kind_named(job.worker), {**job.payload, **changes})
-            jobs.amend(database, job.id, changes)
-        job = jobs.wish(database, job.id, Verb.RESUME)
+        job = ask(database, settings.data, job.id, Verb.RESUME, changes)
     if detach:
         session.say(f"Job {job.id} is {job.status}.")
         return None

@@ -89,9 +89,10 @@ def _fetched(database: Database, settings: Settings, spec: PageSpec, urls: list[
     payload.pop("max_age", None)
     new = NewJob("page", payload, request_url=urls[0], max_retries=settings.max_retries)
     job = run_here(database, settings, new, logging.getLogger("silkline.job"))
-    if job.status is not Status.COMPLETED:
-        raise Refused(job.error_message or f"the job is {job.status}")
     stored = {canonical(each.original_url or "") or each.original_url: each for each in results.every(database, job.id)}
+    # A job of which every page failed has failed; each page says why.
+    if job.status is not Status.COMPLETED and len(stored) < len({canonical(url) or url for url in urls}):
+        raise Refused(job.error_message or f"the job is {job.status}")
     return {url: stored[canonical(url) or url] for url in urls}
 
 

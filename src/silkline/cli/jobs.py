@@ -18,6 +18,8 @@ from silkline.model.job import Job, Status, Verb
 from silkline.store import jobs as store
 from silkline.store import results, urls
 from silkline.store.database import Database
+from silkline.store.waiting import why_it_waits
+from silkline.store.workers import alive
 
 # What each in-between word is shown for.
 BETWEEN = {
@@ -106,12 +108,15 @@ def show(session: Session, id: str) -> None:
         job = chosen(session, database, id)
         counts, now = urls.counts(database, job.id), database.now()
         why, stored = urls.reasons(database, job.id), results.count(database, job.id)
+        waits_for = why_it_waits(job, alive(database, settings.stale_after), now)
     log = settings.logs / f"{job.id}.log"
     if session.json:
         reasons = [{"state": state, "reason": reason, "urls": number} for state, reason, number in why]
-        terminal.print_json({**views.as_value(job, counts, now), "reasons": reasons, "results": stored})
+        terminal.print_json(
+            {**views.as_value(job, counts, now), "reasons": reasons, "results": stored, "waits_for": waits_for}
+        )
     else:
-        terminal.pairs(views.everything(job, counts, why, stored, str(log) if log.exists() else "", now))
+        terminal.pairs(views.everything(job, counts, why, stored, str(log) if log.exists() else "", now, waits_for))
 
 
 def _verb(verb: Verb, help: str) -> click.Command:
@@ -122,9 +127,12 @@ def _verb(verb: Verb, help: str) -> click.Command:
     @everywhere()
     @click.pass_obj
     def command(session: Session, id: str) -> None:
-        with opened_to_find(settings_of(session)) as database:
+        settings = settings_of(session)
+        with opened_to_find(settings) as database:
             named = chosen(session, database, id, can(verb), f"that can be {PAST[verb]}")
-            job = store.wish(database, named.id, verb)
+            from silkline.runner.orphans import ask
+
+            job = ask(database, settings.data, named.id, verb)
             counts, now = urls.counts(database, job.id), database.now()
         if session.json:
             terminal.print_json(views.as_value(job, counts, now))

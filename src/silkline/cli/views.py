@@ -56,13 +56,20 @@ def progress(counts: Counts) -> str:
 
 
 def everything(
-    job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], results: int, log: str, now: datetime
+    job: Job,
+    counts: Counts,
+    reasons: Sequence[tuple[str, str, int]],
+    results: int,
+    log: str,
+    now: datetime,
+    waits_for: str | None = None,
 ) -> list[tuple[str, str]]:
     """All there is to say about a job, by name."""
     return [
         ("Job", job.id),
         ("Worker", safe(job.worker)),
         ("Status", shown(job, now)),
+        ("Waits for", safe(waits_for or "")),
         (_about(job), safe(without_password(job.request_url or ""))),
         ("Reason", safe(job.exit_reason or "")),
         ("Error", safe_lines(job.error_message or "")),
@@ -96,6 +103,8 @@ def ending(job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], no
     """How a job ended, in a few lines for the person who waited for it."""
     told = [f"Job {job.id} is {shown(job, now)}: {_sum(counts)}."]
     told += [f"  {state}: {why}" for state in ("failed", "skipped") if (why := _reasons(reasons, state))]
+    if job.status is Status.COMPLETED and counts.discovered and not counts.done and not counts.unchanged:
+        told.append("  Nothing was stored.")
     if any(reason == "address_blocked" for _, reason, _ in reasons):
         told.append(f"  address_blocked: {in_words('address_blocked')}")
     if job.status is Status.FAILED:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import click
 
@@ -11,7 +11,10 @@ from silkline.cli import terminal
 from silkline.cli.resources import existing, settings_of
 from silkline.cli.session import Session, everywhere
 from silkline.cli.terminal import duration
-from silkline.store.workers import Worker, everyone
+from silkline.config import Settings
+from silkline.store.database import Database
+from silkline.store.identity import is_dead
+from silkline.store.workers import Worker, alive
 
 
 @click.command()
@@ -21,20 +24,23 @@ def workers(session: Session) -> None:
     """Show which supervisors are alive."""
     settings = settings_of(session)
     with existing(settings) as database:
-        found = everyone(database) if database else []
+        found = _living(database, settings) if database else []
         now = database.now() if database else datetime.now(UTC)
-    alive_since = now - timedelta(seconds=settings.stale_after)
     if session.json:
-        terminal.print_json([{**dataclasses.asdict(one), "alive": one.last_seen > alive_since} for one in found])
+        terminal.print_json([{**dataclasses.asdict(one), "alive": True} for one in found])
     elif found:
-        rows = (_row(one, now, alive=one.last_seen > alive_since) for one in found)
-        head = ("ID", "HOST", "PID", "LIFE", "STATE", "JOBS", "SEEN", "AGE", "VERSION")
-        terminal.table(head, rows, status=3)
+        head = ("ID", "HOST", "PID", "STATE", "JOBS", "SEEN", "AGE", "VERSION")
+        terminal.table(head, (_row(one, now) for one in found))
     else:
         session.say("No worker is alive; start one with `silkline worker`.")
 
 
-def _row(one: Worker, now: datetime, *, alive: bool) -> list[str]:
-    life, held = "alive" if alive else "silent", f"{one.jobs_held}/{one.slots}"
+def _living(database: Database, settings: Settings) -> list[Worker]:
+    """Those that were heard of within the stale limit; one of this machine that is certainly dead leaves at once."""
+    found = alive(database, settings.stale_after)
+    return [one for one in found if not is_dead(settings.data, one.id, pid=one.pid, born_in=one.boot_id)]
+
+
+def _row(one: Worker, now: datetime) -> list[str]:
     seen, age = duration(now - one.last_seen), duration(now - one.started_at)
-    return [one.id, one.host, str(one.pid), life, one.state, held, seen, age, one.version]
+    return [one.id, one.host, str(one.pid), one.state, f"{one.jobs_held}/{one.slots}", seen, age, one.version]

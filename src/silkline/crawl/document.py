@@ -14,7 +14,7 @@ from silkline.crawl.plan import Plan
 from silkline.crawl.reading import Body, PageReader
 from silkline.model.fetched import Fetched
 from silkline.parse.pdf import parse_pdf
-from silkline.parse.plain import decode_text, plain_markdown
+from silkline.parse.plain import plain_data
 from silkline.parse.sniff import sniff
 
 NOT_TEXT: Final = "not_text"
@@ -54,8 +54,8 @@ class DocumentReader:
         return Document(reason=NOT_TEXT, detail=_WHAT[kind] + declared)
 
     def _text(self, fetched: Fetched) -> Document:
-        text = decode_text(fetched.body, fetched.charset, MAX_CONTENT + 1)
-        return self._document("", text, plain_markdown(text, fetched.content_type), {})
+        data = plain_data(fetched.body, fetched.charset, fetched.content_type, self._content, MAX_CONTENT)
+        return Document(_encode(data).decode())
 
     def _pdf(self, fetched: Fetched) -> Document:
         pdf = parse_pdf(fetched.body, max_content=MAX_CONTENT)

@@ -40,6 +40,7 @@ from silkline.crawl.messages import (
 from silkline.crawl.plan import Plan
 from silkline.crawl.recorder import Delivery, Recorder
 from silkline.crawl.scope import Scope
+from silkline.crawl.seed_verdict import check_seeds, try_failed_seeds_again
 from silkline.crawl.seen import Seen, digest_of, key_of
 from silkline.crawl.shards import Shards
 from silkline.crawl.suspects import Suspects
@@ -108,6 +109,8 @@ class Leader:
         recorder = self._recorder
         recorder.on_saved, recorder.live, recorder.in_flight = self._saved, self._show, self._in_flight
         try:
+            if await recorder.ask(try_failed_seeds_again, self._context.progress):
+                self._log.info("nothing was stored so far: the seeds that failed are tried again")
             await recorder.open()
             self._stored_at_start = recorder.stored
             self._suspects.learn(await recorder.ask(blames.listed, self._database, self._context.progress.job.id))
@@ -369,6 +372,7 @@ class Leader:
             await self._recorder.ask(urls.skip_queued, self._database, job, reason)
         if self._recorder.next_id > INDEX_FROM:
             await self._recorder.ask(urls.index, self._database, job.id)
+        await self._recorder.ask(check_seeds, self._context.progress, self._log)
 
     def _quiet(self) -> bool:
         return not self._tickets and all(not seat.ready or seat.index in self._drained for seat in self._seats)

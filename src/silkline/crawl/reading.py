@@ -15,7 +15,7 @@ from silkline.crawl.seen import digests_of
 from silkline.model.page import Page, Wanted
 from silkline.parse.html import parse_page
 from silkline.parse.pdf import parse_pdf
-from silkline.parse.plain import decode_text
+from silkline.parse.plain import plain_data
 from silkline.parse.sitemap import parse_sitemap
 from silkline.parse.sniff import sniff
 
@@ -150,8 +150,8 @@ class PageReader:
         return Reading(body.id, data=_encode(data).decode())
 
     def _plain_text(self, body: Body) -> Reading:
-        text = decode_text(body.body, body.charset, self._wanted.max_content)
-        data = {"title": ""} if self._wanted.content == "none" else {"title": "", "text": text}
+        wanted = self._wanted
+        data = plain_data(body.body, body.charset, body.content_type, wanted.content, wanted.max_content)
         return Reading(body.id, data=_encode(data).decode())
 
 

@@ -7,13 +7,14 @@ sockets. A fetcher and a parser talk over a socket of their own; bodies never pa
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from silkline.confine.environment import scrubbed
 from silkline.crawl.equip import obey
@@ -22,8 +23,10 @@ from silkline.crawl.messages import FromFetcher, Start, from_fetcher
 from silkline.crawl.parser import ParserPool
 from silkline.crawl.plan import Plan
 from silkline.crawl.wire import Wire
+from silkline.fetch.descriptors import EXHAUSTED, WAIT
 from silkline.reading_marks import SLOTS, Mark, ReadingMarks
 
+Made = TypeVar("Made")
 _YOUNG: Final = 10.0
 _LONGEST_WAIT: Final = 5.0
 _FIRST_SLOT: Final = 2  # the leader has the first pair
@@ -70,9 +73,17 @@ class Child:
         self.overdue = False
         self.started_at = time.monotonic()
         self.wire: Wire | None = None
-        ours, theirs = socket.socketpair()
-        self._socket = ours
-        self.door, their_door = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with contextlib.ExitStack() as if_it_fails:
+            self._socket, theirs = socket.socketpair()
+            if_it_fails.enter_context(self._socket)
+            if_it_fails.enter_context(theirs)
+            self.door, their_door = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            if_it_fails.enter_context(self.door)
+            if_it_fails.enter_context(their_door)
+            self._start(role, theirs, their_door, marks)
+            if_it_fails.pop_all()
+
+    def _start(self, role: str, theirs: socket.socket, their_door: socket.socket, marks: ReadingMarks) -> None:
         fds = (theirs.fileno(), their_door.fileno(), marks.descriptor)
         with theirs, their_door:
             self.process = subprocess.Popen(  # noqa: S603
@@ -145,25 +156,39 @@ class Tree:
         return [await self.start_fetcher(index) for index in range(1, self._plan.fetchers)]
 
     async def start_fetcher(self, index: int) -> Seat:
-        child = Child("fetcher", index, self._marks, self._free_slots())
+        child = await self._with_files(lambda: Child("fetcher", index, self._marks, self._free_slots()))
         self._fetchers[index] = child
         await child.connect(lambda message: self._on_message(child, message), lambda: self._fetcher_ended(child))
         child.send(self._start_with(index, child.slot))
-        for parser in self._parsers.values():
-            self._join(child, parser)
+        for parser in list(self._parsers.values()):
+            await self._join(child, parser)
         return child
 
     async def _start_parser(self, index: int) -> None:
-        child = Child("parser", index, self._marks, self._free_slots())
+        child = await self._with_files(lambda: Child("parser", index, self._marks, self._free_slots()))
         self._parsers[index] = child
         await child.connect(lambda message: None, lambda: self._parser_ended(child))
         child.send(self._start_with(index, child.slot))
         for fetcher in (None, *self._fetchers.values()):
-            self._join(fetcher, child)
+            await self._join(fetcher, child)
 
-    def _join(self, fetcher: Child | None, parser: Child) -> None:
+    async def _with_files(self, make: Callable[[], Made]) -> Made:
+        """Make something that needs files; where there are none left, wait until there are."""
+        told = False
+        while True:
+            try:
+                return make()
+            except OSError as error:
+                if error.errno not in EXHAUSTED or self._closing:
+                    raise
+                if not told:
+                    self._warn("no more files can be opened: waiting until there are some for another process")
+                told = True
+                await asyncio.sleep(WAIT)
+
+    async def _join(self, fetcher: Child | None, parser: Child) -> None:
         """A socket between a fetcher (None: the leader's own) and a parser."""
-        one, other = socket.socketpair()
+        one, other = await self._with_files(socket.socketpair)
         parser.hand(fetcher.index if fetcher is not None else 0, one)
         one.close()
         if fetcher is not None:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import pycurl  # type: ignore[import-untyped]
 
+from silkline.fetch.descriptors import EXHAUSTED, LONGEST_WAIT, WAIT, Shortage
 from silkline.fetch.dns import Resolution, Resolver
 from silkline.fetch.guard import Guard
 from silkline.fetch.handle import Budget, Handle, base_headers
@@ -36,6 +37,8 @@ from silkline.model.fetched import (
 )
 
 OnFetched = Callable[[Fetched], None]
+# What libcurl says of a socket that could not be opened; it often gives no number at all.
+_NO_SOCKET: Final = EXHAUSTED | {0}
 _NEXT_ADDRESS_HELPS: Final = frozenset({CONNECT_FAILED, CONNECT_TIMEOUT})
 
 
@@ -47,7 +50,10 @@ def _settle(future: asyncio.Future[Fetched], fetched: Fetched) -> None:
 class Exchange:
     """A request under way."""
 
-    __slots__ = ("addresses", "deadline", "handle", "headers", "lookup", "on_done", "over", "request", "target")
+    __slots__ = (
+        *("addresses", "connect_to", "deadline", "handle", "headers", "lookup", "on_done", "over", "request"),
+        *("starved_at", "target"),
+    )
 
     def __init__(
         self, request: Request, target: Target, headers: list[str] | None, deadline: float, on_done: OnFetched
@@ -58,6 +64,8 @@ class Exchange:
         self.deadline = deadline
         self.on_done = on_done
         self.addresses: list[str] = []
+        self.connect_to = ""
+        self.starved_at = 0.0
         self.handle: Handle | None = None
         self.lookup: asyncio.Task[None] | None = None
         self.over = False
@@ -71,7 +79,14 @@ class Client:
         self.guard = guard
         self.resolver = resolver
         self._loop = asyncio.get_running_loop()
-        self._transport = Transport(self._loop, self._ended, connections=settings.connections, burst=settings.burst)
+        self._transport = Transport(
+            self._loop,
+            self._ended,
+            connections=settings.connections,
+            most=settings.most_connections,
+            burst=settings.burst,
+        )
+        self._shortage = Shortage()
         self._base = base_headers(settings)
         self._budget = Budget(settings.max_buffered)
         self._idle: list[Handle] = []
@@ -213,7 +228,7 @@ class Client:
             self._finish(exchange, Fetched(url=exchange.target.url, reason=TIMEOUT))
             return
         handle = self._idle.pop() if self._idle else Handle(self.settings, self._budget, self.guard.check)
-        exchange.handle = handle
+        exchange.handle, exchange.connect_to = handle, connect_to
         request = exchange.request
         try:
             handle.limit(request.max_body or self.settings.max_wire, request.cut)
@@ -227,12 +242,34 @@ class Client:
 
     def _ended(self, easy: Any, code: int, message: str) -> None:
         exchange, handle = self._under_way.pop(easy)
+        if code == pycurl.E_COULDNT_CONNECT and self._wait_for_files(exchange, handle):
+            return
         fetched = outcome(handle, exchange.target.url, exchange.request, self.settings, code, message)
         self._release(exchange, handle)
         if exchange.addresses and fetched.reason in _NEXT_ADDRESS_HELPS:
             self._try_next_address(exchange)
         else:
             self._finish(exchange, fetched)
+
+    def _wait_for_files(self, exchange: Exchange, handle: Handle) -> bool:
+        """If no socket could be had, the server is not to blame: try again later, with as much time as before."""
+        now = self._loop.time()
+        if handle.easy.getinfo(pycurl.OS_ERRNO) not in _NO_SOCKET or not self._shortage.seen(now):
+            return False
+        exchange.starved_at = exchange.starved_at or now
+        if now - exchange.starved_at > LONGEST_WAIT:
+            return False
+        self._release(exchange, handle)
+        self._transport.shrink()
+        exchange.deadline = now + WAIT + self.settings.total_timeout
+        self._looking_up.add(exchange)
+        self._loop.call_later(WAIT, self._send_again, exchange)
+        return True
+
+    def _send_again(self, exchange: Exchange) -> None:
+        self._looking_up.discard(exchange)
+        if not exchange.over:
+            self._send(exchange, exchange.connect_to)
 
     def _release(self, exchange: Exchange, handle: Handle) -> None:
         exchange.handle = None

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from silkline.fetch.descriptors import LONGEST_WAIT, WAIT, out_of_files
 from silkline.model.fetched import DNS_FAILED, DNS_TIMEOUT, HOST_UNKNOWN
 
 Resolution = tuple[str, ...] | str
@@ -118,6 +119,10 @@ class SystemResolver:
         while (task := self._work.get()) is not None:
             loop, host = task
             answer = self._look_up(host)
+            give_up = self._clock() + LONGEST_WAIT
+            while isinstance(answer, str) and out_of_files() and self._clock() < give_up:
+                time.sleep(WAIT)  # nobody could be asked: that says nothing about the host
+                answer = self._look_up(host)
             try:
                 loop.call_soon_threadsafe(self._answered, host, answer)
             except RuntimeError:  # the loop ended while the system was thinking

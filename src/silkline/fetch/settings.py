@@ -38,6 +38,8 @@ class FetchSettings:
     """Bodies on their way, all together. Above it those of more than a megabyte are dropped, as a passing failure."""
     connections: int = 512
     """Idle connections kept, over all hosts."""
+    most_connections: int = 100_000
+    """Connections in use and idle together; beyond them a request waits until one is closed."""
     burst: int = 128
     """Sockets that are served before the loop sees to anything else."""
     addresses: int = 3

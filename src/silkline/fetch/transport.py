@@ -16,6 +16,8 @@ _EVENTS: Final = {
     pycurl.POLL_OUT: select.EPOLLOUT,
     pycurl.POLL_INOUT: select.EPOLLIN | select.EPOLLOUT,
 }
+_FEWEST: Final = 4
+_SHORTAGE: Final = 5.0
 # (handle, curl's code or 0, curl's message)
 OnDone = Callable[[Any, int, str], None]
 
@@ -23,7 +25,9 @@ OnDone = Callable[[Any, int, str], None]
 class Transport:
     """Runs easy handles and calls `on_done` for each that ended, outside of any callback of libcurl."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, on_done: OnDone, *, connections: int, burst: int) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, on_done: OnDone, *, connections: int, most: int, burst: int
+    ) -> None:
         self._loop = loop
         self._on_done = on_done
         self._burst = burst
@@ -36,6 +40,9 @@ class Transport:
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
         self._multi.setopt(pycurl.M_MAXCONNECTS, connections)
+        self._most = most
+        self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, most)
+        self._grow_later: asyncio.TimerHandle | None = None
         loop.add_reader(self._epoll.fileno(), self._ready)
 
     def add(self, easy: Any) -> None:
@@ -44,8 +51,21 @@ class Transport:
     def remove(self, easy: Any) -> None:
         self._multi.remove_handle(easy)
 
+    def shrink(self) -> None:
+        """Files have run out: for a while make do with the connections in use, so that idle ones are closed."""
+        self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, max(_FEWEST, min(self._most, len(self._watched))))
+        if self._grow_later is not None:
+            self._grow_later.cancel()
+        self._grow_later = self._loop.call_later(_SHORTAGE, self._grow)
+
+    def _grow(self) -> None:
+        self._grow_later = None
+        self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, self._most)
+
     def close(self) -> None:
         """Every handle must have been removed before."""
+        if self._grow_later is not None:
+            self._grow_later.cancel()
         self._loop.remove_reader(self._epoll.fileno())
         if self._timer is not None:
             self._timer.cancel()

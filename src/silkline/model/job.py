@@ -174,6 +174,7 @@ class Change:
     status: Status
     desired: Wish
     fresh_retries: bool = False
+    due_now: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +189,13 @@ def answer(verb: Verb, status: Status, desired: Wish) -> Change | Refusal:
     shown = shown_status(status, desired)
     if verb is Verb.RETRY:
         if status in (Status.FAILED, Status.STOPPED):
-            return Change(Status.QUEUED, Wish.RUN, fresh_retries=True)
+            return Change(Status.QUEUED, Wish.RUN, fresh_retries=True, due_now=True)
         return Refusal(f"only a failed or stopped job can be retried; this one is {shown}")
     if verb is Verb.RESUME:
-        if status is Status.PAUSED or (status is Status.RUNNING and desired is Wish.PAUSE):
-            return Change(Status.QUEUED if status is Status.PAUSED else status, Wish.RUN)
+        if status is Status.PAUSED:  # somebody looked at it and wants it to go on: earlier failures no longer count
+            return Change(Status.QUEUED, Wish.RUN, fresh_retries=True)
+        if status is Status.RUNNING and desired is Wish.PAUSE:
+            return Change(status, Wish.RUN)
         if status in (Status.QUEUED, Status.RUNNING) and desired is Wish.RUN:
             return Change(status, desired)
         hint = "; use retry" if status in (Status.FAILED, Status.STOPPED) else ""

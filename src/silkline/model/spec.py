@@ -15,10 +15,12 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from silkline.errors import FieldProblem, SpecError
 from silkline.model.duration import ApiSeconds
 from silkline.model.pattern import MAX_PATTERNS, UrlPattern, compile_patterns
+from silkline.model.url import canonical
 from silkline.model.user_info import REFUSAL, has_user_info, without_user_info
 
 SECRET_FIELDS = frozenset({"headers", "cookies", "proxy"})  # their values are never said again, not even in an error
 MOST_PROBLEMS = 20  # that a refusal names; a payload may have a hundred thousand
+PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
 MAX_URLS = 100_000  # in one payload; more than that belongs in a seeds file
 
 
@@ -32,9 +34,22 @@ def _web_url(url: str) -> str:
     authority = re.split(r"[/\\?#]", rest.lstrip("/\\"), maxsplit=1)[0]
     if not authority.rpartition("@")[2] or re.search(r"[\x00-\x20\x7f]", url):
         raise ValueError("is not a web address")
+    if canonical(url) is None:
+        raise ValueError("is not a web address")
     if has_user_info(url):
         raise ValueError(REFUSAL)
     return url
+
+
+def _proxy(proxy: str) -> str:
+    """The address of a proxy, with its scheme: `host:port` alone means HTTP."""
+    if re.fullmatch(r"[\w.-]+:\d{1,5}", proxy):
+        proxy = f"http://{proxy}"
+    scheme, separator, rest = proxy.partition("://")
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    if not separator or scheme.lower() not in PROXY_SCHEMES or canonical(f"http://{authority}/") is None:
+        raise ValueError("must look like http://HOST:PORT or socks5h://HOST:PORT")
+    return proxy
 
 
 def _pattern(pattern: str) -> str:
@@ -76,6 +91,7 @@ Patterns = Annotated[
 ]
 HeaderName = Annotated[str, AfterValidator(_header_name)]
 HeaderValue = Annotated[str, AfterValidator(_header_value)]
+Proxy = Annotated[str, AfterValidator(_proxy)]
 Content = Literal["markdown", "full", "text", "none"]
 Speed = Literal["polite", "normal", "fast", "max"]
 ExcludedHost = Annotated[str, AfterValidator(_excluded_host)]
@@ -120,7 +136,7 @@ class Fetching(Spec):
     contact: str | None = Field(None, max_length=500)
     headers: dict[HeaderName, HeaderValue] = Field(default_factory=dict)
     cookies: dict[str, HeaderValue] = Field(default_factory=dict)
-    proxy: str | None = None
+    proxy: Proxy | None = None
     allow_private: tuple[str, ...] = ()
     ignore_robots: bool = False
     delay: ApiSeconds | None = Field(None, ge=0, le=3600)
@@ -134,7 +150,15 @@ class PageSpec(UrlSpec, Fetching):
     max_age: ApiSeconds | None = Field(None, ge=0)
 
 
-class SiteSpec(UrlSpec, Fetching):
+class CrawlSizes(Spec):
+    """With how many processes, and how many requests at once, a crawl runs."""
+
+    fetchers: int | None = Field(None, ge=1, le=256)
+    parsers: int | None = Field(None, ge=0, le=256)
+    concurrency: int | None = Field(None, ge=1, le=10_000)
+
+
+class SiteSpec(UrlSpec, Fetching, CrawlSizes):
     """A crawl: one site or a million hosts."""
 
     limit: int | None = Field(None, ge=1)
@@ -146,9 +170,6 @@ class SiteSpec(UrlSpec, Fetching):
     seeded_hosts_only: bool = False
     seeded: bool = False  # the seeds stand in the ledger already, put there from a seeds file
     planting: bool = False  # not all of them: the file is still being read, or its reader was killed
-    fetchers: int | None = Field(None, ge=1, le=256)
-    parsers: int | None = Field(None, ge=0, le=256)
-    concurrency: int | None = Field(None, ge=1, le=10_000)
     max_duration: ApiSeconds | None = Field(None, gt=0)
 
     @model_validator(mode="after")

@@ -1,7 +1,7 @@
 """The text of a body that is text already: decoded, free of what cannot be stored, and as Markdown."""
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from silkline.parse.charsets import decoded
 
@@ -28,6 +28,19 @@ def decode_text(body: bytes, charset: str | None = None, longest: int = 2_000_00
     """A plain text, by the order of the web: byte-order mark, HTTP, UTF-8 if it is, what the bytes look like."""
     body = body[: 4 * longest]
     return decoded(body, charset).replace("\x00", "").replace("\r\n", "\n")[:longest]
+
+
+def plain_data(body: bytes, charset: str | None, content_type: str, content: str, longest: int) -> dict[str, Any]:
+    """What a result stores of a plain text: `markdown`, or `text` if asked for. The same for every kind of job."""
+    data: dict[str, Any] = {"title": ""}
+    if content == "none":
+        return data
+    text = decode_text(body, charset, longest + 1)
+    shown = text if content == "text" else plain_markdown(text, content_type)
+    data["text" if content == "text" else "markdown"] = shown[:longest]
+    if len(shown) > longest:
+        data["truncated"] = ["content"]
+    return data
 
 
 def plain_markdown(text: str, content_type: str) -> str:

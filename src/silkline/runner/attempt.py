@@ -73,7 +73,8 @@ def _end(channel: Channel, end: End, *, reason: str = "", message: str = "", wai
 
 def _fail(channel: Channel, log: logging.Logger, end: End, error: SilklineError, code: int) -> int:
     log.error("%s", error)
-    channel.end(end, reason=f"exit {code}: {str(error)[:200]}", message=str(error))
+    reason = getattr(error, "reason", "") or f"exit {code}: {str(error)[:200]}"
+    channel.end(end, reason=reason, message=str(error))
     return code
 
 

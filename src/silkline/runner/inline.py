@@ -1,15 +1,14 @@
 """One attempt in the caller's own process, for `silkline fetch`: claimed, kept alive and finished like any other.
 
 There is no supervisor here that could limit or kill it, so its worker reads what comes from the web in a process of its
-own, which has limits. If this process dies, a watchdog of any supervisor takes the job back to the queue.
+own, which has limits. If this process dies, a watchdog of any supervisor takes the job back to the queue. It holds a
+lock while it lives, as a supervisor does, so that others on this machine know at once.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import random
-import secrets
 import socket
 import threading
 from dataclasses import replace
@@ -23,6 +22,7 @@ from silkline.model.worker import Context
 from silkline.runner.orders import Orders
 from silkline.store import jobs, urls
 from silkline.store.database import Database
+from silkline.store.identity import Identity, new_worker_id
 from silkline.workers import registry
 
 # Nobody else may claim the job before we do.
@@ -102,9 +102,23 @@ def run_queued(
     database: Database, settings: Settings, id: str, log: logging.Logger, watcher: Watcher | None = None
 ) -> Job:
     """The same for a job that is queued already."""
-    worker_id = f"{socket.gethostname()[:40]}-{os.getpid()}-{secrets.token_hex(4)}"
+    try:
+        identity = Identity(settings.data)
+    except OSError:  # the database may be elsewhere: this directory need not be writable
+        return _run_as(new_worker_id(), database, settings, id, log, watcher or Watcher())
+    in_order = False
+    try:
+        job = _run_as(identity.id, database, settings, id, log, watcher or Watcher())
+        in_order = True
+        return job
+    finally:
+        identity.close(in_order=in_order)
+
+
+def _run_as(
+    worker_id: str, database: Database, settings: Settings, id: str, log: logging.Logger, watcher: Watcher
+) -> Job:
     job = jobs.claim_one(database, worker_id, socket.gethostname(), id)
-    watcher = watcher or Watcher()
     control = WatchedControl(database, job, min(settings.heartbeat_interval, 1.0))
     watcher.begin(control)
     try:
@@ -136,7 +150,7 @@ def _attempt(context: Context, settings: Settings) -> Ended:
         spec = registry.check_payload(kind, job.payload)
         end: End | None = registry.load(kind)(replace(context, spec=spec))
     except (Permanent, SpecError) as error:
-        return Ended(End.PERMANENT, str(error)[:200], str(error))
+        return Ended(End.PERMANENT, getattr(error, "reason", "") or str(error)[:200], str(error))
     except Temporary as error:
         # Nobody is there to try again later: the person is told now.
         return Ended(End.PERMANENT, str(error)[:200], str(error))

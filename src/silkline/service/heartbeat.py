@@ -69,7 +69,7 @@ class Heartbeat:
         """One renewal. A job that it does not return was taken from us: its tree is killed at once."""
         asked_at, children = boot_clock(), self._held()
         slots, state = self._describe()
-        renewed = jobs.heartbeat(self._database, self._worker_id, slots=slots, jobs_held=len(children), state=state)
+        renewed = jobs.heartbeat(self._database, self._worker_id, slots=slots, state=state)
         if renewed is None:
             self._forgotten()
             return

@@ -13,11 +13,11 @@ from silkline.model.job import Backoff
 from silkline.runner.leftovers import kill_marked
 from silkline.service import cgroup
 from silkline.service.cleaner import Cleaner
-from silkline.service.machine import Identity
 from silkline.service.marks_files import forget_old, left_behind
 from silkline.service.watchdog import Watchdog
 from silkline.store import workers
 from silkline.store.database import Database
+from silkline.store.identity import Identity
 
 log = logging.getLogger("silkline.housekeeping")
 

@@ -24,7 +24,7 @@ from silkline.confine.environment import hide
 from silkline.errors import Refused, SilklineError, StoreError, UsageError
 from silkline.model.job import Backoff, Job, Status, Verb
 from silkline.private_files import repair_folder
-from silkline.service import machine, tree
+from silkline.service import tree
 from silkline.service.attempts import Attempts
 from silkline.service.cgroup import Cgroups
 from silkline.service.child import boot_clock
@@ -34,10 +34,11 @@ from silkline.service.heartbeat import Heartbeat
 from silkline.service.housekeeping import Housekeeping
 from silkline.service.launcher import Launcher
 from silkline.service.limits import Limits
-from silkline.service.machine import Identity
+from silkline.service.open_files import allow_open_files
 from silkline.service.output import LogQueue, LogWriter, Pump
 from silkline.store import jobs, workers
 from silkline.store.database import Bell, Database, open_database
+from silkline.store.identity import Identity
 from silkline.workers import registry
 
 IDLE_POLLS = 5  # an idle supervisor that the bell serves looks this many times less often
@@ -106,7 +107,7 @@ class Supervisor:
         settings = self._settings
         hide((*settings.secrets(), os.environ.get("PGPASSWORD", "")))
         tree.become_subreaper()
-        machine.allow_open_files(settings.open_files)
+        allow_open_files(settings.open_files)
         self._database: Database = open_database(settings.database)
         try:
             self._identity = Identity(settings.data)
@@ -174,7 +175,11 @@ class Supervisor:
             boot_id=self._identity.boot_id,
             slots=self._slots,
             version=silkline.__version__,
+            kinds=[] if self._only else self._kinds(),
         )
+
+    def _kinds(self) -> list[str]:
+        return registry.claimable(test_workers=self._settings.test_workers, crawl4ai=self._settings.crawl4ai)
 
     def _register_again(self) -> None:
         """Somebody took us for gone for good, such as after a sleep of days."""
@@ -279,7 +284,7 @@ class Supervisor:
         identity = self._identity
         if self._only:
             return self._claim_only(self._only)
-        kinds = registry.claimable(test_workers=self._settings.test_workers, crawl4ai=self._settings.crawl4ai)
+        kinds = self._kinds()
         claimed = jobs.claim(self._database, identity.id, identity.host, kinds, free)
         if self._idle and len(claimed) == free:
             self._set_idle(False)

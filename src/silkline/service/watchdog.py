@@ -13,10 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from silkline.model.job import Backoff, Decision, End, Ended, Job, decide
+from silkline.runner.orphans import lost_line
 from silkline.service.child import boot_clock
-from silkline.service.machine import Identity
 from silkline.store import blames, jobs
 from silkline.store.database import Database
+from silkline.store.identity import Identity
 
 SHORTEST_WAIT = 0.1
 
@@ -115,7 +116,8 @@ class Watchdog:
     def rescue(self, job: Job, why: str) -> bool:
         excused = blames.blame(self._database, job, self._left_behind(job))
         decision = self._decide(job, why, excused)
-        rescued = jobs.rescue(self._database, job, decision)
+        owner = f"{why} (worker {job.worker_id}, runner {job.pid})"
+        rescued = jobs.rescue(self._database, job, decision, lost_line(job, owner, decision))
         if rescued:
             log.warning("job %s rescued: %s; it is now %s", job.id, why, decision.status)
         return rescued

@@ -23,7 +23,9 @@ from silkline.model.job import (
     Wish,
     answer,
 )
+from silkline.store import logs
 from silkline.store.database import Database, Row, Transaction
+from silkline.store.logs import NewLine
 from silkline.store.text import clean, to_json
 
 LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
@@ -31,7 +33,7 @@ _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 CHUNK = 2_000
 DATA_REMOVALS = (
     *("results.forget", "pages.forget", "logs.forget", "samples.forget"),
-    *("urls.forget_keys", "urls.forget", "links.forget", "blames.forget"),
+    *("urls.forget_keys", "urls.forget", "links.forget", "redirects.forget", "blames.forget"),
 )
 _ENQUEUE = (
     *("id", "worker", "status", "desired", "request_url", "payload", "metadata", "priority", "tenant"),
@@ -157,12 +159,12 @@ def started(database: Database, job: Job, pid: int, deadline_at: datetime | None
         raise LeaseLost(f"job {job.id} was taken away before its process started")
 
 
-def heartbeat(database: Database, worker_id: str, *, slots: int, jobs_held: int, state: str) -> list[Held] | None:
+def heartbeat(database: Database, worker_id: str, *, slots: int, state: str) -> list[Held] | None:
     """Renew every lease of this worker; what it still holds. None: the worker itself is no longer registered."""
     now = database.now()
     with database.transaction() as transaction:
         held = transaction.rows("jobs.heartbeat", worker_id=worker_id, now=now)
-        known = transaction.rows("workers.seen", id=worker_id, now=now, slots=slots, jobs_held=jobs_held, state=state)
+        known = transaction.rows("workers.seen", id=worker_id, now=now, slots=slots, state=state)
     return [Held(row["id"], row["run_lease"], Wish(row["desired"])) for row in held] if known else None
 
 
@@ -227,26 +229,31 @@ def owned(database: Database, id: str, run_lease: int, worker_id: str | None) ->
     return job
 
 
-def rescue(database: Database, job: Job, decision: Decision) -> bool:
-    """Take a running job from an owner that is dead. False: it moved since it was looked at, so it lives."""
+def rescue(database: Database, job: Job, decision: Decision, line: str = "") -> bool:
+    """Take a running job from an owner that is dead. False: it moved since it was looked at, so it lives.
+
+    `line` is added to the log of the job, in the same transaction.
+    """
     now = database.now()
-    rescued = database.rows(
-        "jobs.rescue",
-        durable=True,
-        id=job.id,
-        run_lease=job.run_lease,
-        heartbeat_seq=job.heartbeat_seq,
-        seen=job.desired.value,
-        status=decision.status.value,
-        desired=decision.desired.value,
-        run_at=decision.run_at,
-        retry_count=decision.retry_count,
-        crash_count=decision.crash_count,
-        exit_reason=clean(decision.exit_reason),
-        error_message=clean(decision.error_message),
-        finished_at=now if decision.status in ENDED else None,
-        now=now,
-    )
+    with database.transaction(durable=True) as transaction:
+        rescued = transaction.rows(
+            "jobs.rescue",
+            id=job.id,
+            run_lease=job.run_lease,
+            heartbeat_seq=job.heartbeat_seq,
+            seen=job.desired.value,
+            status=decision.status.value,
+            desired=decision.desired.value,
+            run_at=decision.run_at,
+            retry_count=decision.retry_count,
+            crash_count=decision.crash_count,
+            exit_reason=clean(decision.exit_reason),
+            error_message=clean(decision.error_message),
+            finished_at=now if decision.status in ENDED else None,
+            now=now,
+        )
+        if rescued and line:
+            logs.append_in(transaction, [NewLine(job.id, job.attempt, "warning", line, now)])
     if rescued:
         database.ring()
     return bool(rescued)
@@ -283,7 +290,7 @@ def _change(database: Database, job: Job, change: Change) -> Job | None:
             run_lease=job.run_lease,
             status=change.status.value,
             desired=change.desired.value,
-            run_at=now if change.fresh_retries else job.run_at,
+            run_at=now if change.due_now else job.run_at,
             fresh_retries=int(change.fresh_retries),
             finished_at=now if change.status in ENDED else None,
             now=now,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from silkline.store.database import Database
+from silkline.store.database import Database, Transaction
 from silkline.store.text import clean
 
 _COLUMNS = ("job_id", "attempt", "level", "message", "at")
@@ -35,8 +35,16 @@ class Line:
 
 def append(database: Database, lines: Sequence[NewLine]) -> None:
     """Store lines. Characters that no database takes are replaced."""
-    rows = [(line.job_id, line.attempt, line.level, clean(line.message), line.at) for line in lines]
-    database.many("logs.append", _COLUMNS, rows)
+    database.many("logs.append", _COLUMNS, _rows(lines))
+
+
+def append_in(transaction: Transaction, lines: Sequence[NewLine]) -> None:
+    """The same as part of a larger transaction."""
+    transaction.many("logs.append", _COLUMNS, _rows(lines))
+
+
+def _rows(lines: Sequence[NewLine]) -> list[tuple[str, int, str, str, datetime]]:
+    return [(line.job_id, line.attempt, line.level, clean(line.message), line.at) for line in lines]
 
 
 def page(database: Database, job_id: str, *, after: int = 0, wanted: int = 500) -> list[Line]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from silkline.errors import StoreError
 from silkline.model.job import Job
-from silkline.store import links, pages, samples
+from silkline.store import links, pages, redirects, samples
 from silkline.store.database import Database, Transaction
 from silkline.store.jobs import fence
 from silkline.store.links import PageLinks
@@ -115,6 +115,17 @@ class Url:
     http_status: int | None
 
 
+class RootEnd(NamedTuple):
+    """URLs of depth 0 that came the same way to the same end: how many, and the first of them."""
+
+    found_via: str
+    state: str
+    reason: str | None
+    urls: int
+    url: str
+    detail: str | None
+
+
 class QueuedUrl(NamedTuple):
     id: int
     url_key: int
@@ -155,6 +166,8 @@ def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: da
         transaction.many("results.append", NewResult._fields, stored, job_id=job_id, now=now)
         pages.append(transaction, job_id, stored, now)
     links.append(transaction, job_id, checkpoint.links)
+    moved = ((each.id, each.detail) for each in settled if each.reason == REDIRECTED and each.detail)
+    redirects.append(transaction, job_id, moved, now)
     ended = Counter(map(_settled_state, settled))
     fresh = Counter(map(_new_state, found))
     still = ended.pop(QUEUED, 0)
@@ -203,8 +216,14 @@ def counts_of(database: Database, job_ids: Sequence[str]) -> dict[str, Counts]:
     return {row["job_id"]: _counts(row) for row in found}
 
 
+# What an attempt that was killed showed last; nothing of it is true when nobody runs.
+_ONLY_RUNNING = frozenset({"in_flight", "waits", "urls"})
+
+
 def _counts(row: dict[str, Any]) -> Counts:
-    in_flight = min(row["in_flight"], row["total_pending"])
+    runs = row.get("runs", True)
+    in_flight = min(row["in_flight"], row["total_pending"]) if runs else 0
+    live = json.loads(row["live"])
     return Counts(
         discovered=row["discovered"],
         queued=row["total_pending"] - in_flight,
@@ -217,7 +236,7 @@ def _counts(row: dict[str, Any]) -> Counts:
         checkpoints=row["checkpoints"],
         seconds=row["seconds"],
         updated_at=row["updated_at"],
-        live=json.loads(row["live"]),
+        live=live if runs else {name: value for name, value in live.items() if name not in _ONLY_RUNNING},
     )
 
 
@@ -290,6 +309,11 @@ def roots(database: Database, job_id: str, *, chunk: int = 50_000) -> Iterator[l
     while rows := database.rows("urls.roots", job_id=job_id, after=after, wanted=chunk):
         after = rows[-1]["id"]
         yield [row["url"] for row in rows]
+
+
+def root_ends(database: Database, job_id: str) -> list[RootEnd]:
+    """How the URLs that a job began with ended, the most frequent end first. Reads the whole ledger of the job."""
+    return [RootEnd(**row) for row in database.rows("urls.root_ends", job_id=job_id)]
 
 
 def skip_queued(database: Database, job: Job, reason: str, *, chunk: int = 100_000) -> Counts:

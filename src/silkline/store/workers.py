@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 
 from silkline.store.database import Database
 
@@ -23,12 +26,34 @@ class Worker:
     version: str
     started_at: datetime
     last_seen: datetime
+    kinds: tuple[str, ...] | None = None
+    """The kinds of job that it runs; None: it is of a version that does not say."""
+
+    def runs(self, kind: str) -> bool:
+        return self.kinds is None or kind in self.kinds
 
 
-def register(database: Database, *, id: str, host: str, pid: int, boot_id: str, slots: int, version: str) -> None:
-    database.rows(
-        "workers.register", id=id, host=host, pid=pid, boot_id=boot_id, slots=slots, version=version, now=database.now()
-    )
+def register(
+    database: Database,
+    *,
+    id: str,
+    host: str,
+    pid: int,
+    boot_id: str,
+    slots: int,
+    version: str,
+    kinds: Iterable[str] | None = None,
+) -> None:
+    known = None if kinds is None else json.dumps(sorted(kinds))
+    values: dict[str, Any] = {
+        "host": host,
+        "pid": pid,
+        "boot_id": boot_id,
+        "slots": slots,
+        "version": version,
+        "kinds": known,
+    }
+    database.rows("workers.register", id=id, now=database.now(), **values)
 
 
 def set_idle(database: Database, id: str, idle: bool) -> None:
@@ -37,7 +62,23 @@ def set_idle(database: Database, id: str, idle: bool) -> None:
 
 
 def everyone(database: Database) -> list[Worker]:
-    return [Worker(**{**row, "idle": bool(row["idle"])}) for row in database.rows("workers.all")]
+    """All that have registered, the dead included until somebody removes them."""
+    return [_from_row(row) for row in database.rows("workers.all")]
+
+
+def alive(database: Database, stale_after: float) -> list[Worker]:
+    """Those that were heard of within the stale limit."""
+    since = database.now() - timedelta(seconds=stale_after)
+    return [worker for worker in everyone(database) if worker.last_seen > since]
+
+
+def _from_row(row: dict[str, Any]) -> Worker:
+    kinds = None if row["kinds"] is None else tuple(json.loads(row["kinds"]))
+    return Worker(**{**row, "idle": bool(row["idle"]), "kinds": kinds})
+
+
+def find(database: Database, id: str) -> Worker | None:
+    return next((worker for worker in everyone(database) if worker.id == id), None)
 
 
 def retire(database: Database, id: str) -> None:

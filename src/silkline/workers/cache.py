@@ -14,8 +14,9 @@ from silkline.errors import NotFound
 from silkline.model.cached import PERSONAL, is_personal, serves
 from silkline.model.spec import PageSpec
 from silkline.model.url import canonical, url_key
-from silkline.store import jobs, results
+from silkline.store import jobs
 from silkline.store.database import Database
+from silkline.store.page_cache import newest_page
 from silkline.store.results import Result
 from silkline.workers.registry import is_external
 
@@ -29,7 +30,7 @@ def fresh(database: Database, url: str, spec: PageSpec) -> Result | None:
     if spec.max_age is None or address is None or is_personal(spec.model_dump(include={*PERSONAL})):
         return None
     since = database.now() - timedelta(seconds=min(spec.max_age, 1e9))
-    found = results.cached(database, url_key(address), since)
+    found = newest_page(database, url_key(address), since)
     if found is None:
         return None
     try:

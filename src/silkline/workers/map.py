@@ -14,6 +14,7 @@ import msgspec
 import uvloop
 
 from silkline.crawl.equip import open_client
+from silkline.crawl.file_budget import fitted
 from silkline.crawl.frontier import Entry
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.isolated_reader import ReaderDied
@@ -22,6 +23,7 @@ from silkline.crawl.plan import Plan
 from silkline.crawl.reading import SITEMAP
 from silkline.crawl.recorder import Recorder
 from silkline.crawl.scope import OUT_OF_SCOPE, domain_of
+from silkline.crawl.seed_verdict import check_seeds, try_failed_seeds_again
 from silkline.crawl.sitemap_limits import (
     FOREIGN,
     MOST_FOREIGN,
@@ -59,7 +61,8 @@ def run(context: Context) -> End | None:
     spec: MapSpec = context.spec
     if spec.links:
         return site.run(dataclasses.replace(context, spec=crawl_of(spec)))
-    return uvloop.run(_work(context, plan_for(spec, context.settings, spec.all_urls())))
+    plan = fitted(plan_for(spec, context.settings, spec.all_urls()), context.log)
+    return uvloop.run(_work(context, plan))
 
 
 def crawl_of(spec: MapSpec) -> SiteSpec:
@@ -103,6 +106,7 @@ class MapJob:
 
     async def run(self) -> End | None:
         recorder = self._recorder
+        await recorder.ask(try_failed_seeds_again, self._context.progress)
         await recorder.open()
         self._listed = recorder.stored
         await recorder.ask(self._remember)
@@ -110,6 +114,8 @@ class MapJob:
         if order is None and recorder.pending:
             await recorder.ask(self._skip_the_rest)
         self._context.log.info("%d URLs in %d sitemaps", self._listed, self._sitemaps)
+        if order is None:
+            await recorder.ask(check_seeds, self._context.progress, self._context.log, None)
         return order
 
     def _remember(self) -> None:

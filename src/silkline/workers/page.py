@@ -15,6 +15,7 @@ import uvloop
 
 from silkline.crawl.document import Document
 from silkline.crawl.equip import open_client
+from silkline.crawl.file_budget import fitted
 from silkline.crawl.frontier import Entry
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.messages import Found
@@ -22,6 +23,7 @@ from silkline.crawl.outcomes import as_seen, rendering_of
 from silkline.crawl.plan import Plan, Rendering, Tuning, plan_of
 from silkline.crawl.recorder import Recorder
 from silkline.crawl.screen import open_renderer
+from silkline.crawl.seed_verdict import check_seeds, try_failed_seeds_again
 from silkline.fetch.client import Client
 from silkline.fetch.render import Renderer
 from silkline.model import fetched as reasons
@@ -50,7 +52,8 @@ _encode = msgspec.json.Encoder().encode
 def run(context: Context) -> End | None:
     spec: PageSpec = context.spec
     rendering = rendering_for(spec, context)
-    return uvloop.run(_work(context, plan_for(spec, context.settings, spec.all_urls(), rendering)))
+    plan = fitted(plan_for(spec, context.settings, spec.all_urls(), rendering), context.log)
+    return uvloop.run(_work(context, plan))
 
 
 def plan_for(spec: Fetching, settings: WorkerSettings, urls: Sequence[str], rendering: Rendering | None = None) -> Plan:
@@ -120,12 +123,15 @@ class PageJob:
 
     async def run(self) -> End | None:
         recorder = self._recorder
+        await recorder.ask(try_failed_seeds_again, self._context.progress)
         await recorder.open()
         if recorder.next_id == 1:
             recorder.append([_seed(address) for address in reversed(self._asked)])
             await recorder.save()
         order = await self._books.keep(self._visit_all(), self._visits.stop)
         self._context.log.info("%d pages stored, %d still to do", recorder.stored, recorder.pending)
+        if order is None:
+            await recorder.ask(check_seeds, self._context.progress, self._context.log)
         return order
 
     async def _visit_all(self) -> None:

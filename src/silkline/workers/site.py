@@ -9,6 +9,7 @@ import msgspec
 import uvloop
 
 from silkline.crawl.equip import calm_collector
+from silkline.crawl.file_budget import fitted
 from silkline.crawl.leader import Leader
 from silkline.crawl.plan import Tuning, plan_of
 from silkline.errors import Permanent
@@ -40,6 +41,7 @@ def crawl(context: Context, tuning: Tuning) -> End | None:
         tuning=tuning,
         rendering=rendering_for(spec, context),
     )
+    plan = fitted(plan, context.log)
     if spec.warc:
         plan = msgspec.structs.replace(plan, archive=place_of(Path(settings.data), context.progress.job))
 

@@ -24,6 +24,7 @@ from silkline.model.spec import PageSpec
 from silkline.model.url import canonical, url_key
 from silkline.store import jobs, results
 from silkline.store.database import Database
+from silkline.store.page_cache import newest_page
 from silkline.store.results import Result
 from silkline.workers.registry import is_external
 
@@ -80,7 +81,7 @@ class FetchRoutes:
         if not max_age or address is None or is_personal(new.payload):
             return None
         since = self._database.now() - timedelta(seconds=min(max_age, 10**8))
-        found = results.cached(self._database, url_key(address), since)
+        found = newest_page(self._database, url_key(address), since)
         try:
             job = jobs.get(self._database, found.job_id) if found else None
         except NotFound:

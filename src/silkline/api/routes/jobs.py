@@ -19,7 +19,9 @@ from silkline.api.shapes import problems
 from silkline.api.views import answer, job_view, to_json
 from silkline.config import Settings
 from silkline.model.job import Job, NewJob, Status, Verb
-from silkline.store import idempotency, jobs, urls
+from silkline.model.spec import CrawlSizes, Spec, validate
+from silkline.runner.orphans import ask
+from silkline.store import idempotency, jobs, urls, workers
 from silkline.store.database import Database
 
 KEY_HELP = "Repeat a POST with the same key and body within 24 hours and get the first answer again."
@@ -58,17 +60,22 @@ def find(database: Database, query: Listing) -> list[Job]:
     return jobs.page(database, **more)  # type: ignore[arg-type]
 
 
-def listed(database: Database, query: Listing) -> tuple[list[dict[str, Any]], str | None]:
+def listed(database: Database, query: Listing, stale_after: float) -> tuple[list[dict[str, Any]], str | None]:
     """A page of jobs as views, and the cursor of the next."""
     found = find(database, query)
     shown = found[: query.limit]
     counts, now = urls.counts_of(database, [job.id for job in shown]), database.now()
-    views = [job_view(job, counts.get(job.id, urls.Counts()), now) for job in shown]
+    waits = any(job.status is Status.QUEUED for job in shown)
+    alive = workers.alive(database, stale_after) if waits else None
+    views = [job_view(job, counts.get(job.id, urls.Counts()), now, alive) for job in shown]
     return views, shown[-1].id if len(found) > query.limit else None
 
 
-def view(database: Database, job: Job) -> dict[str, Any]:
-    return job_view(job, urls.counts(database, job.id), database.now())
+def view(database: Database, job: Job, stale_after: float | None = None) -> dict[str, Any]:
+    """The job with its counts. With `stale_after`, one that waits says what for."""
+    waits = job.status is Status.QUEUED
+    alive = workers.alive(database, stale_after) if waits and stale_after is not None else None
+    return job_view(job, urls.counts(database, job.id), database.now(), alive)
 
 
 def store_once(database: Database, new: NewJob, request: Request, key: str, body: dict[str, Any]) -> idempotency.Answer:
@@ -141,7 +148,11 @@ class JobRoutes:
                 methods=["POST"],
                 name=verb.value,
                 summary=f"{verb.value.capitalize()} a job",
-                responses={200: {"model": shapes.JobShape}, **problems("not-found", "refused", "cross-site")},
+                responses={
+                    200: {"model": shapes.JobShape},
+                    **problems("not-found", "refused", "cross-site", "too-large", "unsupported-media-type"),
+                },
+                openapi_extra=SIZES_BODY if verb is Verb.RESUME else _body({}),
             )
         add(
             "/jobs/{id}/retry",
@@ -152,7 +163,7 @@ class JobRoutes:
                 200: {"model": shapes.JobShape},
                 **problems("not-found", "refused", "cross-site", "too-large", "unsupported-media-type"),
             },
-            openapi_extra={"requestBody": {"required": False, "content": RETRY_BODY}},
+            openapi_extra=RETRY_BODY,
         )
 
     def post(self, request: Request, body: Object, key: IdempotencyKey = None) -> Response:
@@ -170,7 +181,7 @@ class JobRoutes:
 
     def list(self, query: Annotated[Listing, Query()]) -> Response:
         """Filter by status, kind of worker, or part of the URL."""
-        items, cursor = listed(self._database, query)
+        items, cursor = listed(self._database, query, self._settings.stale_after)
         return answer({"items": items, "next_cursor": cursor})
 
     async def get(self, request: Request, id: str, query: Annotated[Waiting, Query()]) -> Response:
@@ -180,7 +191,7 @@ class JobRoutes:
             self._hub.admit(request.scope)
             await self._hub.settled(id, query.wait)
             job = await run_in_threadpool(jobs.get, self._database, id)
-        return answer(await run_in_threadpool(view, self._database, job))
+        return answer(await run_in_threadpool(view, self._database, job, self._settings.stale_after))
 
     def delete(self, id: str) -> Response:
         """A job that has not ended is refused: cancel it first."""
@@ -188,28 +199,43 @@ class JobRoutes:
         return Response(status_code=204)
 
     def _wishing(self, verb: Verb) -> Any:
-        def wish(id: str) -> Response:
-            return answer(view(self._database, jobs.wish(self._database, id, verb)))
+        def wish(id: str, body: Optional) -> Response:
+            sizes = read_sizes(body or {}) if verb is Verb.RESUME else _nothing(body)
+            return answer(view(self._database, ask(self._database, self._settings.data, id, verb, sizes)))
 
         wish.__doc__ = "Asking twice is the same as asking once. The answer shows the wish; the fact follows."
+        if verb is Verb.RESUME:
+            wish.__doc__ += " A crawl may get other sizes: `fetchers`, `parsers`, `concurrency`."
         return wish
 
     def retry(self, id: str, body: Optional) -> Response:
         """With `reason`, the URLs that failed for it are queued again; of a completed job they become a new job."""
-        reason = requeue_reason(body)
+        rest = dict(body or {})
+        reason, sizes = requeue_reason(rest.pop("reason", None)), read_sizes(rest)
         if reason is None:
-            job = jobs.wish(self._database, id, Verb.RETRY)
+            job = ask(self._database, self._settings.data, id, Verb.RETRY, sizes)
+        elif sizes:
+            raise Problem("invalid", "give either reason or sizes: URLs that failed are tried by the job as it is")
         else:
             job = requeue(self._database, jobs.get(self._database, id), reason)
         return answer(view(self._database, job))
 
 
-def requeue_reason(body: dict[str, Any] | None) -> str | None:
-    if not body:
+def read_sizes(body: dict[str, Any]) -> dict[str, int]:
+    """The sizes that a body names; a `SpecError` for any other field."""
+    return validate(CrawlSizes, body).model_dump(exclude_none=True)
+
+
+def _nothing(body: dict[str, Any] | None) -> dict[str, int]:
+    validate(Spec, body or {})
+    return {}
+
+
+def requeue_reason(reason: Any) -> str | None:
+    if reason is None:
         return None
-    reason = body.get("reason")
-    if set(body) != {"reason"} or not isinstance(reason, str) or not 0 < len(reason) <= 200 or "\x00" in reason:
-        raise Problem("invalid", "the body may hold one field, reason: why the URLs failed, such as timeout")
+    if not isinstance(reason, str) or not 0 < len(reason) <= 200 or "\x00" in reason:
+        raise Problem("invalid", "reason must be text: why the URLs failed, such as timeout")
     return reason
 
 
@@ -217,13 +243,18 @@ EXAMPLES = {
     "site": {"summary": "A site", "value": {"worker": "site", "url": "https://example.com/", "limit": 200}},
     "page": {"summary": "One page", "value": {"worker": "page", "url": "https://example.com/about"}},
 }
-RETRY_BODY = {
-    "application/json": {
-        "schema": {
-            "type": "object",
-            "properties": {"reason": {"type": "string", "minLength": 1, "maxLength": 200}},
-            "additionalProperties": False,
-        },
-        "examples": {"timeouts": {"value": {"reason": "timeout"}}},
-    }
-}
+
+
+def _body(properties: dict[str, Any], examples: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A body that may be left out, in OpenAPI's words."""
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    content: dict[str, Any] = {"schema": schema, **({"examples": examples} if examples else {})}
+    return {"requestBody": {"required": False, "content": {"application/json": content}}}
+
+
+_SIZES = CrawlSizes.model_json_schema()["properties"]
+SIZES_BODY = _body(_SIZES, {"larger": {"value": {"fetchers": 4, "parsers": 2}}})
+RETRY_BODY = _body(
+    {"reason": {"type": "string", "minLength": 1, "maxLength": 200}, **_SIZES},
+    {"timeouts": {"value": {"reason": "timeout"}}},
+)

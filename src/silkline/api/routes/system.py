@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from fastapi import APIRouter, Response
@@ -67,7 +66,6 @@ class SystemRoutes:
         return Response(self._metrics.text(), media_type=MEDIA_TYPE)
 
     def workers(self) -> Response:
-        """`alive` tells who was heard of lately."""
-        since = self._database.now() - timedelta(seconds=self._settings.stale_after)
-        found = [worker_view(worker, alive_since=since) for worker in workers.everyone(self._database)]
+        """Those that were heard of within the setting `stale_after`."""
+        found = [worker_view(worker) for worker in workers.alive(self._database, self._settings.stale_after)]
         return answer({"items": found, "next_cursor": None})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -19,7 +19,6 @@ from silkline.api.secrecy import secrets_of
 from silkline.api.tallies import Tallies
 from silkline.api.views import (
     answer,
-    held_up_by,
     job_view,
     line_view,
     progress_view,
@@ -36,11 +35,13 @@ from silkline.export.download import offered
 from silkline.model.job import Change, Job, Status, Verb
 from silkline.model.job import answer as answer_to
 from silkline.model.wait import BUSY, LEVEL, TURN, Wait, event, seconds_to, what_next, why
+from silkline.runner.orphans import ask
 from silkline.store import jobs, logs, pages, results, urls, workers
 from silkline.store.database import Database
 from silkline.store.neighbours import into, out_of
 from silkline.store.results import Result
 from silkline.store.urls import Url
+from silkline.store.waiting import hold_up
 from silkline.workers import registry
 
 TABS = ("overview", "pages", "errors", "skipped", "hosts", "logs", "details")
@@ -163,7 +164,7 @@ class JobPages:
 
     def _pressing(self, verb: Verb) -> Any:
         def press(request: Request, id: str) -> Response:
-            job = jobs.wish(self._database, id, verb)
+            job = ask(self._database, self._settings.data, id, verb)
             if "hx-request" in request.headers:
                 return self._templates.page("_head.html", **self._head(job))
             return RedirectResponse(f"/jobs/{id}", 303)
@@ -206,10 +207,10 @@ class JobPages:
 
     def _held_up_by(self, job: Job, now: datetime) -> str:
         """What keeps a queued job from starting."""
-        ours = registry.claimable(test_workers=self._settings.test_workers, crawl4ai=self._settings.crawl4ai)
-        if job.status is not Status.QUEUED or job.run_at > now or job.worker not in ours:
+        kind = registry.BUILT_IN.get(job.worker)
+        if job.status is not Status.QUEUED or job.run_at > now or (kind is not None and kind.external):
             return ""
-        return held_up_by(workers.everyone(self._database), now - timedelta(seconds=self._settings.stale_after))
+        return hold_up(workers.alive(self._database, self._settings.stale_after), job.worker)
 
     def _overview(self, job: Job, query: TabQuery) -> dict[str, Any]:
         statuses, reasons, hosts = self._tallies.soon(job, charts.status_bars, urls.reasons, urls.hosts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -16,7 +15,7 @@ from silkline.api.private_addresses import ASK_OPERATOR, check_allowed, private_
 from silkline.api.problems import Problem
 from silkline.api.routes.jobs import ID, NAME, Listing, listed
 from silkline.api.tokens import COOKIE, SESSION_SECONDS, Doorkeeper
-from silkline.api.views import held_up_by, worker_view
+from silkline.api.views import worker_view
 from silkline.api.web import forms
 from silkline.api.web.again import OFFERED, completed_by, filled_in
 from silkline.api.web.first import FirstCrawl
@@ -26,6 +25,7 @@ from silkline.errors import UsageError
 from silkline.model.job import NewJob, Status
 from silkline.store import jobs, workers
 from silkline.store.database import Database
+from silkline.store.waiting import hold_up
 from silkline.workers import registry
 
 Form = Annotated[dict[str, str], Depends(forms.fields)]
@@ -85,10 +85,9 @@ class Pages:
         return self._list("_jobs.html" if fragment else "jobs.html", filters, form=form)
 
     def _list(self, name: str, filters: Filters, *, status: int = 200, **more: Any) -> Response:
-        items, cursor = listed(self._database, filters.listing())
+        items, cursor = listed(self._database, filters.listing(), self._settings.stale_after)
         counts = jobs.counts(self._database)
         now = self._database.now()
-        since = now - timedelta(seconds=self._settings.stale_after)
         values = {
             "jobs": items,
             "next": cursor,
@@ -97,7 +96,7 @@ class Pages:
             "filters": filters,
             "kinds": sorted(registry.kinds(test_workers=self._settings.test_workers)),
             "offered": OFFERED,
-            "held_up_by": held_up_by(workers.everyone(self._database), since),
+            "held_up_by": hold_up(workers.alive(self._database, self._settings.stale_after)),
             "sample": self._first is not None,
             "problems": {},
             "form": {},
@@ -141,8 +140,7 @@ class Pages:
 
     def workers(self) -> Response:
         now = self._database.now()
-        since = now - timedelta(seconds=self._settings.stale_after)
-        found = [worker_view(worker, alive_since=since) for worker in workers.everyone(self._database)]
+        found = [worker_view(worker) for worker in workers.alive(self._database, self._settings.stale_after)]
         held = jobs.running(self._database)
         return self._templates.page("workers.html", workers=found, held=held, now=now)
 

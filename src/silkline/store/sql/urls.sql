@@ -50,14 +50,21 @@ WHERE job_id = :job_id
 RETURNING *;
 
 -- name: state
-SELECT * FROM crawl_states WHERE job_id = :job_id;
+-- `runs`: nothing is in flight of a job that nobody runs, whatever its last checkpoint said.
+SELECT crawl_states.*, EXISTS (
+    SELECT 1 FROM crawl_jobs WHERE crawl_jobs.id = crawl_states.job_id AND crawl_jobs.status = 'running') AS runs
+FROM crawl_states WHERE job_id = :job_id;
 
 -- name: states [sqlite]
 -- The counters of several jobs, for lists.
-SELECT * FROM crawl_states WHERE job_id IN (SELECT value FROM json_each(:job_ids));
+SELECT crawl_states.*, EXISTS (
+    SELECT 1 FROM crawl_jobs WHERE crawl_jobs.id = crawl_states.job_id AND crawl_jobs.status = 'running') AS runs
+FROM crawl_states WHERE job_id IN (SELECT value FROM json_each(:job_ids));
 
 -- name: states [postgres]
-SELECT * FROM crawl_states WHERE job_id = ANY(ARRAY(SELECT jsonb_array_elements_text(:job_ids::jsonb)::uuid));
+SELECT crawl_states.*, EXISTS (
+    SELECT 1 FROM crawl_jobs WHERE crawl_jobs.id = crawl_states.job_id AND crawl_jobs.status = 'running') AS runs
+FROM crawl_states WHERE job_id = ANY(ARRAY(SELECT jsonb_array_elements_text(:job_ids::jsonb)::uuid));
 
 -- name: tally
 -- The ledger counted row by row: what the counters must equal.
@@ -130,6 +137,14 @@ SELECT id, url_key, host FROM crawl_urls WHERE job_id = :job_id AND id > :after 
 -- Seeds, and what seeds redirected to.
 SELECT id, url FROM crawl_urls
 WHERE job_id = :job_id AND id > :after AND depth = 0 AND found_via IN ('seed', 'redirect') ORDER BY id LIMIT :wanted;
+
+-- name: root_ends
+-- How the URLs that a job began with ended, each end with its first URL.
+SELECT ends.found_via, ends.state, ends.reason, ends.urls, u.url, u.detail FROM (
+    SELECT found_via, state, reason, count(*) AS urls, min(id) AS first FROM crawl_urls
+    WHERE job_id = :job_id AND depth = 0 GROUP BY found_via, state, reason) AS ends
+JOIN crawl_urls u ON u.job_id = :job_id AND u.id = ends.first
+ORDER BY ends.urls DESC, ends.first;
 
 -- name: skip_queued [sqlite]
 -- A crawl that has reached its limit leaves these out.

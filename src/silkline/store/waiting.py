@@ -1,0 +1,47 @@
+"""Why a queued job has not started: nobody is alive, nobody knows its kind, there is no space or no free slot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, Literal
+
+from silkline.model.job import Job, Status
+from silkline.store.workers import NO_SPACE, Worker
+
+HoldUp = Literal["", "nobody", "kind", "disk", "slot"]
+EXTERNAL: Final = "extension"  # the kind that programs outside fulfil, of which no list is kept
+SOON: Final = "Waiting for a worker…"
+_WORDS: Final[dict[HoldUp, str]] = {
+    "": SOON,
+    "nobody": "No worker is alive to run it; start one with `silkline worker`.",
+    "kind": "No living worker knows the kind {kind}; install its plugin where a worker runs, and restart that worker.",
+    "disk": "Every worker that could run it waits for space on its disk.",
+    "slot": "Every slot is taken; it starts when one is free.",
+}
+
+
+def hold_up(alive: Sequence[Worker], kind: str | None = None) -> HoldUp:
+    """What keeps jobs (of one kind, if it is named) from starting, where `alive` are the workers that live."""
+    # A command that runs one job of its own, such as `silkline crawl`, takes no other: it names no kind.
+    takers = [worker for worker in alive if worker.kinds is None or worker.kinds]
+    if not takers:
+        return "nobody"
+    if kind is not None:
+        takers = [worker for worker in takers if worker.runs(kind)]
+        if not takers:
+            return "kind"
+    if all(worker.state == NO_SPACE for worker in takers):
+        return "disk"
+    return "slot" if all(worker.state == NO_SPACE or worker.jobs_held >= worker.slots for worker in takers) else ""
+
+
+def why_it_waits(job: Job, alive: Sequence[Worker], now: datetime) -> str | None:
+    """A sentence for the person who waits; None: the job is not queued."""
+    if job.status is not Status.QUEUED:
+        return None
+    if job.run_at > now:
+        return f"Starts at {job.run_at:%Y-%m-%d %H:%M:%S} UTC"
+    if job.worker == EXTERNAL:
+        return SOON
+    return _WORDS[hold_up(alive, job.worker)].format(kind=job.worker)
