@@ -12,7 +12,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from silkline.api import problems
@@ -73,6 +73,11 @@ COMMANDS = (
 )
 
 
+def names_a_host(shape: str, password: str) -> bool:
+    """In an address that ends with the password, what follows an `@` is the host and no secret."""
+    return "://" in shape and shape.endswith("me:{}") and "@" in password
+
+
 @contextlib.contextmanager
 def environment(**values: str) -> Iterator[None]:
     ours = {name: value for name, value in os.environ.items() if not name.startswith(("SILKLINE_", "DATABASE_URL"))}
@@ -106,6 +111,7 @@ def printed(arguments: tuple[str, ...], variables: Mapping[str, str]) -> str:
 def test_no_command_prints_the_password_of_the_database(
     tmp_path: Path, password: str, shape: str, command: tuple[str, ...]
 ) -> None:
+    assume(not names_a_host(shape, password))
     variables = {"SILKLINE_DATABASE_URL": shape.format(password), "SILKLINE_DATA": str(tmp_path)}
     assert "hush" not in printed(command, variables)
 
@@ -113,6 +119,7 @@ def test_no_command_prints_the_password_of_the_database(
 @given(PASSWORDS, st.sampled_from(("redis://:{}@127.0.0.1:1/0", "redis://127.0.0.1:1/0?password={}", "redis://me:{}")))
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_command_prints_the_password_of_redis_or_the_browser(tmp_path: Path, password: str, shape: str) -> None:
+    assume(not names_a_host(shape, password))
     variables = {
         "SILKLINE_REDIS_URL": shape.format(password),
         "SILKLINE_RENDERER_URL": shape.replace("redis", "ws").format(password),
@@ -126,6 +133,7 @@ def test_no_command_prints_the_password_of_redis_or_the_browser(tmp_path: Path, 
 @given(PASSWORDS, st.sampled_from(SHAPES))
 @settings(max_examples=100, deadline=None)
 def test_neither_an_error_nor_its_traceback_nor_the_api_tells_a_password(password: str, shape: str) -> None:
+    assume(not names_a_host(shape, password))
     with pytest.raises(SilklineError) as refused:
         open_database(shape.format(password))
     assert "hush" not in "".join(traceback.format_exception(refused.value))

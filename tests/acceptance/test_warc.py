@@ -43,8 +43,8 @@ def test_a_warc_of_a_job(silkline: Silkline, store: Database, tmp_path: Path) ->
     assert found[asked[0]][0] == "200"
     assert b"Puffins dig." in found[asked[0]][1]
     assert found[asked[1]][1].startswith(b"%PDF-")
-    only = silkline("results", "last", "--format", "warc", "--match", "puffin", "-o", str(file))
-    assert "1 results" in only.err
+    only = silkline("results", "last", "--format", "warc", "--match", "puffin", "-o", str(file), "--force")
+    assert "1 result was written" in only.err
     assert silkline("jobs", "rm", "last").code == 0
     assert list((tmp_path / "data" / "warc").iterdir()) == []
 
