@@ -61,6 +61,17 @@ def test_a_request_with_two_hosts_or_none_is_refused(client: Client) -> None:
         assert b" 200 " not in _raw(client, f"GET /v1/jobs HTTP/1.1\r\n{lines}Connection: close\r\n\r\n".encode())
 
 
+def test_a_request_cannot_hide_another_one(guarded: Served) -> None:
+    """Two lengths for one body: a proxy may believe one and we the other."""
+    client = guarded.ready()
+    head = f"Host: 127.0.0.1:{client.port}\r\nAuthorization: Bearer {TOKEN}\r\n"
+    hidden = f"GET /v1/tokens HTTP/1.1\r\n{head}\r\n"
+    lengths = "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n"
+    answer = _raw(client, f"POST /v1/jobs HTTP/1.1\r\n{head}{lengths}\r\n0\r\n\r\n{hidden}".encode())
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert b" 400 " in answer.partition(b"\r\n")[0]
+
+
 def test_names_from_the_settings_are_answered(guarded: Served) -> None:
     client = guarded.ready().with_token(TOKEN)
     assert client.get("/v1/jobs", Host="crawler.example.com").status == 200

@@ -186,3 +186,19 @@ def test_one_pattern_may_be_given_without_a_list() -> None:
     spec = validate(SiteSpec, {"url": URL, "include": "/blog/"})
     assert isinstance(spec, SiteSpec)
     assert spec.include == ("/blog/",)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"urls": ["x"] * 50_000},
+        {"url": "https://example.com/", **{f"field{number}": 1 for number in range(50_000)}},
+        {"url": "https://example.com/", "headers": {f"h{number}": "\n" for number in range(50_000)}},
+    ],
+    ids=["urls", "fields", "headers"],
+)
+def test_a_payload_with_very_many_mistakes_is_refused_with_a_few_of_them(payload: dict[str, Any]) -> None:
+    with pytest.raises(SpecError) as caught:
+        validate(PageSpec, payload)
+    assert "and 49980 more" in str(caught.value)
+    assert len(str(caught.value)) < 5_000

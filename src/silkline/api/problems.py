@@ -139,7 +139,7 @@ def _problem_for(request: Request, error: Exception) -> Problem:
                 log.warning("%s %s: %s", request.method, request.url.path, error)
             return problem_of(error)
         case RequestValidationError():
-            return Problem("invalid", "; ".join(map(_sentence, error.errors())) or "the request is not valid")
+            return Problem("invalid", "; ".join(map(_sentence, error.errors()[:20])) or "the request is not valid")
         case HTTPException():
             return _plain(request, error)
     return _unexpected(error)

@@ -120,6 +120,9 @@ class Gate:
         if len(names) != 1 or not self._hosts.allow(names[0]):
             detail = "open it under the address that `silkline serve` printed, or add the name to the setting api_hosts"
             raise Problem("wrong-host", detail)
+        if "transfer-encoding" in headers and "content-length" in headers:
+            # A proxy before us may believe the other of the two, and take the rest for a request of somebody else.
+            raise Problem("bad-request", "send Content-Length or Transfer-Encoding, not both")
         caller = await run_in_threadpool(self._doorkeeper.caller, headers, network_of(scope.get("client")))
         if method not in SAFE:
             _same_site(names[0], headers, by_token="authorization" in headers)

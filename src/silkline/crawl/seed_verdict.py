@@ -32,7 +32,7 @@ def check_seeds(progress: Progress, log: logging.Logger, vias: Collection[str] |
         raise SeedsFailed(problem)
     skipped = [end for end in ends if end.state == SKIPPED and end.reason != REDIRECTED]
     if skipped:
-        log.warning("nothing was stored: every seed was skipped: %s", _told(skipped))
+        log.info("nothing was stored: every seed was skipped: %s", _told(skipped))
 
 
 def verdict(ends: Collection[RootEnd]) -> str | None:

@@ -19,6 +19,7 @@ from silkline.model.url import canonical
 from silkline.model.user_info import REFUSAL, has_user_info, without_user_info
 
 SECRET_FIELDS = frozenset({"headers", "cookies", "proxy"})  # their values are never said again, not even in an error
+MOST_PROBLEMS = 20  # that a refusal names; a payload may have a hundred thousand
 PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
 MAX_URLS = 100_000  # in one payload; more than that belongs in a seeds file
 
@@ -245,8 +246,10 @@ def validate(spec: type[AnySpec], payload: Mapping[str, Any]) -> AnySpec:
     try:
         return spec.model_validate(dict(payload))
     except ValidationError as error:
-        found = tuple(_problem(spec, detail) for detail in error.errors(include_url=False))
-        raise SpecError("; ".join(map(_sentence, found)), found) from None
+        details = error.errors(include_url=False)
+        found = tuple(_problem(spec, detail) for detail in details[:MOST_PROBLEMS])
+        more = [f"and {len(details) - MOST_PROBLEMS} more"] if len(details) > MOST_PROBLEMS else []
+        raise SpecError("; ".join([*map(_sentence, found), *more]), found) from None
 
 
 def _problem(spec: type[Spec], detail: Any) -> FieldProblem:
