@@ -9,6 +9,7 @@ from silkline.errors import UsageError
 from silkline.model.job import Job
 from silkline.store import jobs, migrate, pages, results, urls
 from silkline.store.database import Database, open_database
+from silkline.store.page_facts import facts_of
 from silkline.store.pages import SORTS, UNKNOWN, Stretch, new_page
 from silkline.store.urls import Checkpoint
 from tests.store.given import finished, result, running, settled, url
@@ -102,7 +103,7 @@ def test_what_a_worker_stores_need_not_be_a_page(database: Database) -> None:
         ({"title": "nul \x00 and half a pair \ud800"}, {}),
     ]
     for data, metadata in odd:
-        page = new_page(1, json.dumps(data), json.dumps(metadata))
+        page = new_page(1, *facts_of(json.dumps(data), json.dumps(metadata)))
         assert (page.bytes, page.seconds) == (UNKNOWN, UNKNOWN)
         assert len(page.title) <= 300
     job = running(database, worker="site")

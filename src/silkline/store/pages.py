@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
 from silkline.errors import UsageError
 from silkline.store.database import Database, Transaction
 
@@ -73,33 +71,18 @@ class Stretch:
     looked_at: int
 
 
-class _Titled(msgspec.Struct):
-    title: Any = None
-
-
-class _Measured(msgspec.Struct):
-    bytes: Any = None
-    seconds: Any = None
-
-
-_titled = msgspec.json.Decoder(_Titled)
-_measured = msgspec.json.Decoder(_Measured)
-
-
 def append(transaction: Transaction, job_id: str, results: Sequence[Any], now: datetime) -> None:
     """The pages of one checkpoint, from its results."""
-    pages = [new_page(each.url_id, each.data, each.metadata) for each in results]
+    from silkline.store.page_facts import facts_of  # with it comes msgspec, which commands that only read do without
+
+    pages = [new_page(each.url_id, *facts_of(each.data, each.metadata)) for each in results]
     transaction.many("pages.append", NewPage._fields, pages, job_id=job_id, now=now)
 
 
-def new_page(url_id: int, data: str, metadata: str) -> NewPage:
-    """What a list shows of a result. `data` and `metadata` are JSON text; a worker may have put anything there."""
-    try:
-        title, measured = _titled.decode(data).title, _measured.decode(metadata)
-    except msgspec.MsgspecError:
-        title, measured = None, _Measured()
+def new_page(url_id: int, title: Any, size: Any, seconds: Any) -> NewPage:
+    """What a list shows of a result; a worker may have put anything there."""
     shown = " ".join(title.split())[:TITLE_LENGTH] if isinstance(title, str) else ""
-    return NewPage(url_id, shown, shown.casefold()[:KEY_LENGTH], _size(measured.bytes), _time(measured.seconds))
+    return NewPage(url_id, shown, shown.casefold()[:KEY_LENGTH], _size(size), _time(seconds))
 
 
 def _size(value: Any) -> int:

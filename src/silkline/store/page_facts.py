@@ -1,0 +1,33 @@
+"""Title, size and time of a stored page, read from the JSON of its result without reading the rest of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class TitledData(msgspec.Struct):
+    """The part of `data` that lists show."""
+
+    title: Any = None
+
+
+class MeasuredMetadata(msgspec.Struct):
+    """The part of `metadata` that lists show."""
+
+    bytes: Any = None
+    seconds: Any = None
+
+
+_titled = msgspec.json.Decoder(TitledData)
+_measured = msgspec.json.Decoder(MeasuredMetadata)
+
+
+def facts_of(data: str, metadata: str) -> tuple[Any, Any, Any]:
+    """Title, bytes and seconds of a result, of whatever type a worker stored; None where there are none."""
+    try:
+        title, measured = _titled.decode(data).title, _measured.decode(metadata)
+    except msgspec.MsgspecError:
+        return None, None, None
+    return title, measured.bytes, measured.seconds
