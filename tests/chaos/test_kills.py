@@ -86,9 +86,9 @@ def test_another_machine_takes_over(yard: Yard, stopwatch: Stopwatch, figure: li
         with rescued:
             eventually("the job is rescued", lambda: yard.job(id).run_lease > lease)
         yard.runner_of(id, after=lease)
-    end_and_count(yard, [id])
     assert "was silent for more than" in second.log
     assert yard.job(id).crash_count == 1
+    end_and_count(yard, [id])
     figure.append(f"stale limit 4 s + watchdog 0.5 s: rescued after {rescued}; runs again after {stopwatch}")
 
 
