@@ -62,7 +62,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
 def test_without_it(inline: Inline, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "crawl4ai", None)
     inline.run("crawl4ai", url="https://example.com/")
-    inline.assert_failed("crawl4ai is not installed", "use the worker `page`")
+    inline.assert_failed("crawl4ai is not installed", "use `page`")
 
 
 @pytest.mark.parametrize(
