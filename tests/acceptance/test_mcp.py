@@ -200,3 +200,27 @@ def test_another_server(silkline: Silkline, tmp_path: Path) -> None:
     anyio.run(talk)
     assert not (tmp_path / "data" / "silkline.db").exists()
     silkline("mcp", "--server", "nonsense").refused(2, "http://127.0.0.1:8700")
+
+
+def test_the_server_of_an_assistant_gets_its_settings_as_a_value(silkline: Silkline, site: SampleServer) -> None:
+    """Not through the environment, which other programs of this user can read and which its jobs would inherit."""
+    place = silkline.folder / "named"
+
+    async def talk() -> None:
+        async with assistant(silkline, "--data", str(place)) as client:
+            assert "Puffins dig." in await use(client, "fetch_page", url=f"{site.url}birds/puffin")
+            found = [each for each in psutil.process_iter() if "--settings-from-stdin" in arguments_of(each)]
+            (server,) = (each for each in found if each.cwd() == str(silkline.folder))
+            assert server.environ().get("SILKLINE_DATA") != str(place)
+            assert "SILKLINE_API_TOKEN" not in server.environ()
+
+    anyio.run(talk)
+    assert (place / "silkline.db").exists()
+    assert not (silkline.folder / "data").exists()
+
+
+def arguments_of(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []

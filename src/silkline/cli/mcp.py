@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import secrets
@@ -71,33 +72,36 @@ def _own_server(settings: Settings, token: str, allow_private: tuple[str, ...]) 
     """`silkline serve` on a free port, with our settings; it ends in good order when we do, however we end."""
     us = os.getpid()
     process = subprocess.Popen(
-        [sys.executable, "-m", "silkline", "serve", "--port", "0"],
-        stdin=subprocess.DEVNULL,
+        [sys.executable, "-m", "silkline", "serve", "--port", "0", "--settings-from-stdin"],
+        stdin=subprocess.PIPE,
         stdout=sys.stderr,
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        env={**os.environ, **_variables(settings, token, allow_private)},
         start_new_session=True,  # ^C is for us
         preexec_fn=lambda: die_with_parent(us, signal.SIGTERM),
     )
     try:
+        _tell(process, _for_the_server(settings, token, allow_private))
         yield _address(process)
     finally:
         process.terminate()
         process.wait()
 
 
-def _variables(settings: Settings, token: str, allow_private: tuple[str, ...]) -> dict[str, str]:
-    """What the command line said of the settings goes on to the server, and a token that only we know."""
-    said = {
-        "SILKLINE_DATABASE_URL": settings.database,
-        "SILKLINE_DATA": str(settings.data),
-        "SILKLINE_API_TOKEN": token,
-    }
+def _for_the_server(settings: Settings, token: str, allow_private: tuple[str, ...]) -> Settings:
+    """Our own settings, with a token that only we know."""
+    changed: dict[str, Any] = {"api_token": token}
     if allow_private:
-        said |= {"SILKLINE_API_ALLOW_PRIVATE": "true", "SILKLINE_API_PRIVATE_RANGES": ",".join(allow_private)}
-    return said
+        changed |= {"api_allow_private": True, "api_private_ranges": allow_private}
+    return settings.model_copy(update=changed)
+
+
+def _tell(process: subprocess.Popen[str], settings: Settings) -> None:
+    """Give the server its settings on standard input, where nobody else can see them."""
+    assert process.stdin is not None  # noqa: S101
+    with contextlib.suppress(BrokenPipeError), process.stdin as stream:  # if it died, `_address` says so
+        stream.write(settings.model_dump_json())
 
 
 def _address(process: subprocess.Popen[str]) -> str:

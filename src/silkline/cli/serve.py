@@ -24,17 +24,18 @@ from silkline.service.supervisor import Supervisor
 @click.command()
 @click.option("--host", default="127.0.0.1", type=text, help="Where to listen. Default: 127.0.0.1, this machine only.")
 @click.option("--port", type=click.IntRange(0, 65_535), help="Default: 8700, or a free one if that is taken.")
+@click.option("--settings-from-stdin", is_flag=True, hidden=True)
 @slots
 @everywhere()
 @click.pass_obj
-def serve(session: Session, host: str, port: int | None, slots: int | None) -> int:
+def serve(session: Session, host: str, port: int | None, slots: int | None, settings_from_stdin: bool) -> int:
     """Run Silkline on this machine: API, web page and a supervisor.
 
     Ctrl-C or SIGTERM: running jobs save a checkpoint and go back to the queue. A second one: at once.
     """
     if slots is not None:
         session.overrides["slots"] = slots
-    settings = settings_of(session)
+    settings = Settings.model_validate_json(sys.stdin.buffer.read()) if settings_from_stdin else settings_of(session)
     level = level_of(session, settings, usual=logging.INFO, quiet=logging.WARNING)
     log.set_up(level)
     listener, bound = address.listen(host, port, settings)
@@ -52,7 +53,8 @@ def serve(session: Session, host: str, port: int | None, slots: int | None) -> i
                 address.url(host, bound), every=settings.api_probe_interval, limit=settings.api_hung_after
             ),
         )
-        return Supervisor(settings, reload=lambda: settings_of(session), beside=api).run()
+        reload = None if settings_from_stdin else lambda: settings_of(session)
+        return Supervisor(settings, reload=reload, beside=api).run()
 
 
 def _where_data_lies(settings: Settings) -> str:
