@@ -130,14 +130,13 @@ def test_one_silent_host_does_not_hold_up_the_others(inline: Inline) -> None:
     assert {each.metadata["error"] for each in found if not each.success} == {"connect_failed"}
 
 
-def test_no_password_is_stored_or_sent_elsewhere(inline: Inline) -> None:
+def test_a_url_with_a_password_is_not_fetched(inline: Inline) -> None:
     with serving(lambda target: MISSING if target == "/robots.txt" else PAGE) as site:
-        (found,) = fetch(inline, site.url.replace("://", "://me:hush@"))
-    assert found.success
-    assert "hush" not in repr(found) + repr(inline.ledger())
+        assert fetch(inline, site.url.replace("://", "://me:hush@")) == []
+    inline.assert_failed("user name or password")
+    assert "hush" not in repr(inline.job.error_message) + repr(inline.ledger())
 
 
-def test_what_is_no_address_has_its_result_too(inline: Inline) -> None:
-    (found,) = fetch(inline, "http://[::1")
-    assert (found.success, found.metadata["error"], found.original_url) == (False, "bad_url", "http://[::1")
-    assert inline.ledger()[0].state == "failed"
+def test_what_is_no_address_fails_the_job(inline: Inline) -> None:
+    assert fetch(inline, "http://[::1") == []
+    inline.assert_failed("is not a web address")

@@ -194,7 +194,7 @@ def test_captions_from_elsewhere_are_not_fetched(tube: Tube, inline: Inline) -> 
 def test_lists_need_yt_dlp(tube: Tube, inline: Inline, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yt_dlp", None)
     inline.run("youtube", url="https://www.youtube.com/@ternrock")
-    inline.assert_failed("install yt-dlp, or name the videos one by one")
+    inline.assert_failed("needs yt-dlp", "pip install 'silkline[youtube]', or name the videos one by one")
 
 
 LISTING = """
@@ -225,7 +225,7 @@ def test_a_playlist_or_channel(tube: Tube, inline: Inline, tmp_path: Path, monke
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "youtube_transcript_api", None)
-    with pytest.raises(Permanent, match=r"install silkline\[youtube\]"):
+    with pytest.raises(Permanent, match=r"pip install 'silkline\[youtube\]'"):
         captions.Captions("https://www.youtube.com")
 
 
