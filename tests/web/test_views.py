@@ -177,9 +177,9 @@ def test_a_job_of_a_kind_that_nobody_knows_says_why_it_waits(visit: Open, databa
     job, _ = jobs.enqueue(database, NewJob("telegraph", {}))
     page = visit(f"/jobs/{job.id}")
     expect(page.locator("#head")).to_contain_text("telegraph")
-    expect(page.locator("#head .waiting")).to_contain_text("worker that knows the kind telegraph")
+    expect(page.locator("#head .problem")).to_contain_text("No living worker knows the kind telegraph")
     page.get_by_role("link", name="Logs").click()
-    expect(page.locator("#waiting")).to_contain_text("worker that knows the kind telegraph")
+    expect(page.locator("#waiting")).to_contain_text("No living worker knows the kind telegraph")
 
 
 def test_crawl_again_fills_the_form_in(visit: Open, site: Client, database: Database) -> None:
