@@ -153,7 +153,7 @@ def test_who_is_alive(on_both: Silkline) -> None:
     with closing(open_database(on_both.database_url)) as database:
         workers.register(database, id="w-1", host="a-host", pid=42, boot_id="b", slots=3, version="0.1.0")
     row = on_both("workers").out.splitlines()[1].split()
-    assert row[:4] == ["w-1", "a-host", "42", "alive"]
+    assert row[:4] == ["w-1", "a-host", "42", "running"]
     assert on_both("workers", "--json").json[0]["slots"] == 3
 
 
