@@ -273,11 +273,21 @@ def load(
 
 def _from_file(file: Path) -> dict[str, Any]:
     try:
+        _refuse_foreign(file)
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{file} cannot be read: {error}") from error
+
+
+def _refuse_foreign(file: Path) -> None:
+    """The settings decide what runs and who may do what: a file that another user can write must not."""
+    found = file.stat()
+    if found.st_uid not in (os.geteuid(), 0):
+        raise UsageError(f"{file} belongs to another user, so it is not used: remove it, or work in another folder")
+    if found.st_mode & 0o002:
+        raise UsageError(f"{file} can be written by everybody, so it is not used: chmod o-w {file}")
 
 
 def _variables(environ: Mapping[str, str]) -> dict[str, str]:

@@ -16,7 +16,7 @@ FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 OTHERS = 0o077
 # What lies in a data directory. A folder that holds anything else is not ours alone, and keeps its mode.
-OURS = ("silkline.db", "silkline.toml", "logs", "workers", "warc", "exports", "browsers")
+OURS = ("silkline.db", "silkline.toml", "logs", "workers", "warc", "exports", "browsers", "marks")
 
 log = logging.getLogger("silkline.data")
 

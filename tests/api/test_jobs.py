@@ -3,6 +3,7 @@
 import json
 import threading
 import uuid
+from typing import Any
 
 import pytest
 
@@ -263,3 +264,27 @@ def test_a_pattern_that_cannot_be_matched_is_refused(client: Client, pattern: st
     answer = client.post("/v1/jobs", {"worker": "site", "url": "https://a.test/", "include": [pattern]})
     assert answer.status == 422
     assert "include" in str(answer.json)
+
+
+def test_a_private_address_has_to_be_named_where_it_is_allowed(trusting: Client) -> None:
+    body = {"worker": "site", "url": "http://127.0.0.1:9/"}
+    trusting.post("/v1/jobs", body).problem(422, "invalid", "private address", "Name the address in allow_private")
+    trusting.post("/v1/jobs", {**body, "allow_private": ["127.0.0.2"]}).problem(422, "invalid", "Name the address")
+    assert trusting.post("/v1/jobs", {**body, "allow_private": ["127.0.0.1:9"], "paused": True}).status == 201
+
+
+def test_what_would_be_repeated_in_every_list_is_small(client: Client) -> None:
+    body = {"worker": "page", "url": "https://example.com/", "paused": True}
+    found = client.post("/v1/jobs", {**body, "metadata": {"a": "x" * 70_000}})
+    found.problem(422, "invalid", "metadata", "65,536 are allowed")
+    assert client.post("/v1/jobs", {**body, "metadata": {"a": "x" * 60_000}}).status == 201
+
+
+@pytest.mark.parametrize("more", [{"user_agent": "x\r\nHost: evil"}, {"cookies": {"a\r\nb": "c"}}])
+def test_line_breaks_reach_no_header(client: Client, more: dict[str, Any]) -> None:
+    client.post("/v1/jobs", {"worker": "page", "url": "https://example.com/", **more}).problem(422, "invalid")
+
+
+def test_a_query_with_very_many_parameters_is_refused(client: Client) -> None:
+    many = "&".join(f"a{number}" for number in range(15_000))
+    client.get(f"/v1/jobs?{many}").problem(400, "bad-request", "at most 100 parameters")

@@ -92,3 +92,16 @@ def test_links_lead_nowhere(tmp_path: Path) -> None:
     repair_folder(data)
     assert stat.S_IMODE(other.stat().st_mode) == 0o755
     assert stat.S_IMODE((other / "file").stat().st_mode) == 0o644
+
+
+def test_a_data_directory_that_has_run_jobs_is_closed_again(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with closing(Served(f"sqlite:///{data / 'silkline.db'}", data)) as server:
+        client = server.ready()
+        client.wait_for(client.job(do="work", steps=3), "completed")
+        assert (data / "marks").is_dir()
+    (data / "serve.log").unlink()
+    data.chmod(0o755)
+    (data / "marks").chmod(0o755)
+    repair_folder(data)
+    assert stat.S_IMODE(data.stat().st_mode) == stat.S_IMODE((data / "marks").stat().st_mode) == 0o700

@@ -189,16 +189,19 @@ def test_one_pattern_may_be_given_without_a_list() -> None:
 
 
 @pytest.mark.parametrize(
-    "payload",
+    ("payload", "said"),
     [
-        {"urls": ["x"] * 50_000},
-        {"url": "https://example.com/", **{f"field{number}": 1 for number in range(50_000)}},
-        {"url": "https://example.com/", "headers": {f"h{number}": "\n" for number in range(50_000)}},
+        ({"urls": ["x"] * 50_000}, "urls.0: must start with"),
+        ({"url": "https://example.com/", **{f"field{number}": 1 for number in range(50_000)}}, "at most 1000 fields"),
+        (
+            {"url": "https://example.com/", "headers": {f"h{number}": "\n" for number in range(50_000)}},
+            "and 49980 more",
+        ),
     ],
     ids=["urls", "fields", "headers"],
 )
-def test_a_payload_with_very_many_mistakes_is_refused_with_a_few_of_them(payload: dict[str, Any]) -> None:
+def test_a_payload_with_very_many_mistakes_is_refused_with_a_few_of_them(payload: dict[str, Any], said: str) -> None:
     with pytest.raises(SpecError) as caught:
         validate(PageSpec, payload)
-    assert "and 49980 more" in str(caught.value)
+    assert said in str(caught.value)
     assert len(str(caught.value)) < 5_000

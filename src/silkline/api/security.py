@@ -25,6 +25,7 @@ from silkline.api.problems import Problem
 from silkline.api.tokens import WORKER, Caller, Doorkeeper
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+MOST_PARAMETERS = 100
 PUBLIC = ("/healthz", "/readyz", "/login")
 PUBLIC_FOLDERS = ("/static/",)
 # What a worker outside does. A job of theirs is told to them by the claim; they look at no other.
@@ -120,6 +121,8 @@ class Gate:
         if len(names) != 1 or not self._hosts.allow(names[0]):
             detail = "open it under the address that `silkline serve` printed, or add the name to the setting api_hosts"
             raise Problem("wrong-host", detail)
+        if scope["query_string"].count(b"&") >= MOST_PARAMETERS:
+            raise Problem("bad-request", f"a query has at most {MOST_PARAMETERS} parameters")
         if "transfer-encoding" in headers and "content-length" in headers:
             # A proxy before us may believe the other of the two, and take the rest for a request of somebody else.
             raise Problem("bad-request", "send Content-Length or Transfer-Encoding, not both")

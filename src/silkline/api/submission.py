@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, Field
 
-from silkline.api.private_addresses import ASK_OPERATOR, check_allowed, private_url
+from silkline.api.private_addresses import ASK_OPERATOR, check_allowed, private_url, remedy
 from silkline.config import Settings
 from silkline.errors import SpecError
 from silkline.fetch.guard import parse_exemption
@@ -17,6 +18,7 @@ from silkline.model.spec import Spec, UrlSpec, validate
 from silkline.workers import registry, requirements
 
 INT4 = 2**31 - 1
+MOST_METADATA = 65_536
 # Asked for at the command line only: a job from outside must not open the way into a private network, nor claim that
 # its seeds stand in the ledger already.
 PRIVATE = ("allow_private", "proxy")
@@ -29,6 +31,14 @@ def _sane(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
+def _small(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Every list of jobs and every event repeats it."""
+    size = len(json.dumps(metadata, ensure_ascii=False))
+    if size > MOST_METADATA:
+        raise ValueError(f"has {size:,} characters, {MOST_METADATA:,} are allowed")
+    return metadata
+
+
 class Options(Spec):
     """The fields of a posted job that are about the job and not about what it does."""
 
@@ -38,7 +48,7 @@ class Options(Spec):
     run_at: Annotated[AwareDatetime, AfterValidator(_sane)] | None = None
     dedupe_key: str | None = Field(None, min_length=1, max_length=200)
     max_retries: int | None = Field(None, ge=0, le=1_000)
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: Annotated[dict[str, Any], AfterValidator(_small)] = Field(default_factory=dict)
     paused: bool = False
 
 
@@ -76,10 +86,11 @@ def refuse_private(payload: Mapping[str, Any], spec: Spec, settings: Settings) -
         _only_named(payload, settings.api_private_ranges)
     if "allow_private" not in type(spec).model_fields or not isinstance(spec, UrlSpec):
         return
-    check_allowed(payload.get("allow_private", ()))
-    refused = None if settings.api_allow_private else private_url(spec.all_urls())
+    allowed = payload.get("allow_private") or ()
+    check_allowed(allowed)
+    refused = None if payload.get("proxy") else private_url(spec.all_urls(), allowed)
     if refused:
-        raise SpecError(f"{refused[:200]} is a private address, which this server does not crawl. {ASK_OPERATOR}")
+        raise SpecError(f"{refused[:200]} is a private address, which is not crawled. {remedy(settings)}")
 
 
 def _only_named(payload: Mapping[str, Any], ranges: Sequence[str]) -> None:

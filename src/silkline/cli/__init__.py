@@ -6,11 +6,13 @@ place; `session` holds what all commands share; `terminal` is the only module th
 
 from __future__ import annotations
 
+import os
 import sys
 
 
 def main() -> None:
     """The entry point of `silkline`."""
+    _open_closed_streams()
     try:
         from silkline.cli.exits import run
 
@@ -18,3 +20,14 @@ def main() -> None:
     except KeyboardInterrupt:
         code = 130
     sys.exit(code)
+
+
+def _open_closed_streams() -> None:
+    """Give a standard stream that the caller closed an empty one: else the next file that is opened takes its place."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            if nothing != number:
+                os.dup2(nothing, number)
+                os.close(nothing)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))

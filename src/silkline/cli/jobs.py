@@ -18,7 +18,7 @@ from silkline.model.job import Job, Status, Verb
 from silkline.store import jobs as store
 from silkline.store import results, urls
 from silkline.store.database import Database
-from silkline.store.waiting import why_it_waits
+from silkline.store.waiting import SOON, why_it_waits
 from silkline.store.workers import alive
 
 # What each in-between word is shown for.
@@ -134,9 +134,11 @@ def _verb(verb: Verb, help: str) -> click.Command:
 
             job = ask(database, settings.data, named.id, verb)
             counts, now = urls.counts(database, job.id), database.now()
+            waits_for = why_it_waits(job, alive(database, settings.stale_after), now)
         if session.json:
             terminal.print_json(views.as_value(job, counts, now))
         session.say(f"Job {job.id} is {views.shown(job, now)}.")
+        _say_how_it_runs(session, job, waits_for)
 
     return command
 
@@ -162,16 +164,25 @@ for each in (pause, resume, stop, cancel):
 @click.pass_obj
 def retry(session: Session, id: str, reason: str | None) -> None:
     """Let a failed or stopped job go on from its checkpoint, or try URLs again that failed for one reason."""
-    with opened_to_find(settings_of(session)) as database:
+    settings = settings_of(session)
+    with opened_to_find(settings) as database:
         if reason is None:
             job = chosen(session, database, id, can(Verb.RETRY), "that can be retried")
             job = store.wish(database, job.id, Verb.RETRY)
         else:
             job = _retry_reason(session, database, id, reason)
         counts, now = urls.counts(database, job.id), database.now()
+        waits_for = why_it_waits(job, alive(database, settings.stale_after), now)
     if session.json:
         terminal.print_json(views.as_value(job, counts, now))
     session.say(f"Job {job.id} is {views.shown(job, now)}.")
+    _say_how_it_runs(session, job, waits_for)
+
+
+def _say_how_it_runs(session: Session, job: Job, waits_for: str | None) -> None:
+    """A queued job that nobody will start must not look as if it were under way."""
+    if job.status is Status.QUEUED and waits_for and waits_for != SOON:
+        session.say(f"{waits_for} To run it here and now: silkline resume {job.id}")
 
 
 def _retry_reason(session: Session, database: Database, id: str, reason: str) -> Job:

@@ -72,7 +72,7 @@ def _own_server(settings: Settings, token: str, allow_private: tuple[str, ...]) 
     """`silkline serve` on a free port, with our settings; it ends in good order when we do, however we end."""
     us = os.getpid()
     process = subprocess.Popen(
-        [sys.executable, "-m", "silkline", "serve", "--port", "0", "--settings-from-stdin"],
+        [sys.executable, "-P", "-m", "silkline", "serve", "--port", "0", "--settings-from-stdin"],
         stdin=subprocess.PIPE,
         stdout=sys.stderr,
         stderr=subprocess.PIPE,

@@ -46,7 +46,7 @@ def serve(session: Session, host: str, port: int | None, slots: int | None, sett
         session.say(_where_data_lies(settings))
         api = Companion(
             "API",
-            [sys.executable, "-m", "silkline.api", str(listener.fileno()), str(os.getpid()), host],
+            [sys.executable, "-P", "-m", "silkline.api", str(listener.fileno()), str(os.getpid()), host],
             says=_for_the_api(settings, level),
             descriptors=[listener.fileno()],
             answers=HealthProbe(

@@ -12,6 +12,7 @@ from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.plan import Plan
 from silkline.crawl.politeness import Address
 from silkline.crawl.robots import RobotsCache
+from silkline.crawl.scope import Scope
 from silkline.fetch.client import Client
 from silkline.fetch.origin import locate
 from silkline.fetch.robots import Robots
@@ -34,7 +35,7 @@ class Introductions:
         self._on_introduced = on_introduced
         self._loop = asyncio.get_running_loop()
         product = plan.user_agent.partition("/")[0].lower()
-        self._robots = RobotsCache(client, product, reader, ignore=plan.ignore_robots)
+        self._robots = RobotsCache(client, product, reader, ignore=plan.ignore_robots, excludes=Scope(plan).excludes)
         self._addresses: dict[str, Address] = {}
         self._waiting: dict[Address, deque[Host]] = {}
         self._tasks: set[asyncio.Task[None]] = set()

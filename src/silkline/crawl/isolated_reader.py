@@ -276,6 +276,7 @@ class ReaderServer:
     def __init__(self, plan: Plan, marks: ReadingMarks, slot: int, memory: int, *, forked: bool = False) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._loop = asyncio.get_running_loop()
+        self._receiving: asyncio.Task[bytes] | None = None
         with theirs:
             if forked:
                 self._pid = fork_server(theirs, marks, slot, memory)
@@ -295,26 +296,37 @@ class ReaderServer:
     async def fork(self, end: socket.socket) -> int:
         """A reader at the other end of this socket; its pid."""
         socket.send_fds(self._control, [b"fork"], [end.fileno()])
-        async with asyncio.timeout(_START_SECONDS):
-            return int(await self._hear())
+        return int(await self._hear(_START_SECONDS))
 
     async def status(self, kill: Callable[[], None]) -> int:
         try:
-            async with asyncio.timeout(_STATUS_SECONDS):
-                return int(await self._hear())
+            try:
+                return int(await self._hear(_STATUS_SECONDS))
+            except TimeoutError:
+                kill()
+                return int(await self._hear(_START_SECONDS))
         except TimeoutError:
-            kill()
-            return int(await self._hear())
+            self.close()  # whoever needs a reader next starts another server
+            return signal.SIGKILL
         except OSError:
             return signal.SIGKILL
 
-    async def _hear(self) -> bytes:
-        said = await self._loop.sock_recv(self._control, _CONTROL_BYTES)
+    async def _hear(self, seconds: float) -> bytes:
+        """The next message. One that comes too late is kept for the next call: a cancelled receiver would lose it."""
+        if self._receiving is None:
+            self._receiving = self._loop.create_task(self._loop.sock_recv(self._control, _CONTROL_BYTES))
+        done, _ = await asyncio.wait({self._receiving}, timeout=seconds)
+        if not done:
+            raise TimeoutError
+        received, self._receiving = self._receiving, None
+        said = received.result()
         if not said:
             raise ConnectionError("the server of readers is gone")
         return said
 
     def close(self) -> None:
+        if self._receiving is not None:
+            self._receiving.cancel()
         self._control.close()
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
             os.kill(self._pid, signal.SIGKILL)

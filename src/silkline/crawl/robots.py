@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -11,7 +12,8 @@ from silkline.crawl.guarded_reader import GuardedReader
 from silkline.fetch import robots
 from silkline.fetch.redirects import Fetcher
 from silkline.fetch.robots import ALLOW_ALL, DISALLOW_ALL, Robots
-from silkline.model.fetched import READER_DIED, is_temporary
+from silkline.model.fetched import BAD_REDIRECT, READER_DIED, is_temporary
+from silkline.model.url import host_of
 
 ROBOTS_TOO_LARGE: Final = "robots_too_large"
 _NO_RULES = Robots(ALLOW_ALL, float("inf"))
@@ -24,7 +26,16 @@ _MOST_LARGE_GROUPS: Final = 64 << 20
 class RobotsCache:
     """robots.txt of each origin, kept while it is fresh."""
 
-    def __init__(self, client: Fetcher, product: str, reader: GuardedReader, *, ignore: bool) -> None:
+    def __init__(
+        self,
+        client: Fetcher,
+        product: str,
+        reader: GuardedReader,
+        *,
+        ignore: bool,
+        excludes: Callable[[str], bool] = lambda host: False,
+    ) -> None:
+        self._excludes = excludes
         self._client = client
         self._reader = reader
         self._product = product
@@ -45,7 +56,7 @@ class RobotsCache:
 
     async def load(self, origin: str) -> tuple[Robots, int]:
         """The rules, and how often in a row they could not be had. Those that could not are not kept."""
-        answer = await robots.ask(self._client, origin)
+        answer = await robots.ask(self._client, origin, self._may_follow)
         rules = await self._reader.robots(answer, origin, time.time(), self._product)
         if rules.reason == READER_DIED:  # kept, so that nobody dies of this file again
             self._rules[origin] = rules
@@ -61,6 +72,10 @@ class RobotsCache:
         self._large += size
         self._rules[origin] = msgspec.structs.replace(rules, sitemaps=())  # who asked has them now
         return rules, 0
+
+    def _may_follow(self, url: str) -> str | None:
+        """A host that the crawl excludes gets no request, not even for the robots.txt of another one."""
+        return BAD_REDIRECT if self._excludes(host_of(url)) else None
 
     def forget(self, host: str) -> None:
         for scheme in ("http", "https"):

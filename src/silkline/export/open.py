@@ -106,8 +106,11 @@ def to_path(form: str, path: Path, *, force: bool = False) -> Iterator[Writer]:
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write to, which gets its name when everything is in it, and is gone if something goes wrong."""
     if _is_device(path):
-        with path.open("wb") as stream:
-            yield stream
+        try:
+            with path.open("wb") as stream:
+                yield stream
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
         return
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

@@ -10,7 +10,16 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    FailFast,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from silkline.errors import FieldProblem, SpecError
 from silkline.model.duration import ApiSeconds
@@ -22,6 +31,8 @@ SECRET_FIELDS = frozenset({"headers", "cookies", "proxy"})  # their values are n
 MOST_PROBLEMS = 20  # that a refusal names; a payload may have a hundred thousand
 PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
 MAX_URLS = 100_000  # in one payload; more than that belongs in a seeds file
+MOST_FIELDS = 1_000
+LONGEST_NAME = 100
 
 
 def _web_url(url: str) -> str:
@@ -112,7 +123,7 @@ class UrlSpec(Spec):
     """A job about one URL or several."""
 
     url: WebUrl | None = None
-    urls: tuple[WebUrl, ...] = Field((), max_length=MAX_URLS)
+    urls: Annotated[tuple[WebUrl, ...], FailFast()] = Field((), max_length=MAX_URLS)
 
     @model_validator(mode="after")
     def _some_url(self) -> UrlSpec:
@@ -132,10 +143,10 @@ class Fetching(Spec):
 
     render: Literal["never", "auto", "always"] = "never"
     content: Content = "markdown"
-    user_agent: str | None = Field(None, max_length=500)
+    user_agent: HeaderValue | None = Field(None, max_length=500)
     contact: str | None = Field(None, max_length=500)
     headers: dict[HeaderName, HeaderValue] = Field(default_factory=dict)
-    cookies: dict[str, HeaderValue] = Field(default_factory=dict)
+    cookies: dict[HeaderName, HeaderValue] = Field(default_factory=dict)
     proxy: Proxy | None = None
     allow_private: tuple[str, ...] = ()
     ignore_robots: bool = False
@@ -166,7 +177,7 @@ class SiteSpec(UrlSpec, Fetching, CrawlSizes):
     scope: Literal["host", "domain", "prefix", "any"] = "host"
     include: Patterns = ()
     exclude: Patterns = ()
-    exclude_hosts: tuple[ExcludedHost, ...] = ()
+    exclude_hosts: Annotated[tuple[ExcludedHost, ...], FailFast()] = Field((), max_length=MAX_URLS)
     seeded_hosts_only: bool = False
     seeded: bool = False  # the seeds stand in the ledger already, put there from a seeds file
     planting: bool = False  # not all of them: the file is still being read, or its reader was killed
@@ -243,6 +254,8 @@ def validate(spec: type[AnySpec], payload: Mapping[str, Any]) -> AnySpec:
     """The payload as a checked value, or a `SpecError` that names every wrong field in one line."""
     if not isinstance(payload, Mapping):
         raise SpecError("a payload is a JSON object")
+    if len(payload) > MOST_FIELDS:
+        raise SpecError(f"a payload has at most {MOST_FIELDS} fields")
     try:
         return spec.model_validate(dict(payload))
     except ValidationError as error:
@@ -255,7 +268,8 @@ def validate(spec: type[AnySpec], payload: Mapping[str, Any]) -> AnySpec:
 def _problem(spec: type[Spec], detail: Any) -> FieldProblem:
     name = ".".join(str(part) for part in detail["loc"])
     if detail["type"] == "extra_forbidden":
-        close = difflib.get_close_matches(str(detail["loc"][-1]), spec.model_fields, n=1)
+        name = name[:LONGEST_NAME]
+        close = difflib.get_close_matches(str(detail["loc"][-1])[:LONGEST_NAME], spec.model_fields, n=1)
         return FieldProblem("", f"unknown field {name!r}" + (f": did you mean {close[0]!r}?" if close else ""))
     message: str = detail["msg"].removeprefix("Value error, ")
     given = detail["input"]

@@ -26,7 +26,7 @@ _MAX_ROOTS: Final = 16
 _ROOT: Final = re.compile(rb"<(?:[hH][tT][mM][lL]|[bB][oO][dD][yY])[\s/][^>]*")
 _NAMES: Final = rb"(?:b|i|u|s|em|tt|big|code|font|small|strike|strong)"
 _TAG: Final = re.compile(rb"<(/?)(" + _NAMES + rb")(?=[\s/>])", re.IGNORECASE)
-_WHOLE_TAG: Final = re.compile(rb"</?" + _NAMES + rb"(?:[\s/][^>]*)?>", re.IGNORECASE)
+_WHOLE_TAG: Final = re.compile(rb"</?" + _NAMES + rb"(?:[\s/][^<>]*+)?>", re.IGNORECASE)
 
 
 def shortened(body: bytes, longest: int) -> bytes:

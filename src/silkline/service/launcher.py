@@ -20,7 +20,8 @@ from silkline.runner import wire
 
 READY_TIMEOUT = 60.0
 BIRTH_TIMEOUT = 30.0
-FORK_SERVER = (sys.executable, "-m", "silkline.runner.server")
+# -P: a module that lies in the current folder, whoever put it there, is not imported.
+FORK_SERVER = (sys.executable, "-P", "-m", "silkline.runner.server")
 
 
 log = logging.getLogger("silkline.launcher")
@@ -122,6 +123,7 @@ class Launcher:
     def _fresh(self, launch: wire.Launch, descriptors: list[int]) -> int:
         command = [
             sys.executable,
+            "-P",
             "-m",
             "silkline.runner",
             msgspec.json.encode(launch).decode(),

@@ -1,0 +1,49 @@
+"""Inputs that once took quadratic time: each is done with in a few seconds of CPU, in a limited process."""
+
+import resource
+import subprocess
+import sys
+
+import pytest
+
+CPU_SECONDS = 10  # before, each of these took more than twenty
+CASES = {
+    "a cookie of backslashes": """
+from silkline.api.tokens import _session_in
+assert _session_in('silkline_session="' + '\\\\' * 60_000 + '"') == ""
+assert _session_in("a=b; silkline_session=" + "x" * 43 + "; c=d") == "x" * 43
+""",
+    "tags that never end": """
+from silkline.parse.defuse import defused
+defused(b"<b " * 60_000)
+defused(b"<p>" + b"<b>" * 100_000 + b"</b " * 250_000)
+""",
+    "fields that nobody knows": """
+from silkline.errors import SpecError
+from silkline.model.spec import PageSpec, validate
+try:
+    validate(PageSpec, {f"field{number}": number for number in range(290_000)})
+except SpecError as error:
+    assert len(str(error)) < 1000
+else:
+    raise AssertionError
+""",
+    "URLs that are all wrong": """
+from silkline.errors import SpecError
+from silkline.model.spec import PageSpec, validate
+for payload in ({"urls": list(range(100_000))}, {"y" * 10_000_000: 1, "url": "https://example.com/"}):
+    try:
+        validate(PageSpec, payload)
+    except SpecError as error:
+        assert len(str(error)) < 1000
+    else:
+        raise AssertionError
+""",
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_is_done_with_in_linear_time(name: str) -> None:
+    limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))  # noqa: E731
+    done = subprocess.run([sys.executable, "-c", CASES[name]], preexec_fn=limit, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
