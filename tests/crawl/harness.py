@@ -97,9 +97,9 @@ class Crawl:
         self.process.communicate()
 
     def children(self, role: str) -> list[psutil.Process]:
-        """The fetchers or parsers of the attempt."""
+        """The fetchers or parsers of the attempt, without the readers that they start."""
         try:
-            found = psutil.Process(self.process.pid).children(recursive=True)
+            found = psutil.Process(self.process.pid).children()
             return [child for child in found if role in child.cmdline()]
         except psutil.NoSuchProcess:
             return []

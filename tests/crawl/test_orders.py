@@ -93,8 +93,8 @@ def test_the_whole_tree_dies_with_its_leader(slow_web: SyntheticWeb, make_crawl)
     crawl.enqueue(url=slow_web.start, scope="any", concurrency=2)
     crawl.start(fetchers=3, parsers=2)
     until("some pages are stored", lambda: crawl.counts.done > 5)
-    children = crawl.children("fetcher") + crawl.children("parser")
-    assert len(children) == 4
+    assert len(crawl.children("fetcher") + crawl.children("parser")) == 4
+    children = psutil.Process(crawl.process.pid).children(recursive=True)
     os.kill(crawl.process.pid, signal.SIGKILL)
     crawl.process.communicate()
     _, alive = psutil.wait_procs(children, timeout=60)

@@ -49,5 +49,5 @@ def test_every_verb_of_the_api_is_a_command() -> None:
 
 
 def test_every_field_of_a_retry_has_an_option() -> None:
-    fields = RETRY_BODY["application/json"]["schema"]["properties"]  # type: ignore[index]
+    fields = RETRY_BODY["requestBody"]["content"]["application/json"]["schema"]["properties"]  # type: ignore[index]
     assert {option_of(field) for field in fields} - names(jobs.commands["retry"]) == set()

@@ -13,7 +13,7 @@ from silkline.cli.job_choice import can, chosen, has_ended
 from silkline.cli.resources import existing, no_jobs, opened_to_find, settings_of
 from silkline.cli.session import Session, everywhere, text
 from silkline.config import Settings
-from silkline.errors import NotFound
+from silkline.errors import NotFound, UsageError
 from silkline.model.job import Job, Status, Verb
 from silkline.store import jobs as store
 from silkline.store import results, urls
@@ -160,15 +160,23 @@ for each in (pause, resume, stop, cancel):
     help="Only the URLs that failed for this reason, such as timeout or http_503. Of a job that has completed they "
     "become a new job.",
 )
+@click.option("--fetchers", type=click.IntRange(1, 256), help="With another number of processes that fetch pages.")
+@click.option("--parsers", type=click.IntRange(0, 256), help="With another number of processes that read pages.")
+@click.option("--concurrency", type=click.IntRange(1, 10_000), help="With another number of requests in each fetcher.")
 @everywhere()
 @click.pass_obj
-def retry(session: Session, id: str, reason: str | None) -> None:
+def retry(session: Session, /, id: str, reason: str | None, **sizes: int | None) -> None:
     """Let a failed or stopped job go on from its checkpoint, or try URLs again that failed for one reason."""
+    changes = {name: size for name, size in sizes.items() if size is not None}
+    if reason is not None and changes:
+        raise UsageError("--reason keeps the sizes of the job: leave --fetchers, --parsers and --concurrency out")
     settings = settings_of(session)
     with opened_to_find(settings) as database:
         if reason is None:
             job = chosen(session, database, id, can(Verb.RETRY), "that can be retried")
-            job = store.wish(database, job.id, Verb.RETRY)
+            from silkline.runner.orphans import ask
+
+            job = ask(database, settings.data, job.id, Verb.RETRY, changes)
         else:
             job = _retry_reason(session, database, id, reason)
         counts, now = urls.counts(database, job.id), database.now()

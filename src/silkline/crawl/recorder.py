@@ -18,8 +18,9 @@ from silkline.crawl.levels import Levels
 from silkline.crawl.messages import Ended, Found
 from silkline.crawl.plan import Plan
 from silkline.model.worker import Progress
-from silkline.store import urls
+from silkline.store import pages, urls
 from silkline.store.links import PageLinks
+from silkline.store.statements import load_all
 from silkline.store.urls import DONE, QUEUED, Checkpoint, NewResult, NewUrl, QueuedUrl, Settled
 
 # A fetcher's seat, which the recorder knows nothing about, and the number of its batch.
@@ -56,6 +57,8 @@ class Recorder:
     async def open(self) -> None:
         """Take up the books where the last attempt left them."""
         job_id, database = self._progress.job.id, self._progress.database
+        load_all(database.dialect)
+        pages.prepare()
         counts = await self.ask(urls.counts, database, job_id)
         self.next_id = 1 + await self.ask(urls.last_id, database, job_id)
         self.pending = counts.queued + counts.in_flight

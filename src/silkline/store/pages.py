@@ -71,6 +71,11 @@ class Stretch:
     looked_at: int
 
 
+def prepare() -> None:
+    """Import what storing pages needs: a crawl that has run out of open files can import nothing more."""
+    import silkline.store.page_facts  # noqa: F401
+
+
 def append(transaction: Transaction, job_id: str, results: Sequence[Any], now: datetime) -> None:
     """The pages of one checkpoint, from its results."""
     from silkline.store.page_facts import facts_of  # with it comes msgspec, which commands that only read do without

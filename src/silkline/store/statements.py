@@ -26,6 +26,12 @@ def load(noun: str, dialect: str) -> dict[str, str]:
     return found
 
 
+def load_all(dialect: str) -> None:
+    """Read every file now: a process that runs out of open files later still has its statements."""
+    for file in SQL.glob("*.sql"):
+        load(file.stem, dialect)
+
+
 @functools.cache
 def statement(name: str, dialect: str) -> str:
     noun, _, verb = name.partition(".")
