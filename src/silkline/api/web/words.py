@@ -36,6 +36,7 @@ REASONS: Final = {
     "render_timeout": "its scripts do not come to an end",
     "render_too_large": "its scripts make it too large",
     "parse_failed": "it could not be read",
+    "reader_died": "reading it took too long, took too much memory, or crashed the reader",
     "robots": "robots.txt forbids it",
     "robots_unavailable": "its robots.txt could not be had",
     "out_of_scope": "outside of this crawl",
