@@ -101,7 +101,8 @@ class IsolatedReader:
             return
         self._bytes += size
         self._queue.append(QueuedInput(task, size, host, blamed, on_answer))
-        if self._task is None:
+        # One that is done may not have been taken away yet: what is submitted in between needs another.
+        if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._work())
             self._task.add_done_callback(self._ended)
 
@@ -136,7 +137,8 @@ class IsolatedReader:
                 waiting.on_answer(answer)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._task = None
+        if self._task is task:
+            self._task = None
         if not task.cancelled() and (error := task.exception()) is not None:
             loop = asyncio.get_running_loop()
             loop.call_exception_handler({"message": "the isolated reader failed", "exception": error})
