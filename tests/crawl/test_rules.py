@@ -158,6 +158,17 @@ def test_temporary_failures_are_tried_again(server: HostileServer, make_crawl: M
     assert (row.state, row.attempts) == ("done", 3)
 
 
+def test_a_robots_txt_does_not_lead_to_an_excluded_host(server: HostileServer, make_crawl: MakeCrawl) -> None:
+    """The file counts as absent then: whoever redirects it elsewhere forbids nothing."""
+    elsewhere = server.url("/robots.txt", "127.0.0.2")
+    server.route("/robots.txt", fixed(answer(b"", "302 Found", location=elsewhere)))
+    server.route("/", fixed(index()))
+    crawl = make_crawl()
+    assert crawl.run(url=server.url("/"), exclude_hosts=["127.0.0.2"]) == "completed"
+    assert crawl.counts.done == 1
+    assert not [asked for asked in server.requests if asked.address == "127.0.0.2"]
+
+
 def test_seeds_from_a_file_obey_the_excluded_hosts(server: HostileServer, make_crawl: MakeCrawl) -> None:
     crawl = make_crawl()
     crawl.enqueue(seeded=True, exclude_hosts=[f"127.0.0.2:{server.port}"], fetchers=1)
