@@ -1,5 +1,6 @@
 """Starting a runner fails at each possible point: nothing is left behind, and the job goes back to the queue."""
 
+import gc
 import os
 import socket
 import subprocess
@@ -97,6 +98,8 @@ def claimed(database: Database) -> Job:
 
 
 def descriptors() -> int:
+    """Those of this process; what earlier tests left behind is closed first."""
+    gc.collect()
     return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
 
 
@@ -110,7 +113,7 @@ def test_a_fork_server_that_fails(
     attempts.start(job)
     launcher.stop()
     assert len(attempts) == 0
-    assert descriptors() == before
+    assert descriptors() <= before
     found = jobs.get(database, job.id)
     assert (found.status, found.retry_count, found.crash_count) == (Status.QUEUED, 0, 0), "that is not its fault"
     assert found.exit_reason == "not started"
@@ -140,7 +143,7 @@ def test_a_runner_that_cannot_be_watched_is_ended(
     eventually("the runner is gone", lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie")
     assert [each.removed for each in cgroups.made] == [True]
     assert attempts.children() == []
-    assert descriptors() == before
+    assert descriptors() <= before
     assert jobs.get(database, job.id).status is Status.QUEUED
 
 
