@@ -266,13 +266,6 @@ def test_a_pattern_that_cannot_be_matched_is_refused(client: Client, pattern: st
     assert "include" in str(answer.json)
 
 
-def test_a_private_address_has_to_be_named_where_it_is_allowed(trusting: Client) -> None:
-    body = {"worker": "site", "url": "http://127.0.0.1:9/"}
-    trusting.post("/v1/jobs", body).problem(422, "invalid", "private address", "Name the address in allow_private")
-    trusting.post("/v1/jobs", {**body, "allow_private": ["127.0.0.2"]}).problem(422, "invalid", "Name the address")
-    assert trusting.post("/v1/jobs", {**body, "allow_private": ["127.0.0.1:9"], "paused": True}).status == 201
-
-
 def test_what_would_be_repeated_in_every_list_is_small(client: Client) -> None:
     body = {"worker": "page", "url": "https://example.com/", "paused": True}
     found = client.post("/v1/jobs", {**body, "metadata": {"a": "x" * 70_000}})

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, Field
 
-from silkline.api.private_addresses import ASK_OPERATOR, check_allowed, private_url, remedy
+from silkline.api.private_addresses import ASK_OPERATOR, check_allowed, private_url
 from silkline.config import Settings
 from silkline.errors import SpecError
 from silkline.fetch.guard import parse_exemption
@@ -86,11 +86,10 @@ def refuse_private(payload: Mapping[str, Any], spec: Spec, settings: Settings) -
         _only_named(payload, settings.api_private_ranges)
     if "allow_private" not in type(spec).model_fields or not isinstance(spec, UrlSpec):
         return
-    allowed = payload.get("allow_private") or ()
-    check_allowed(allowed)
-    refused = None if payload.get("proxy") else private_url(spec.all_urls(), allowed)
+    check_allowed(payload.get("allow_private") or ())
+    refused = None if settings.api_allow_private else private_url(spec.all_urls())
     if refused:
-        raise SpecError(f"{refused[:200]} is a private address, which is not crawled. {remedy(settings)}")
+        raise SpecError(f"{refused[:200]} is a private address, which this server does not crawl. {ASK_OPERATOR}")
 
 
 def _only_named(payload: Mapping[str, Any], ranges: Sequence[str]) -> None:
