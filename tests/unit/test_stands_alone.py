@@ -83,14 +83,14 @@ def outside(path: Path, text: str) -> list[str]:
 @pytest.mark.parametrize(
     "code",
     [
-        'DATA = Path(__file__).parents[3] / "shared"',
-        'DATA = Path(__file__).resolve().parents[3] / "shared"',
-        'DATA = ROOT.parent / "shared"',
+        'DATA = Path(__file__).parents[3] / "elsewhere"',
+        'DATA = Path(__file__).resolve().parents[3] / "elsewhere"',
+        'DATA = ROOT.parent / "elsewhere"',
         "DATA = ROOT.parents[0]",
         "DATA = Path(__file__).parent.parent.parent.parent",
-        'DATA = ROOT / "../shared"',
-        'DATA = Path("../shared/data").read_text()',
-        'open("../shared/data")',
+        'DATA = ROOT / "../elsewhere"',
+        'DATA = Path("../elsewhere/data").read_text()',
+        'open("../elsewhere/data")',
     ],
 )
 def test_code_that_leaves_the_tree_is_found(code: str) -> None:
@@ -102,7 +102,7 @@ def test_code_that_leaves_the_tree_is_found(code: str) -> None:
     [
         'DATA = Path(__file__).parents[2] / "docs"',
         "DATA = Path(__file__).parent.parent.parent",
-        'url = "../shared"',
+        'url = "../elsewhere"',
         "folder = tmp_path.parent.parent.parent.parent",
     ],
 )
@@ -110,7 +110,7 @@ def test_code_that_stays_in_the_tree_is_allowed(code: str) -> None:
     assert outside(ROOT / "tests" / "crawl" / "test_x.py", code) == []
 
 
-@pytest.mark.parametrize("text", ["see ../shared/data", "[the design](../shared/x.md)", "cp `../x` here"])
+@pytest.mark.parametrize("text", ["see ../elsewhere/data", "[the design](../elsewhere/x.md)", "cp `../x` here"])
 def test_text_that_leaves_the_tree_is_found(text: str) -> None:
     assert outside(ROOT / "README.md", text) == ["README.md:1"]
     assert outside(ROOT / "docs" / "how-to" / "api.md", "see ../../SECURITY.md") == []

@@ -195,13 +195,10 @@ def _give_way() -> None:
 
 def fork_reader(end: socket.socket, plan: Plan, marks: ReadingMarks, slot: int, memory: int, *, loaded: bool) -> int:
     """A reader as a copy of this process, at the other end of a socket; its pid."""
-    parent = os.getpid()
-    pid = os.fork()
+    pid = _fork_with(end.fileno(), marks.descriptor)
     if pid:
         return pid
     try:
-        die_with(parent)
-        _forget_descriptors(end.fileno(), marks.descriptor)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         end.setblocking(True)
@@ -211,24 +208,33 @@ def fork_reader(end: socket.socket, plan: Plan, marks: ReadingMarks, slot: int, 
     os._exit(1)
 
 
+def _fork_with(*kept: int) -> int:
+    """The pid of a copy of this process; 0 in the copy, which dies with us and has no other descriptors than these."""
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            die_with(parent)
+            _forget_descriptors(*kept)
+        except BaseException:
+            os._exit(1)
+    return pid
+
+
 def _forget_descriptors(*kept: int) -> None:
-    """Close what belongs to the parent: connections, the database, locks."""
-    low = 3
-    for descriptor in sorted(kept):
-        os.closerange(low, descriptor)
-        low = descriptor + 1
-    os.closerange(low, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    """Close what belongs to the parent: connections, the database, locks. A limit on their number may not exist."""
+    for descriptor in [int(name) for name in os.listdir("/proc/self/fd")]:  # noqa: PTH208
+        if descriptor > 2 and descriptor not in kept:
+            with contextlib.suppress(OSError):  # the one that listed them is closed already
+                os.close(descriptor)
 
 
 def fork_server(control: socket.socket, marks: ReadingMarks, slot: int, memory: int) -> int:
     """The server as a copy of this process, which must hold no secret yet; its pid."""
-    parent = os.getpid()
-    pid = os.fork()
+    pid = _fork_with(control.fileno(), marks.descriptor)
     if pid:
         return pid
     try:
-        die_with(parent)
-        _forget_descriptors(control.fileno(), marks.descriptor)
         run_server(control, marks, slot, memory)
     finally:
         os._exit(0)
