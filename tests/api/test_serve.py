@@ -128,6 +128,7 @@ def test_an_api_that_hangs_is_started_again(serve: Any) -> None:
     server: Served = serve(api_probe_interval=0.2, api_hung_after=8)
     client = server.ready()
     before = server.api_pid()
+    eventually("its watcher had an answer too", lambda: "the API answers at" in server.log)
     os.kill(before, signal.SIGSTOP)
     eventually("the one that hangs is gone", lambda: not alive(before))
     eventually("another one answers", lambda: _answers(client))

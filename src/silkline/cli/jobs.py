@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from itertools import islice
 
 import click
@@ -135,10 +136,7 @@ def _verb(verb: Verb, help: str) -> click.Command:
             job = ask(database, settings.data, named.id, verb)
             counts, now = urls.counts(database, job.id), database.now()
             waits_for = why_it_waits(job, alive(database, settings.stale_after), now)
-        if session.json:
-            terminal.print_json(views.as_value(job, counts, now))
-        session.say(f"Job {job.id} is {views.shown(job, now)}.")
-        _say_how_it_runs(session, job, waits_for)
+        _tell(session, job, counts, now, waits_for)
 
     return command
 
@@ -181,14 +179,14 @@ def retry(session: Session, /, id: str, reason: str | None, **sizes: int | None)
             job = _retry_reason(session, database, id, reason)
         counts, now = urls.counts(database, job.id), database.now()
         waits_for = why_it_waits(job, alive(database, settings.stale_after), now)
+    _tell(session, job, counts, now, waits_for)
+
+
+def _tell(session: Session, job: Job, counts: urls.Counts, now: datetime, waits_for: str | None) -> None:
+    """What a verb made of a job. A queued job that nobody will start must not look as if it were under way."""
     if session.json:
         terminal.print_json(views.as_value(job, counts, now))
     session.say(f"Job {job.id} is {views.shown(job, now)}.")
-    _say_how_it_runs(session, job, waits_for)
-
-
-def _say_how_it_runs(session: Session, job: Job, waits_for: str | None) -> None:
-    """A queued job that nobody will start must not look as if it were under way."""
     if job.status is Status.QUEUED and waits_for and waits_for != SOON:
         session.say(f"{waits_for} To run it here and now: silkline resume {job.id}")
 

@@ -29,6 +29,7 @@ from silkline.crawl.reading import Body, PageReader, Reading
 from silkline.fetch import robots
 from silkline.fetch.robots import Robots
 from silkline.model.fetched import Fetched
+from silkline.parse.charsets import is_utf8
 from silkline.parse.sitemap import Sitemap, parse_sitemap
 from silkline.reading_marks import PAGE, ROBOTS, SITEMAP, MarkSlot, ReadingMarks
 
@@ -113,18 +114,10 @@ def needs_more(task: ReadingTask) -> bool:
     else:
         page = task.body if isinstance(task, ReadPage) else task.fetched
         head, charset = page.body[:4096], page.charset
-        if not charset and not _is_utf8(page.body):  # its charset will be guessed
+        if not charset and not is_utf8(page.body):  # its charset will be guessed
             return True
     named = _NAMED_CHARSET.findall(head)
     return head.startswith(b"%PDF-") or not {charset.encode("ascii", "replace"), *named} <= _LOADED_CHARSETS
-
-
-def _is_utf8(body: bytes) -> bool:
-    try:
-        body.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 _NAMED_CHARSET: Final = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?([^\s;"'>]+)""")

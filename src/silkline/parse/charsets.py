@@ -90,3 +90,12 @@ def decoded_as(body: bytes, encoding: str) -> str:
 def _detected(body: bytes) -> str:
     codec = detect(body[:_SAMPLE]).codec or ""
     return encoding_of(codec.removeprefix("whatwg-").replace("_", "-")) or encoding_of(codec) or "utf-8"
+
+
+def is_utf8(body: bytes) -> bool:
+    """Whether the whole body is UTF-8."""
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

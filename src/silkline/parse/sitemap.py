@@ -14,7 +14,7 @@ from xml.parsers import expat
 import msgspec
 
 from silkline.model.url import KEEP_ALL, Rules, canonical_links
-from silkline.parse.charsets import decoded_as, encoding_of
+from silkline.parse.charsets import decoded_as, encoding_of, is_utf8
 
 MAX_ENTRIES: Final = 50_000
 MAX_BYTES: Final = 52_428_800
@@ -198,7 +198,7 @@ def _read(body: bytes, max_entries: int) -> _Reader:
     if not first.problem.startswith("xml"):
         return first
     mended = _CONTROL.sub(b"", _STRAY.sub(b"&amp;", body[:_MAX_MENDED])).lstrip(b"\xef\xbb\xbf \t\r\n")
-    second = _feed(mended, max_entries, "utf-8" if _is_utf8(mended) else "iso-8859-1")
+    second = _feed(mended, max_entries, "utf-8" if is_utf8(mended) else "iso-8859-1")
     return second if len(second.found) > len(first.found) or not second.problem else first
 
 
@@ -304,14 +304,6 @@ def _addresses(base: str, locs: list[str], rules: Rules) -> list[str | None]:
             break
         urls += chunk
     return urls
-
-
-def _is_utf8(body: bytes) -> bool:
-    try:
-        body.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _priority(text: str) -> float | None:

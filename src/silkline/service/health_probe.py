@@ -7,6 +7,7 @@ that starts slowly on a busy machine would be ended again and again.
 from __future__ import annotations
 
 import http.client
+import logging
 import threading
 import time
 from typing import Final
@@ -15,12 +16,15 @@ from urllib.parse import urlsplit
 PATH: Final = "/healthz"
 STARTING: Final = 180.0  # seconds until the first answer
 
+log = logging.getLogger("silkline.companion")
+
 
 class HealthProbe:
     """`begin` and `close` are for the supervisor's thread; `silence` may be asked by any."""
 
     def __init__(self, url: str, *, every: float, limit: float) -> None:
         parts = urlsplit(url)
+        self._url = url
         self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 80
         self._answered = time.monotonic()
         self._starting = True
@@ -48,6 +52,8 @@ class HealthProbe:
     def _run(self) -> None:
         while not self._closed.wait(self.every):
             if self._ask():
+                if self._starting:
+                    log.info("the API answers at %s", self._url)
                 self._answered, self._starting = time.monotonic(), False
 
     def _ask(self) -> bool:
