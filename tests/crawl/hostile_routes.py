@@ -278,6 +278,21 @@ async def truncated(asked: Asked, writer: asyncio.StreamWriter) -> None:
     writer.close()
 
 
+@_route("/cut-head")
+async def cut_head(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    """`/cut-head/45`: the connection ends after so many bytes of an answer, which may have another `status`."""
+    head = answer(b"", asked.query.get("status", "200 OK"), location="/ok")
+    writer.write(head[: int(last_part(asked))])
+    writer.close()
+
+
+@_route("/late")
+async def late(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    """Answers after a while."""
+    await asyncio.sleep(0.3)
+    writer.write(answer())
+
+
 @_route("/bad-chunks")
 async def bad_chunks(asked: Asked, writer: asyncio.StreamWriter) -> None:
     writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnot a number\r\nhello\r\n0\r\n\r\n")

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -219,3 +220,13 @@ def test_a_callback_that_raises_does_not_stop_the_others(server: HostileServer) 
     page, told = with_client(use)
     assert page.ok
     assert told == ["a bug of the caller"]
+
+
+def test_a_time_that_ran_out_while_nobody_looked_is_not_the_servers_fault(server: HostileServer) -> None:
+    """A page that takes long to read keeps the process from seeing the answer of another server."""
+
+    async def ask(client: Client) -> Fetched:
+        client.start(Request(server.url("/ok")), lambda _: time.sleep(2.5))  # the slow reading
+        return await client.fetch(Request(server.url("/late")))
+
+    assert with_client(ask, total_timeout=2.0).reason is None

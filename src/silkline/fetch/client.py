@@ -52,7 +52,7 @@ class Exchange:
 
     __slots__ = (
         *("addresses", "connect_to", "deadline", "handle", "headers", "lookup", "on_done", "over", "request"),
-        *("starved_at", "target"),
+        *("sent_again", "starved_at", "target", "unwatched"),
     )
 
     def __init__(
@@ -66,6 +66,8 @@ class Exchange:
         self.addresses: list[str] = []
         self.connect_to = ""
         self.starved_at = 0.0
+        self.unwatched = 0.0
+        self.sent_again = False
         self.handle: Handle | None = None
         self.lookup: asyncio.Task[None] | None = None
         self.over = False
@@ -229,6 +231,7 @@ class Client:
             return
         handle = self._idle.pop() if self._idle else Handle(self.settings, self._budget, self.guard.check)
         exchange.handle, exchange.connect_to = handle, connect_to
+        exchange.unwatched = self._transport.unwatched
         request = exchange.request
         try:
             handle.limit(request.max_body or self.settings.max_wire, request.cut)
@@ -243,6 +246,8 @@ class Client:
     def _ended(self, easy: Any, code: int, message: str) -> None:
         exchange, handle = self._under_way.pop(easy)
         if code == pycurl.E_COULDNT_CONNECT and self._wait_for_files(exchange, handle):
+            return
+        if code == pycurl.E_OPERATION_TIMEDOUT and self._was_unwatched(exchange, handle):
             return
         fetched = outcome(handle, exchange.target.url, exchange.request, self.settings, code, message)
         self._release(exchange, handle)
@@ -264,6 +269,16 @@ class Client:
         exchange.deadline = now + WAIT + self.settings.total_timeout
         self._looking_up.add(exchange)
         self._loop.call_later(WAIT, self._send_again, exchange)
+        return True
+
+    def _was_unwatched(self, exchange: Exchange, handle: Handle) -> bool:
+        """If this process did not look while the time ran out, the server may have answered: ask it once more."""
+        if exchange.sent_again or self._transport.unwatched == exchange.unwatched:
+            return False
+        exchange.sent_again = True
+        self._release(exchange, handle)
+        exchange.deadline = self._loop.time() + self.settings.total_timeout
+        self._send(exchange, exchange.connect_to)
         return True
 
     def _send_again(self, exchange: Exchange) -> None:

@@ -6,7 +6,9 @@ and the ends of transfers are read once for each batch of events instead of once
 
 import asyncio
 import select
+from collections import OrderedDict
 from collections.abc import Callable
+from time import monotonic
 from typing import Any, Final
 
 import pycurl  # type: ignore[import-untyped]
@@ -18,6 +20,9 @@ _EVENTS: Final = {
 }
 _FEWEST: Final = 4
 _SHORTAGE: Final = 5.0
+_TURN: Final = 0.05
+"""Whoever gets a finished transfer may read its page at once; after so many seconds the loop has its turn."""
+_LONG_TURN: Final = 1.0
 # (handle, curl's code or 0, curl's message)
 OnDone = Callable[[Any, int, str], None]
 
@@ -43,12 +48,17 @@ class Transport:
         self._most = most
         self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, most)
         self._grow_later: asyncio.TimerHandle | None = None
+        self._finished: OrderedDict[Any, tuple[int, str]] = OrderedDict()
+        self._hand_on_soon: asyncio.Handle | None = None
+        self.unwatched = 0.0
+        """Seconds in which nobody looked at the sockets, since a page took long to read; short turns do not count."""
         loop.add_reader(self._epoll.fileno(), self._ready)
 
     def add(self, easy: Any) -> None:
         self._multi.add_handle(easy)
 
     def remove(self, easy: Any) -> None:
+        self._finished.pop(easy, None)
         self._multi.remove_handle(easy)
 
     def shrink(self) -> None:
@@ -70,6 +80,8 @@ class Transport:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._hand_on_soon is not None:
+            self._hand_on_soon.cancel()
         self._multi.close()
         self._epoll.close()
 
@@ -139,13 +151,28 @@ class Transport:
         self._reap()
 
     def _reap(self) -> None:
-        left = 1
+        left, finished = 1, self._finished
         while left:
             left, succeeded, failed = self._multi.info_read(self._burst)
             for easy in succeeded:
-                self._done(easy, 0, "")
+                finished[easy] = (0, "")
             for easy, code, message in failed:
-                self._done(easy, code, message)
+                finished[easy] = (code, message)
+        if finished and self._hand_on_soon is None:
+            self._hand_on()
+
+    def _hand_on(self) -> None:
+        """Tell of transfers that ended, for a short time; the rest has to wait until the loop had its turn."""
+        self._hand_on_soon = None
+        started = now = monotonic()
+        while self._finished and now - started < _TURN:
+            easy, (code, message) = self._finished.popitem(last=False)
+            self._done(easy, code, message)
+            now = monotonic()
+        if now - started >= _LONG_TURN:
+            self.unwatched += now - started
+        if self._finished:
+            self._hand_on_soon = self._loop.call_soon(self._hand_on)
 
     def _done(self, easy: Any, code: int, message: str) -> None:
         self._multi.remove_handle(easy)
