@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from urllib.parse import quote_plus
 
 import pytest
 
@@ -10,6 +11,7 @@ from silkline.model import fetched
 from silkline.model.fetched import Fetched, Request
 from tests.crawl.hostile_client import fetch, with_client
 from tests.crawl.hostile_routes import PAGE, RAW_RESPONSES
+from tests.crawl.hostile_routes import answer as head
 from tests.crawl.hostile_server import HostileServer
 from tests.crawl.odd_encodings import BROKEN, CORRECT, HTML
 
@@ -122,6 +124,20 @@ def test_broken_answers(server: HostileServer, path: str, reason: str) -> None:
     answer = fetch(server.url(path))
     assert answer.reason == reason, answer
     assert answer.body == b""
+
+
+@pytest.mark.parametrize("status", ["200 OK", "204 No Content", "302 Found", "404 Not Found", "503 Busy"])
+@pytest.mark.parametrize("left", [1, 2, 10, 25, 40])
+def test_an_answer_that_is_cut_within_its_head(server: HostileServer, status: str, left: int) -> None:
+    """Whatever its status line says, it is a passing failure and neither an empty page nor a redirect."""
+    length = len(head(b"", status, location="/ok")) - left
+    answer = fetch(server.url(f"/cut-head/{length}?status={quote_plus(status)}"))
+    assert (answer.reason, answer.location, answer.body, answer.headers) == (fetched.TRUNCATED, None, b"", {})
+    assert fetched.is_temporary(answer.reason)
+
+
+def test_an_answer_of_a_head_only_is_whole(server: HostileServer) -> None:
+    assert fetch(server.url("/cut-head/1000")).reason is None
 
 
 def test_chunks_win_over_a_length(server: HostileServer) -> None:

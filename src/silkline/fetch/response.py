@@ -1,7 +1,7 @@
 """Turns what libcurl received, or how it failed, into an outcome. Pure but for reading a finished handle."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from silkline.model.fetched import Fetched, Request, Timings, http_reason
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _CHARSET: Final = re.compile(r"""charset\s*=\s*["']?\s*([^\s"';,]+)""", re.IGNORECASE)
+_BLANK: Final = (b"\r\n", b"\n")
 # The body of an answer whose status already says it all is not needed whole.
 _BODY_FAILURES: Final = frozenset({pycurl.E_PARTIAL_FILE, pycurl.E_WRITE_ERROR, pycurl.E_FILESIZE_EXCEEDED})
 # libcurl's codes that pycurl has no name for.
@@ -61,6 +62,8 @@ def outcome(handle: Handle, url: str, request: Request, settings: FetchSettings,
     if header_bytes > settings.max_headers:
         reason: str | None = fetched.HEADERS_TOO_LARGE
         headers = {}
+    elif not code and not _head_ended(handle.lines):  # libcurl takes the end of the connection for the end of the head
+        reason, headers, message = fetched.TRUNCATED, {}, "the connection was closed within the response headers"
     elif code and (_is_page(status) or code not in _BODY_FAILURES):
         reason = handle.refusal or _failure(code, message, info, bool(settings.proxy))
     else:
@@ -111,6 +114,16 @@ def parse_headers(lines: Iterable[bytes]) -> tuple[str, dict[str, str]]:
             value = value.strip()
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
     return version, headers
+
+
+def _head_ended(lines: Sequence[bytes]) -> bool:
+    """Whether the last answer's head came whole; the lines of trailers may follow it."""
+    for line in reversed(lines):
+        if line in _BLANK:
+            return True
+        if line.startswith(b"HTTP/"):
+            return False
+    return True
 
 
 def _is_page(status: int) -> bool:
