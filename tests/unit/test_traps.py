@@ -5,7 +5,7 @@ import random
 import pytest
 
 from silkline.crawl.plan import Tuning
-from silkline.crawl.traps import CLOSE_LOOK, Host, Traps, template_of
+from silkline.crawl.traps import CLOSE_LOOK, LAST_ROW, Host, Traps, template_of
 
 SMALL = Tuning(host_budget=2_000, template_budget=500, query_budget=100)
 
@@ -74,3 +74,20 @@ def test_pages_that_differ_keep_their_template_open() -> None:
 )
 def test_templates(url: str, template: str) -> None:
     assert template_of(url) == template
+
+
+def test_only_some_urls_of_a_trap_are_stored() -> None:
+    traps, host = Traps(Tuning(trap_rows=3)), Host()
+    assert [traps.store(host, "why") for _ in range(5)] == ["why", "why", f"why; {LAST_ROW}", None, None]
+    assert traps.store(Host(), "why") == "why", "another host has rows of its own"
+
+
+def test_what_the_ledger_has_of_a_trap_counts_after_a_restart() -> None:
+    traps, host = Traps(Tuning(trap_rows=3)), Host()
+    traps.know(host, 2)
+    assert [traps.store(host, "why") for _ in range(2)] == [f"why; {LAST_ROW}", None]
+
+
+def test_endless_hosts_share_a_bound() -> None:
+    traps = Traps(Tuning(trap_rows=3))
+    assert sum(traps.store(Host(), "why") is not None for _ in range(1_000)) == 150

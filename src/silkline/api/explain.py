@@ -22,7 +22,7 @@ def explain(database: Database, job: Job, asked: str, *, content: bool = False) 
         raise UsageError(f"{asked[:200]!r} is not a web address")
     found = urls.by_key(database, job.id, url_key(address))
     if found is None:
-        raise NotFound(f"job {job.id} never came across {address}")
+        raise NotFound(f"job {job.id} never came across {address}{urls.why_not_stored(database, job.id)}")
     way = way_to(database, found)
     sources = {each.id: each for each in way}
     result = results.by_url_id(database, job.id, found.id)

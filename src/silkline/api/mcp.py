@@ -213,6 +213,8 @@ def _job_text(job: Document) -> str:
     names = ("discovered", "queued", "in_flight", "done", "unchanged", "failed", "skipped")
     lines = [f"Job {job['id']} ({job['worker']} {job['url'] or ''}): {job['status']}"]
     lines.append(", ".join(f"{name.replace('_', ' ')} {counts[name]}" for name in names))
+    if counts["not_stored"]:
+        lines.append(f"not stored: at least {counts['not_stored']} more URLs that look like a trap")
     if counts["rate"]:
         lines.append(f"{counts['rate']:.1f} pages a second")
     if counts["eta_seconds"] is not None and job["status"] == "running":

@@ -54,6 +54,7 @@ class Progress(Shape):
     unchanged: int
     failed: int
     skipped: int
+    not_stored: int = Field(description="URLs of traps that are neither in these counts nor in the ledger, at least.")
     bytes: int
     seconds: float
     rate: float | None = Field(description="Pages a second.")

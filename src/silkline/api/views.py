@@ -16,7 +16,7 @@ from silkline.store import waiting
 from silkline.store.logs import Line
 from silkline.store.neighbours import LinksIn, LinksOut
 from silkline.store.results import Result
-from silkline.store.urls import Counts, Url
+from silkline.store.urls import Counts, Url, not_stored
 from silkline.store.workers import Worker
 
 _CONTENT = ("markdown", "text", "transcript", "html")
@@ -92,6 +92,7 @@ def progress_view(job: Job, counts: Counts, now: datetime) -> dict[str, Any]:
         "unchanged": counts.unchanged,
         "failed": counts.failed,
         "skipped": counts.skipped,
+        "not_stored": not_stored(counts),
         "bytes": counts.bytes,
         "seconds": round(counts.seconds, 3),
         "rate": rate,

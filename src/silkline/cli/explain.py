@@ -52,7 +52,7 @@ def explain(session: Session, id: str, url: str) -> None:
         )
         found = urls.by_key(database, job.id, url_key(wanted))
         if found is None:
-            raise NotFound(f"job {job.id} has not seen {wanted}")
+            raise NotFound(f"job {job.id} has not seen {wanted}{urls.why_not_stored(database, job.id)}")
         way, result = _way(database, found), results.by_url_id(database, job.id, found.id)
         links_in, links_out = into(database, job.id, [found])[found.id], out_of(database, found)
     if session.json:

@@ -12,7 +12,7 @@ from silkline.cli.reasons import in_words
 from silkline.cli.redact import redacted, without_password
 from silkline.cli.terminal import as_json, duration, moment, safe, safe_lines, size
 from silkline.model.job import Job, Status, shown_status
-from silkline.store.urls import Counts
+from silkline.store.urls import Counts, not_stored
 
 SHORT_LENGTHS = (13, 18, 23, 36)  # an id up to each of its hyphens
 # `unchanged` is left out while nothing sets it; see `sum_of`.
@@ -75,6 +75,7 @@ def everything(
         ("Error", safe_lines(job.error_message or "")),
         ("Progress", _sum(counts)),
         *((f"  {state}", _reasons(reasons, state)) for state in ("failed", "skipped")),
+        ("  not stored", not_stored_in_words(counts)),
         ("Fetched", f"{size(counts.bytes)} in {counts.seconds:,.1f} s of crawling" if counts.bytes else ""),
         ("Results", f"{results:,}"),
         ("Attempt", _attempts(job)),
@@ -103,6 +104,8 @@ def ending(job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], no
     """How a job ended, in a few lines for the person who waited for it."""
     told = [f"Job {job.id} is {shown(job, now)}: {_sum(counts)}."]
     told += [f"  {state}: {why}" for state in ("failed", "skipped") if (why := _reasons(reasons, state))]
+    if more := not_stored_in_words(counts):
+        told.append(f"  not stored: {more}")
     if job.status is Status.COMPLETED and counts.discovered and not counts.done and not counts.unchanged:
         told.append("  Nothing was stored.")
     if any(reason == "address_blocked" for _, reason, _ in reasons):
@@ -136,6 +139,12 @@ def sum_of(counts: Counts) -> str:
     """The states whose numbers add up to what was discovered."""
     states = (*STATES, "unchanged") if counts.unchanged else STATES
     return " + ".join(f"{getattr(counts, state):,} {state.replace('_', ' ')}" for state in states)
+
+
+def not_stored_in_words(counts: Counts) -> str:
+    """Beyond the URLs of the ledger; empty where there are none."""
+    number = not_stored(counts)
+    return f"at least {number:,} more URLs that look like a trap" if number else ""
 
 
 def _reasons(reasons: Sequence[tuple[str, str, int]], state: str) -> str:

@@ -18,6 +18,7 @@ from silkline.crawl.scope import EXCLUDED, OUT_OF_SCOPE, Scope
 from silkline.crawl.seen import Seen, key_of
 from silkline.crawl.shards import Shards
 from silkline.crawl.sitemap_limits import FOREIGN, MOST_NESTED, OVER_LIMIT, SITEMAP_VIAS, level_of
+from silkline.crawl.traps import TRAP
 from silkline.model.url import host_of
 from silkline.store.urls import QUEUED, SKIPPED
 
@@ -42,6 +43,11 @@ class Discovery:
     def know(self, keys: array[int]) -> None:
         """URLs that the ledger has."""
         self._seen.load(keys)
+
+    def know_traps(self, rows: Iterable[tuple[str, int]]) -> None:
+        """How many URLs of each host are in the ledger as part of a trap."""
+        for host, urls in rows:
+            self._traps.know(self._host(host), urls)
 
     def add_roots(self, urls: Iterable[str]) -> None:
         self._scope.add_roots(urls)
@@ -71,6 +77,9 @@ class Discovery:
         for url, digest in self._seen.add_all(urls):
             host = host_of(url)
             state, reason, detail = judge(url, host, depth, via, links.chain)
+            if reason == TRAP and (detail := self._traps.store(self._host(host), detail or "")) is None:
+                self._outbox.not_stored += 1
+                continue
             found.append(make((key_of(digest), url, host, depth, state, reason, detail or chain, found_on, via)))
 
     def arrived(self, urls: list[str]) -> None:
@@ -94,7 +103,7 @@ class Discovery:
         """Hosts that have nothing to do; those that were large keep their budgets."""
         for name in names:
             host = self._hosts.get(name)
-            if host is not None and host.found <= traps.CLOSE_LOOK:
+            if host is not None and host.found <= traps.CLOSE_LOOK and not host.stored:
                 del self._hosts[name]
 
     def covers(self, host: str) -> bool:
@@ -109,7 +118,7 @@ class Discovery:
             return SKIPPED, reason, None
         trap = self._traps.judge(self._host(host), url)
         if trap is not None:
-            return SKIPPED, traps.TRAP, trap
+            return SKIPPED, TRAP, trap
         return QUEUED, None, None
 
     def _judge_sitemap(self, host: str, via: str, chain: str) -> tuple[str, str | None, str | None]:

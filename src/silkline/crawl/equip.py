@@ -16,6 +16,7 @@ from silkline.crawl.messages import (
     Go,
     Incoming,
     Known,
+    KnownTraps,
     Level,
     Refilled,
     Roots,
@@ -75,6 +76,8 @@ def obey(fetcher: Fetcher, message: ToFetcher) -> None:
             fetcher.refilled(message)
         case Known():
             fetcher.discovery.know(array("q", message.keys))
+        case KnownTraps():
+            fetcher.discovery.know_traps(message.rows)
         case Roots():
             fetcher.discovery.add_roots(message.urls)
         case Level():

@@ -29,6 +29,7 @@ from silkline.crawl.messages import (
     Go,
     Incoming,
     Known,
+    KnownTraps,
     Level,
     Live,
     Refill,
@@ -173,6 +174,9 @@ class Leader:
         ) is not None:
             for seat, its_keys in zip(seats, keys, strict=True):
                 seat.send(Known(its_keys))
+        trapped = await self._recorder.ask(urls.trapped, self._database, job_id)
+        for seat in seats:
+            seat.send(KnownTraps([row for row in trapped if owner_of is None or owner_of(row[0]) == seat.index]))
         roots = urls.roots(self._database, job_id) if self._plan.scoped else iter(())
         while (some := await self._recorder.ask(next, roots, None)) is not None:
             for seat in seats:
@@ -248,6 +252,8 @@ class Leader:
         delivery = (seat, batch.seq)
         self._live[seat.index] = batch.live
         recorder.count_bytes(batch.wire_bytes)
+        if batch.not_stored and recorder.count_not_stored(seat.index, batch.not_stored):
+            self._log.warning("a host has too many URLs that look like a trap: further ones are counted, not stored")
         recorder.settle(batch.settled)
         if batch.found:
             first = recorder.append(batch.found)
@@ -416,6 +422,7 @@ class Leader:
             "in_flight": flying[:20],
             "waits": [wait._asdict() for wait in waits],
             "reasons": dict(Counter(self._recorder.reasons).most_common(20)),
+            "not_stored": self._recorder.not_stored,
             "fetchers": self._plan.fetchers,
             "parsers": self._plan.parsers,
         }

@@ -64,7 +64,8 @@ class Batch(msgspec.Struct, array_like=True, tag=True, gc=False):
 
     `settled` (each with its depth) has no links and counts at once; `pages` count when each part of `foreign` (the
     number of a fetcher, and encoded `Links` for it) has been answered. `answers` are the tickets of foreign links this
-    fetcher took in; what was new among them is in `found`.
+    fetcher took in; what was new among them is in `found`. `not_stored` are URLs of traps that were only counted, all
+    since this fetcher started.
     """
 
     seq: int
@@ -75,6 +76,7 @@ class Batch(msgspec.Struct, array_like=True, tag=True, gc=False):
     answers: list[int]
     wire_bytes: int
     live: Live
+    not_stored: int = 0
 
 
 class Waiting(msgspec.Struct, array_like=True, tag=True, gc=False):
@@ -107,6 +109,12 @@ class Known(msgspec.Struct, array_like=True, tag=True, gc=False):
     """Keys of URLs that the ledger has, as an array of 64-bit integers."""
 
     keys: bytes
+
+
+class KnownTraps(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """Hosts with URLs that the ledger has as part of a trap, and how many those are."""
+
+    rows: list[tuple[str, int]]
 
 
 class Roots(msgspec.Struct, array_like=True, tag=True, gc=False):
@@ -167,7 +175,9 @@ class Blamed(msgspec.Struct, array_like=True, tag=True, gc=False):
 
 
 FromFetcher = Batch | Waiting | Refill | Drained
-ToFetcher = Start | Known | Roots | Go | Assigned | Committed | Incoming | Refilled | Level | Drain | Blamed
+ToFetcher = (
+    Start | Known | KnownTraps | Roots | Go | Assigned | Committed | Incoming | Refilled | Level | Drain | Blamed
+)
 
 
 def encoder() -> msgspec.msgpack.Encoder:

@@ -22,6 +22,8 @@ class Outbox:
         self.found: list[Found] = []
         self.answers: list[int] = []
         self.wire_bytes = 0
+        self.not_stored = 0
+        """URLs that were only counted, since this fetcher started."""
         self._foreign: defaultdict[int, list[Links]] = defaultdict(list)
         self._bytes = 0
         self._sent: dict[int, tuple[list[int], int, int, list[str]]] = {}
@@ -71,6 +73,7 @@ class Outbox:
             answers=self.answers,
             wire_bytes=self.wire_bytes,
             live=live,
+            not_stored=self.not_stored,
         )
         self.settled, self.pages, self.found, self.answers = [], [], [], []
         self._foreign = defaultdict(list)

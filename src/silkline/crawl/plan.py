@@ -68,6 +68,7 @@ class Tuning(msgspec.Struct, frozen=True):
     host_budget: int = 200_000
     template_budget: int = 10_000
     query_budget: int = 2_000
+    trap_rows: int = 2_000
     most_rendering: int = 64
     most_rendering_bytes: int = 64 << 20
     render_seconds: float = 20.0

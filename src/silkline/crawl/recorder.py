@@ -48,6 +48,8 @@ class Recorder:
         self.pending = 0
         self.stored = 0
         self.seconds = 0.0
+        self._not_stored_before = 0
+        self._not_stored: Counter[int] = Counter()
         self.levels = Levels(limited=plan.depth is not None, now=self._saved_at)
         self.reasons: Counter[str] = Counter()
         self.live: Callable[[], dict[str, Any]] = dict
@@ -64,6 +66,7 @@ class Recorder:
         self.pending = counts.queued + counts.in_flight
         self.stored = counts.done
         self.seconds = counts.seconds
+        self._not_stored_before = urls.not_stored(counts)
         if self._plan.depth is not None:
             for depth, pending in (await self.ask(urls.queued_depths, database, job_id)).items():
                 self.levels.add(depth, pending)
@@ -115,6 +118,18 @@ class Recorder:
         self.levels.end(depth, self._loop.time())
         if settled.reason is not None:
             self.reasons[settled.reason] += 1
+
+    def count_not_stored(self, fetcher: int, number: int) -> bool:
+        """A fetcher only counted so many URLs since it started; whether these are the first of this attempt."""
+        first = number > 0 and not self._not_stored
+        if number > self._not_stored[fetcher]:
+            self._not_stored[fetcher] = number
+        return first
+
+    @property
+    def not_stored(self) -> int:
+        """URLs that were only counted, at least: whoever starts anew may count the same ones, so the most holds."""
+        return max(self._not_stored_before, self._not_stored.total())
 
     def count_bytes(self, wire_bytes: int) -> None:
         self._bytes += wire_bytes

@@ -1,6 +1,7 @@
 """Recognises sites that never end: calendars, session ids in paths, every combination of filters. Pure.
 
-Each host has budgets; a URL beyond one is skipped with the reason `trap` and a detail that names the budget. Small
+Each host has budgets; a URL beyond one is skipped with the reason `trap` and a detail that names the budget. The ledger
+has only the first of those (`Tuning.trap_rows` for each host), so that a site cannot fill it with endless links. Small
 hosts are never looked at closely: nothing is counted but URLs until a host has shown more than a few hundred.
 """
 
@@ -14,6 +15,9 @@ from silkline.crawl.plan import Tuning
 TRAP: Final = "trap"
 CLOSE_LOOK: Final = 300
 MOST_SEGMENTS: Final = 40
+LAST_ROW: Final = "further URLs of this host that look like a trap are counted, but not stored"
+_HOSTS_OF_TRAPS: Final = 50
+"""A site with endless hosts has traps on each: one fetcher stores as many as for so many hosts."""
 _REPEATS: Final = 4
 _TEMPLATES: Final = 20_000
 _DUPLICATES_IN: Final = 64
@@ -25,10 +29,12 @@ _MASK: Final = (1 << 64) - 1
 class Host:
     """What is known of one host's URLs."""
 
-    __slots__ = ("budgets", "closed", "duplicates", "found")
+    __slots__ = ("budgets", "closed", "duplicates", "found", "stored")
 
     def __init__(self) -> None:
         self.found = 0
+        self.stored = 0
+        """URLs that look like a trap and are in the ledger."""
         self.budgets: dict[str, int] | None = None
         self.duplicates: dict[str, Duplicates] | None = None
         self.closed: set[str] | None = None
@@ -50,6 +56,21 @@ class Traps:
 
     def __init__(self, tuning: Tuning) -> None:
         self._tuning = tuning
+        self._stored = 0
+
+    def know(self, host: Host, stored: int) -> None:
+        """The ledger has so many URLs of this host that look like a trap."""
+        host.stored += stored
+        self._stored += stored
+
+    def store(self, host: Host, why: str) -> str | None:
+        """The detail for one more URL that looks like a trap; None: the ledger has enough of them, only count it."""
+        most = self._tuning.trap_rows
+        if host.stored >= most or self._stored >= most * _HOSTS_OF_TRAPS:
+            return None
+        host.stored += 1
+        self._stored += 1
+        return why if host.stored < most else f"{why}; {LAST_ROW}"
 
     def judge(self, host: Host, url: str) -> str | None:
         """Why this new URL looks like part of a trap, or None."""

@@ -1,4 +1,7 @@
-"""The ledger: every URL a job ever saw, with its state and reason, and the checkpoint that makes progress durable."""
+"""The ledger: every URL a job ever saw, with its state and reason, and the checkpoint that makes progress durable.
+
+Of the URLs that look like a trap it has the first of each host; `not_stored` says how many more there were, at least.
+"""
 
 from __future__ import annotations
 
@@ -249,6 +252,23 @@ def tally(database: Database, job_id: str) -> dict[str, int]:
 def reasons(database: Database, job_id: str) -> list[tuple[str, str, int]]:
     """State, reason and number of URLs that failed or were skipped, most frequent first."""
     return [(row["state"], row["reason"], row["urls"]) for row in database.rows("urls.tally_reasons", job_id=job_id)]
+
+
+def trapped(database: Database, job_id: str) -> list[tuple[str, int]]:
+    """Hosts, and how many of their URLs are in the ledger as part of a trap. Reads the whole ledger of the job."""
+    return [(row["host"], row["urls"]) for row in database.rows("urls.trapped", job_id=job_id)]
+
+
+def not_stored(counts: Counts) -> int:
+    """URLs that looked like a trap and, after many others, were only counted: at least so many."""
+    number = counts.live.get("not_stored")
+    return number if isinstance(number, int) else 0
+
+
+def why_not_stored(database: Database, job_id: str) -> str:
+    """What to add where a URL is not in the ledger; empty where every URL is stored."""
+    number = not_stored(counts(database, job_id))
+    return f" (at least {number:,} URLs that look like a trap were counted, but not stored)" if number else ""
 
 
 def statuses(database: Database, job_id: str) -> list[tuple[int, int]]:

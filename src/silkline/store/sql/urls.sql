@@ -133,6 +133,10 @@ SELECT depth, count(*) AS urls FROM crawl_urls WHERE job_id = :job_id AND state 
 -- Every key ever seen, to rebuild the seen-set.
 SELECT id, url_key, host FROM crawl_urls WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
 
+-- name: trapped
+-- How many URLs of each host are stored as part of a trap.
+SELECT host, count(*) AS urls FROM crawl_urls WHERE job_id = :job_id AND state = 'skipped' AND reason = 'trap' GROUP BY host;
+
 -- name: roots
 -- Seeds, and what seeds redirected to.
 SELECT id, url FROM crawl_urls

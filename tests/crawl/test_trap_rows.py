@@ -1,0 +1,80 @@
+"""A site that makes endless links fills the ledger with some of them; the others are only counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from silkline.crawl.traps import LAST_ROW
+from silkline.store import urls
+from tests.crawl.harness import Crawl
+from tests.crawl.hostile_routes import Asked, answer
+from tests.crawl.hostile_server import HostileServer
+from tests.crawl.test_orders import until
+from tests.crawl.test_polite import fixed, index
+
+MakeCrawl = Callable[..., Crawl]
+LINKS = 200
+TUNING = {"template_budget": 50, "trap_rows": 20, "checkpoint_seconds": 0.05}
+
+
+@pytest.fixture
+def server() -> Iterator[HostileServer]:
+    async def endless(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        """Page n links to 200 pages that no other page links to, and to the start."""
+        first = int(asked.path.rpartition("/")[2]) * LINKS + 1
+        writer.write(index("/n/1/0", *(f"/n/1/{number}" for number in range(first, first + LINKS))))
+
+    with HostileServer(addresses=["127.0.0.1", "127.0.0.2", "127.0.0.3"]) as running:
+        running.route("/robots.txt", fixed(answer(b"not here", "404 Not Found")))
+        running.route("/n", endless)
+        yield running
+
+
+def trap_rows(crawl: Crawl) -> list[urls.Url]:
+    """In the order of discovery."""
+    return sorted((row for row in crawl.ledger().values() if row.reason == "trap"), key=lambda row: row.id)
+
+
+def test_after_some_rows_the_urls_of_a_trap_are_only_counted(server: HostileServer, make_crawl: MakeCrawl) -> None:
+    crawl = make_crawl(**TUNING)
+    assert crawl.run(url=server.url("/n/1/0"), fetchers=1, limit=40) == "completed"
+    crawl.assert_books_balance()
+    rows, counts = trap_rows(crawl), crawl.counts
+    assert len(rows) == 20
+    assert [LAST_ROW in (row.detail or "") for row in rows] == [False] * 19 + [True]
+    seen = counts.discovered + urls.not_stored(counts)
+    assert seen > 40 * LINKS
+    assert (seen - 1) % LINKS == 0, "a URL was counted twice, or not at all"
+    unknown = urls.why_not_stored(crawl.database, crawl.job.id)
+    assert f"at least {urls.not_stored(counts):,} URLs" in unknown
+
+
+def test_each_host_has_its_own_rows(server: HostileServer, make_crawl: MakeCrawl) -> None:
+    server.route("/", fixed(index(*(server.url("/n/1/0", f"127.0.0.{host}") for host in (1, 2, 3)))))
+    crawl = make_crawl(**TUNING)
+    assert crawl.run(url=server.url("/"), scope="any", fetchers=2) == "completed"
+    crawl.assert_books_balance()
+    assert [rows for _, rows in urls.trapped(crawl.database, crawl.job.id)] == [20, 20, 20]
+
+
+@pytest.mark.parametrize("fetchers", [1, 2])
+def test_the_count_survives_a_kill_and_no_more_rows_are_stored(
+    server: HostileServer, make_crawl: MakeCrawl, fetchers: int
+) -> None:
+    crawl = make_crawl(**TUNING)
+    crawl.enqueue(url=server.url("/n/1/0"), concurrency=2)
+    crawl.start(fetchers=fetchers)
+    until("URLs are only counted", lambda: urls.not_stored(crawl.counts) > 0)
+    crawl.kill()
+    counted = urls.not_stored(crawl.counts)
+    assert counted > 0
+    assert len(trap_rows(crawl)) == 20
+    crawl.put_back()
+    crawl.start(limit=crawl.counts.done + 1)
+    assert crawl.finish() == "completed"
+    crawl.assert_books_balance()
+    assert len(trap_rows(crawl)) == 20
+    assert urls.not_stored(crawl.counts) >= counted
