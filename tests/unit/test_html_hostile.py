@@ -124,6 +124,14 @@ def test_ordinary_formatting_is_left_alone():
     assert defused(body) is body
 
 
+def test_honest_pages_keep_the_attributes_of_their_root():
+    """One `<html>` for each old browser, in comments, and a large `<body>`."""
+    old = b"".join(b"<!--[if IE %d]><html class=ie%d><![endif]-->" % (version, version) for version in range(6, 10))
+    body = old + b"<html lang=en><body data-state='" + b"x" * 50_000 + b"'><p>Words"
+    assert defused(body) is body
+    assert parse_page(body, URL, EVERYTHING).language == "en"
+
+
 @pytest.mark.parametrize("piece", [b"<a href=/x>y</a>", b"<b>", b"x<br>"])
 def test_memory_for_millions_of_tags_is_bounded(piece):
     body = piece * (9_000_000 // len(piece))

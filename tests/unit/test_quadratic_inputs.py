@@ -18,6 +18,18 @@ from silkline.parse.defuse import defused
 defused(b"<b " * 60_000)
 defused(b"<p>" + b"<b>" * 100_000 + b"</b " * 250_000)
 """,
+    "attributes of elements that exist once": """
+from silkline.model.page import Wanted
+from silkline.parse.html import parse_page
+for name in (b"body", b"HTML"):
+    for quoted in (b"", b'x=">" ', b"x='>' ", b'x = ">" y=">" '):
+        tags = [
+            b"<" + name + b" " + quoted + b" ".join(b"a%d=1" % n for n in range(start, start + 40_000)) + b">"
+            for start in (0, 40_000)
+        ]
+        page = parse_page(b"".join(tags) + b"<p>Words <a href=/b>b</a>", "https://a.example/", Wanted())
+        assert [link.url for link in page.links] == ["https://a.example/b"]
+""",
     "fields that nobody knows": """
 from silkline.errors import SpecError
 from silkline.model.spec import PageSpec, validate
