@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import socket
 import time
 from typing import Any
 
+import msgspec
 import pytest
 
 from silkline.crawl import isolated_reader
-from silkline.crawl.isolated_reader import IsolatedReader, ReaderServer
+from silkline.crawl.isolated_reader import IsolatedReader, ReaderDied, ReaderServer
 from silkline.crawl.plan import plan_of
 from silkline.crawl.reader_process import ReadRobots
 from silkline.fetch.robots import Robots
@@ -70,3 +73,56 @@ def test_a_message_that_comes_while_the_loop_is_busy_is_not_lost(monkeypatch: py
 
     status, _ = asyncio.run(ask())
     assert status == 9
+
+
+def with_read_seconds(seconds: float) -> Any:
+    return msgspec.structs.replace(PLAN, tuning=msgspec.structs.replace(PLAN.tuning, read_seconds=seconds))
+
+
+def test_time_in_which_the_reader_has_no_cpu_is_not_the_fault_of_its_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reader is stopped until its owner looks whether the time is up."""
+    looked: list[int] = []
+    measured = isolated_reader.cpu_seconds
+
+    def look(pid: int) -> float:
+        looked.append(pid)
+        if len(looked) <= 2:
+            os.kill(pid, signal.SIGSTOP if len(looked) == 1 else signal.SIGCONT)
+        return measured(pid)
+
+    monkeypatch.setattr(isolated_reader, "cpu_seconds", look)
+    monkeypatch.setattr(isolated_reader, "_WALL_FACTOR", 300)
+
+    async def read() -> Any:
+        reader = IsolatedReader(with_read_seconds(0.2), ReadingMarks.open(""), 1)
+        try:
+            return await reader.read(TASK, 10, "a.example")
+        finally:
+            reader.close()
+
+    assert isinstance(asyncio.run(read()), Robots)
+    assert len(looked) >= 2
+
+
+def test_a_reader_that_never_runs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolated_reader, "cpu_seconds", lambda pid: os.kill(pid, signal.SIGSTOP) or 0.0)
+
+    async def read() -> Any:
+        reader = IsolatedReader(with_read_seconds(0.1), ReadingMarks.open(""), 1)
+        try:
+            return await reader.read(TASK, 10, "a.example", blamed=True)
+        finally:
+            reader.close()
+
+    assert asyncio.run(read()) == ReaderDied("time: it was not read within 0.1 s")
+
+
+def test_a_large_input_of_a_host_with_bombs_has_the_time_that_it_needs() -> None:
+    async def seconds() -> tuple[float, float]:
+        reader = IsolatedReader(PLAN, ReadingMarks.open(""), 1)
+        reader._deaths["a.example"] = 1_000
+        return reader._seconds_for("a.example", 1_000), reader._seconds_for("a.example", 5 << 20)
+
+    small, large = asyncio.run(seconds())
+    assert small < 1.0
+    assert large >= 2.5

@@ -1,5 +1,7 @@
 """The owner's side of the reader process: risky inputs are read one at a time, each within a limit of time and memory.
 
+Time is CPU time of the reader, so that an input does not fail because the machine is loaded.
+
 A reader that dies or takes too long costs its own input only. The input gets one more try, alone in a fresh reader,
 unless it had ended a process before; then it is given up. Must be made and used inside an event loop.
 """
@@ -38,10 +40,16 @@ _MOST_BYTES: Final = 64 << 20
 _CONTROL_BYTES: Final = 64
 _STATUS_SECONDS: Final = 2.0
 _START_SECONDS: Final = 60.0
+_LOOK_AGAIN: Final = 0.02
+_CPU_CLOCK: Final = 2
+"""The kernel's CPUCLOCK_SCHED: with the complement of a pid it names the clock of that process."""
 _START_WAITS: Final = (0.1, 1.0, 5.0, 15.0)
 # A host whose inputs keep ending readers gets less time for each, so that a thousand of them end as well.
 _PATIENT_UNTIL: Final = 3
 _LEAST_SECONDS: Final = 0.5
+_LEAST_SECONDS_FOR_MIB: Final = 0.5
+_WALL_FACTOR: Final = 4
+"""A reader that uses less than its CPU time, since the machine is loaded or it waits, has so many times as long."""
 
 
 class ReaderDied(NamedTuple):
@@ -151,7 +159,7 @@ class IsolatedReader:
         tries = 1 if waiting.blamed or self._deaths[waiting.host] >= _PATIENT_UNTIL else 2
         why = ""
         for _ in range(tries):
-            seconds = self._seconds_for(waiting.host)
+            seconds = self._seconds_for(waiting.host, waiting.size)
             answer, why = await self._once(head + frame, seconds, ANSWERS[type(waiting.task)])
             if not why:
                 return answer
@@ -163,11 +171,13 @@ class IsolatedReader:
         reader.kill()
         await reader.status()
 
-    def _seconds_for(self, host: str) -> float:
+    def _seconds_for(self, host: str, size: int) -> float:
+        """However many inputs of a host ended readers, a healthy one of this size can be read in the time."""
         deaths = self._deaths[host]
         if deaths < _PATIENT_UNTIL:
             return self._seconds
-        return max(min(_LEAST_SECONDS, self._seconds), self._seconds / deaths)
+        least = _LEAST_SECONDS + _LEAST_SECONDS_FOR_MIB * size / (1 << 20)
+        return max(min(least, self._seconds), self._seconds / deaths)
 
     async def _once(self, frame: bytes, seconds: float, kind: Any) -> tuple[Any, str]:
         """The answer of one reader, or why it gave none."""
@@ -178,8 +188,7 @@ class IsolatedReader:
                 raise
             return None, f"no reader could be started: {error}"
         try:
-            async with asyncio.timeout(seconds):
-                meant, data = await reader.exchange(frame)
+            meant, data = await reader.exchange_within(frame, seconds)
         except TimeoutError:
             await self._dismiss(reader)
             return None, f"time: it was not read within {seconds:g} s"
@@ -236,6 +245,26 @@ class ReaderLink:
         await self._loop.sock_sendall(self._end, frame)
         head = await self._receive(HEAD)
         return head[-1], await self._receive(int.from_bytes(head[: HEAD - 1], "big"))
+
+    async def exchange_within(self, frame: bytes, seconds: float) -> tuple[int, bytes]:
+        """The same. `TimeoutError`: the reader used so much CPU time, or took several times as long without it."""
+        exchange = self._loop.create_task(self.exchange(frame))
+        started, cpu_started = time.monotonic(), cpu_seconds(self._pid)
+        try:
+            left = seconds
+            while not (await asyncio.wait({exchange}, timeout=left))[0]:
+                left = min(
+                    seconds - (cpu_seconds(self._pid) - cpu_started),
+                    started + seconds * _WALL_FACTOR - time.monotonic(),
+                )
+                if left <= 0:
+                    raise TimeoutError
+                left = max(left, _LOOK_AGAIN)
+            return exchange.result()
+        finally:
+            if not exchange.done():
+                exchange.cancel()
+                await asyncio.wait({exchange})  # it must let go of the socket before that is closed
 
     async def _receive(self, size: int) -> bytes:
         data = bytearray()
@@ -333,6 +362,14 @@ class ReaderServer:
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
             os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time that a process has used; 0 if that cannot be told, as of one that is gone."""
+    try:
+        return time.clock_gettime((~pid << 3) | _CPU_CLOCK)
+    except OSError:
+        return 0.0
 
 
 def _wait_for(pid: int, options: int) -> int | None:
