@@ -126,3 +126,28 @@ def test_a_large_input_of_a_host_with_bombs_has_the_time_that_it_needs() -> None
     small, large = asyncio.run(seconds())
     assert small < 1.0
     assert large >= 2.5
+
+
+def test_hosts_take_turns() -> None:
+    async def read() -> list[str]:
+        reader = IsolatedReader(PLAN, ReadingMarks.open(""), 1)
+        order: list[str] = []
+        done = asyncio.Event()
+
+        def answered(name: str) -> None:
+            order.append(name)
+            if len(order) == 13:
+                done.set()
+
+        names = [*(f"bomb {number}" for number in range(10)), "good 0", "good 1", "other 0"]
+        for name in names:
+            reader.submit(TASK, 10, f"{name.split()[0]}.example", lambda _, name=name: answered(name))  # type: ignore[misc]
+        try:
+            await asyncio.wait_for(done.wait(), 60)
+        finally:
+            reader.close()
+        return order
+
+    order = asyncio.run(read())
+    assert order[:5] == ["bomb 0", "good 0", "other 0", "bomb 1", "good 1"]
+    assert order[5:] == [f"bomb {number}" for number in range(2, 10)]

@@ -1,6 +1,7 @@
 """The owner's side of the reader process: risky inputs are read one at a time, each within a limit of time and memory.
 
-Time is CPU time of the reader, so that an input does not fail because the machine is loaded.
+Time is CPU time of the reader, so that an input does not fail because the machine is loaded. Hosts take turns: an input
+waits for one of each other host, not for all that one host sent before.
 
 A reader that dies or takes too long costs its own input only. The input gets one more try, alone in a fresh reader,
 unless it had ended a process before; then it is given up. Must be made and used inside an event loop.
@@ -16,7 +17,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
@@ -84,7 +85,7 @@ class IsolatedReader:
         self._marks = marks
         self._slot = slot
         self._here = here
-        self._queue: deque[QueuedInput] = deque()
+        self._queues: OrderedDict[str, deque[QueuedInput]] = OrderedDict()
         self._bytes = 0
         self._deaths: Counter[str] = Counter()
         self._reader: ReaderLink | None = None
@@ -108,7 +109,7 @@ class IsolatedReader:
         if self._closed:
             return
         self._bytes += size
-        self._queue.append(QueuedInput(task, size, host, blamed, on_answer))
+        self._queues.setdefault(host, deque()).append(QueuedInput(task, size, host, blamed, on_answer))
         # One that is done may not have been taken away yet: what is submitted in between needs another.
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._work())
@@ -127,7 +128,7 @@ class IsolatedReader:
 
     def close(self) -> None:
         self._closed = True
-        self._queue.clear()
+        self._queues.clear()
         if self._task is not None:
             self._task.cancel()
         if self._reader is not None:
@@ -137,12 +138,22 @@ class IsolatedReader:
             self._server.close()
 
     async def _work(self) -> None:
-        while self._queue:
-            waiting = self._queue.popleft()
+        while self._queues:
+            waiting = self._next_input()
             answer = await self._tried(waiting)
             self._bytes -= waiting.size
             if not self._closed:
                 waiting.on_answer(answer)
+
+    def _next_input(self) -> QueuedInput:
+        """The oldest input of the host whose turn it is."""
+        host, queue = next(iter(self._queues.items()))
+        waiting = queue.popleft()
+        if queue:
+            self._queues.move_to_end(host)
+        else:
+            del self._queues[host]
+        return waiting
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if self._task is task:
