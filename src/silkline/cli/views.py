@@ -99,6 +99,15 @@ def _about(job: Job) -> str:
     return "URL" if re.match(r"https?://", job.request_url or "", re.IGNORECASE) else "Query"
 
 
+def about(job: Job) -> str:
+    """What a job crawls, in a few words."""
+    if not job.request_url:
+        return "the seeds" if job.payload.get("seeded") else f"a {safe(job.worker)} job"
+    more = len(job.payload.get("urls") or ()) - 1
+    others = f" and {more:,} more" if more > 0 else ""
+    return f"{safe(without_password(job.request_url))}{others}"
+
+
 def ending(job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], now: datetime) -> list[str]:
     """How a job ended, in a few lines for the person who waited for it."""
     told = [f"Job {job.id} is {shown(job, now)}: {_sum(counts)}."]
@@ -109,6 +118,8 @@ def ending(job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], no
         told.append(f"  address_blocked: {in_words('address_blocked')}")
     if job.status is Status.FAILED:
         told.append(f"  {safe_lines(job.error_message or job.exit_reason or '', indent='  ')}")
+    if job.status is Status.QUEUED:
+        told.append("It is in the queue: a worker goes on with it as soon as one is free.")
     if job.status in (Status.PAUSED, Status.QUEUED):
         told.append(f"Go on with: silkline resume {job.id}")
     elif job.status in (Status.FAILED, Status.STOPPED):
