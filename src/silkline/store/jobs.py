@@ -397,7 +397,7 @@ def amend(database: Database, id: str, changes: dict[str, Any]) -> Job:
     while True:
         job = get(database, id)
         if job.status is Status.RUNNING:
-            raise Refused(f"job {id} is running: pause it first")
+            raise Refused(f"job {id} is running with its old sizes: pause it first, then resume it with the new ones")
         payload = to_json({**job.payload, **changes})
         if database.rows("jobs.amend", id=id, run_lease=job.run_lease, payload=payload, now=database.now()):
             return get(database, id)
