@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from silkline.cli.reasons import in_words
 from silkline.cli.redact import redacted, without_password
 from silkline.cli.terminal import as_json, duration, moment, safe, safe_lines, size
 from silkline.model.job import Job, Status, shown_status
+from silkline.model.reasons import at_command_line
 from silkline.store.urls import Counts
 
 SHORT_LENGTHS = (13, 18, 23, 36)  # an id up to each of its hyphens
@@ -115,7 +115,7 @@ def ending(job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], no
     if job.status is Status.COMPLETED and counts.discovered and not counts.done and not counts.unchanged:
         told.append("  Nothing was stored.")
     if any(reason == "address_blocked" for _, reason, _ in reasons):
-        told.append(f"  address_blocked: {in_words('address_blocked')}")
+        told.append(f"  address_blocked: {at_command_line('address_blocked')}")
     if job.status is Status.FAILED:
         told.append(f"  {safe_lines(job.error_message or job.exit_reason or '', indent='  ')}")
     if job.status is Status.QUEUED:
