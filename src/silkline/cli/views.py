@@ -11,6 +11,7 @@ from typing import Any
 from silkline.cli.redact import redacted, without_password
 from silkline.cli.terminal import as_json, duration, moment, safe, safe_lines, size
 from silkline.model.job import Job, Status, shown_status
+from silkline.model.progress import pages_of
 from silkline.model.reasons import at_command_line
 from silkline.store.urls import Counts
 
@@ -50,9 +51,9 @@ def row(job: Job, short: str, counts: Counts, now: datetime) -> list[str]:
 def progress(counts: Counts) -> str:
     if not counts.discovered:
         return "-"
-    settled = counts.done + counts.unchanged + counts.failed + counts.skipped
+    pages, wanted = pages_of(dataclasses.asdict(counts))
     failed = f", {counts.failed:,} failed" if counts.failed else ""
-    return f"{settled:,}/{counts.discovered:,}{failed}"
+    return f"{pages:,}/{wanted:,}{failed}"
 
 
 def everything(
