@@ -115,6 +115,38 @@ def test_ctrl_c_pauses_and_resume_goes_on(on_both: Silkline, web: Web) -> None:
     assert len(found) == len(set(found)) == 8
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_right_after_the_first_line_ends_in_good_order(
+    silkline: Silkline, web: Web, number: signal.Signals
+) -> None:
+    web.last = -1  # nothing is answered: only the signal ends it
+    crawl = silkline.start("crawl", web.host, "--ignore-robots")
+    assert crawl.stderr is not None
+    first = crawl.stderr.readline().decode()
+    crawl.send_signal(number)
+    _, err = crawl.communicate(timeout=PATIENCE)
+    (job,) = silkline("jobs", "--json").json
+    assert first == f"Crawling http://{web.host} as job {job['id']}.\n"
+    assert crawl.returncode == 3, err.decode()
+    queued = number == signal.SIGTERM
+    assert job["status"] == ("queued" if queued else "paused")
+    assert ("It is in the queue: a worker goes on with it" in err.decode()) == queued
+    assert f"Go on with: silkline resume {job['id']}\n" in err.decode()
+
+
+def test_quiet_says_nothing_of_the_beginning(silkline: Silkline, web: Web) -> None:
+    done = silkline("crawl", web.host, "--depth", "0", "--quiet", *FAST)
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def test_the_first_line_counts_the_urls(silkline: Silkline, web: Web, tmp_path: Path) -> None:
+    done = silkline("crawl", f"{web.host}/1", f"{web.host}/2", "--depth", "0", *FAST)
+    assert done.err.startswith(f"Crawling http://{web.host}/1 and 1 more as job "), done
+    (tmp_path / "seeds").write_text(f"http://{web.host}/1\n")
+    done = silkline("crawl", "--seeds", "seeds", "--allow-private", "127.0.0.0/8", "--depth", "0", *FAST)
+    assert done.err.splitlines()[1].startswith("Crawling the seeds as job "), done
+
+
 def test_seeds_from_a_file(silkline: Silkline, web: Web, tmp_path: Path) -> None:
     seeds = tmp_path / "seeds.txt"
     seeds.write_text(f"# ours\n{web.host}/5\n\nhttp://{web.host}/7#top\nhttp://{web.host}/7\nnot a host\n")

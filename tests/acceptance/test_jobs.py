@@ -65,27 +65,33 @@ def test_the_list_shows_progress_and_words_in_between(on_both: Silkline) -> None
     on_both("jobs", "add", "--worker", "site", "https://example.com/", "--payload", '{"limit": 5}')
     with closing(open_database(on_both.database_url)) as database:
         job = running(database)
-        found = [NewUrl(id, id, f"https://example.com/{id}", "example.com", 0) for id in (1, 2, 3, 4)]
-        settled = [Settled(1, "done"), Settled(2, "failed", "http_404", http_status=404)]
+        found = [NewUrl(id, id, f"https://example.com/{id}", "example.com", 0) for id in (1, 2, 3, 4, 5)]
+        settled = [
+            Settled(1, "done"),
+            Settled(2, "failed", "http_404", http_status=404),
+            Settled(5, "skipped", "robots"),
+        ]
         result = NewResult(1, found[0].url, 1, found[0].url, 1, '{"markdown": "x"}', True, "{}")
         urls.record(database, job, Checkpoint(found, settled, [result], bytes=2048, in_flight=1, seconds=1.5))
     assert on_both("jobs", "stop", "last").err == f"Job {job.id} is stopping.\n"
 
     row = on_both("jobs", "ls", "--status", "stopping").out.splitlines()[1]
-    assert "2/4, 1 failed" in row
+    assert "1/4, 1 failed" in row, "as the web page counts: skipped URLs are no work"
     assert on_both("jobs", "ls", "--status", "pausing").err == "No jobs are pausing.\n"
 
     shown = on_both("jobs", "show", "last").out
-    assert "4 discovered = 1 queued + 1 in flight + 1 done + 1 failed + 0 skipped" in shown
+    assert "5 discovered = 1 queued + 1 in flight + 1 done + 1 failed + 1 skipped" in shown
     assert "1 http_404" in shown
     assert "held by worker-1 on a-host" in shown
 
     value = on_both("jobs", "show", "last", "--json").json
     counts = value["progress"]
     parts = ("queued", "in_flight", "done", "unchanged", "failed", "skipped")
-    assert counts["discovered"] == sum(counts[part] for part in parts) == 4
+    assert counts["discovered"] == sum(counts[part] for part in parts) == 5
     assert (value["status"], value["shown"], value["desired"]) == ("running", "stopping", "stop")
-    assert value["reasons"] == [{"state": "failed", "reason": "http_404", "urls": 1}]
+    failed, skipped = sorted(value["reasons"], key=lambda each: each["state"])
+    assert failed == {"state": "failed", "reason": "http_404", "urls": 1}
+    assert skipped == {"state": "skipped", "reason": "robots", "urls": 1}
     assert value["results"] == 1
 
 

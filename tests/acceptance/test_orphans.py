@@ -16,6 +16,8 @@ from tests.crawl.harness import SyntheticWeb
 from tests.support.served import Served
 from tests.support.supervisors import eventually
 
+RUNNING = ("is running", "pause it first, then resume it with the new ones")
+
 
 @pytest.fixture
 def web() -> Iterator[SyntheticWeb]:
@@ -99,7 +101,7 @@ def test_the_living_are_left_alone_even_when_they_do_not_move(
     before = jobs.find(database, "last")
     command.send_signal(signal.SIGSTOP)
     try:
-        on_both("resume", "last", "--fetchers", "4").refused(1, "is running", "pause it first")
+        on_both("resume", "last", "--fetchers", "4").refused(1, *RUNNING)
         assert on_both("jobs", "pause", "last").err.endswith("is pausing.\n")
         job = jobs.get(database, before.id)
         assert (job.status, job.run_lease, job.payload) == (Status.RUNNING, before.run_lease, before.payload)
@@ -115,7 +117,7 @@ def test_a_supervisor_that_wrote_to_another_folder_is_known_by_its_process(
 ) -> None:
     command = crawling(on_both, database, web)
     elsewhere = {"SILKLINE_DATA": str(on_both.folder / "elsewhere"), "SILKLINE_DATABASE_URL": on_both.database_url}
-    on_both("resume", "last", "--fetchers", "4", **elsewhere).refused(1, "is running", "pause it first")
+    on_both("resume", "last", "--fetchers", "4", **elsewhere).refused(1, *RUNNING)
     kill_tree(command)
     assert on_both("jobs", "pause", "last", "--json", **elsewhere).json["status"] == "paused"
 

@@ -63,6 +63,12 @@ def test_bound_to_every_address_a_token_is_asked_for(serve: Any) -> None:
     client.get("/v1/jobs", Host=f"evil.test:{client.port}").problem(421, "wrong-host")
 
 
+def test_port_zero_is_any_free_port_and_the_help_says_so(serve: Any) -> None:
+    assert serve("--port", "0").ready().port > 0
+    help = subprocess.run([sys.executable, "-m", "silkline", "serve", "--help"], capture_output=True, check=True)
+    assert "0 is any free port" in " ".join(help.stdout.decode().split())
+
+
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

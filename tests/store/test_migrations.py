@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from silkline.errors import SchemaTooNew, StoreError, Unavailable, UsageError
-from silkline.model.job import Verb
+from silkline.model.ids import new_id
+from silkline.model.job import Job, NewJob, Verb
 from silkline.store import jobs, logs, migrate, workers
 from silkline.store.database import Database, open_database
 from tests.store.given import queued
@@ -39,10 +40,22 @@ def test_an_empty_database_is_brought_up_to_date(database_url: str) -> None:
     database.close()
 
 
+def stored_in_revision_1(old: Database) -> Job:
+    """A job as the first version stored it: today's statement needs the indexes of today."""
+    id, now = new_id(old.now()), old.now().isoformat()
+    with old.transaction() as transaction:
+        transaction.script(
+            "INSERT INTO crawl_jobs (id, worker, status, desired, payload, metadata, dedupe_key, run_at, created_at, "
+            f"updated_at) VALUES ('{id}', 'page', 'queued', 'run', '{{\"url\": \"https://example.com\"}}', "
+            f"'{{\"kept\": true}}', 'k', '{now}', '{now}', '{now}')"
+        )
+    return jobs.get(old, id)
+
+
 def test_an_older_database_keeps_its_rows(database_url: str) -> None:
     old = open_database(database_url, upgrade=False)
     assert migrate.upgrade(old, to=1) == (0, 1)
-    job = queued(old, payload={"url": "https://example.com"}, metadata={"kept": True}, dedupe_key="k")
+    job = stored_in_revision_1(old)
     logs.append(old, [logs.NewLine(job.id, 1, "info", "from revision 1", old.now())])
     with old.transaction() as transaction:
         transaction.script(
@@ -54,6 +67,8 @@ def test_an_older_database_keeps_its_rows(database_url: str) -> None:
     database = open_database(database_url)
     assert migrate.revision(database) == migrate.newest(database) > 1
     assert jobs.get(database, job.id) == job
+    assert jobs.enqueue(database, NewJob("page", {}, dedupe_key="k")) == (job, False)
+    assert jobs.enqueue(database, NewJob("page", {}, dedupe_key="k", tenant="other", paused=True))[1]
     assert logs.tail(database, job.id)[0].message == "from revision 1"
     assert [(worker.id, worker.kinds) for worker in workers.everyone(database)] == [("w1", None)]
     assert jobs.claim(database, "w1", "h", ["page"], 1)[0].id == job.id

@@ -63,6 +63,15 @@ def test_a_dedupe_key_of_a_live_job_gives_that_job(database: Database, status: s
     assert len(jobs.page(database)) == 1
 
 
+def test_each_tenant_has_dedupe_keys_of_its_own(database: Database) -> None:
+    first = queued(database, dedupe_key="same", tenant="a")
+    second, new = jobs.enqueue(database, NewJob("page", {}, dedupe_key="same", tenant="b"))
+    assert new
+    assert second.id != first.id
+    for tenant, holder in (("a", first), ("b", second)):
+        assert jobs.enqueue(database, NewJob("page", {}, dedupe_key="same", tenant=tenant)) == (holder, False)
+
+
 def test_a_dedupe_key_of_an_ended_job_is_free_again(database: Database) -> None:
     first = running(database, dedupe_key="same")
     finished(database, first)

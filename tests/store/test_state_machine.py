@@ -86,7 +86,11 @@ class Lives(RuleBasedStateMachine):
         if len(self.known) >= MOST_JOBS:
             return
         new = NewJob("page", {}, dedupe_key=key, priority=priority, tenant=tenant, paused=paused, max_retries=most)
-        holder = [job for job in self.before.values() if key and job.dedupe_key == key and job.status in LIVE]
+        holder = [
+            job
+            for job in self.before.values()
+            if key and (job.tenant, job.dedupe_key) == (tenant, key) and job.status in LIVE
+        ]
         job, fresh = jobs.enqueue(self.database, new)
         assert fresh == (not holder)
         assert fresh or job.id == holder[0].id
@@ -144,8 +148,9 @@ class Lives(RuleBasedStateMachine):
             with pytest.raises(Refused):
                 jobs.wish(self.database, id, verb)
             return
-        key = before.dedupe_key
-        twins = [job for job in self.before.values() if job.id != id and key and job.dedupe_key == key]
+        key = (before.tenant, before.dedupe_key)
+        others = [job for job in self.before.values() if job.id != id]
+        twins = [job for job in others if before.dedupe_key and (job.tenant, job.dedupe_key) == key]
         if before.status not in LIVE and expected.status in LIVE and any(job.status in LIVE for job in twins):
             with pytest.raises(Refused, match="dedupe key"):
                 jobs.wish(self.database, id, verb)

@@ -35,6 +35,9 @@ ADD = ("jobs", "add", "--worker", "site")
         ((*ADD, "https://a/", "--payload", "@missing.json"), "missing.json"),
         ((*ADD, "https://a/", "--run-at", "tomorrow"), "--run-at"),
         ((*ADD, "https://a/", "--priority", "9999999999"), "--priority"),
+        (("crawl", ""), "the URL is empty; write one such as https://example.com/"),
+        (("fetch", " "), "the URL is empty"),
+        (("crawl", "https://me:secret@a/"), "--header 'Authorization: Basic BASE64(USER:PASSWORD)'"),
         (("--database-url", "mysql://u:secret@h/x", "jobs"), "database URL"),
     ],
 )

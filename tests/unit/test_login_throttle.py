@@ -1,9 +1,16 @@
 """Wrong tokens are throttled, for each address and in all; nobody is shut out for ever."""
 
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 
+from silkline.api.credentials import new_token
 from silkline.api.login_throttle import ADDRESSES, ALL, ALL_EVERY, EACH, EACH_EVERY, LoginThrottle
 from silkline.api.problems import Problem
+from silkline.api.tokens import Caller, Doorkeeper
+from silkline.store import tokens
+from silkline.store.database import open_database
 
 
 class Clock:
@@ -77,3 +84,21 @@ def test_memory_is_bounded(throttle: LoginThrottle, clock: Clock) -> None:
         throttle.was_right(f"digest {number}")
     assert len(throttle._each) <= ADDRESSES
     assert len(throttle._good) <= 1_000
+
+
+def test_a_token_that_we_made_never_waits_for_the_failures_of_others(tmp_path: Path) -> None:
+    with closing(open_database(f"sqlite:///{tmp_path / 'silkline.db'}")) as database:
+        doorkeeper = Doorkeeper(database, "chosen by the operator", open=False)
+        id, token = new_token(database, "mine", "read")
+        for _ in range(EACH):
+            assert doorkeeper.by_token("a guess", "shared") is None
+        with pytest.raises(Problem):
+            doorkeeper.by_token("a guess", "shared")
+        assert doorkeeper.by_token(token, "shared") == Caller(id, "read"), "its first use, from the same address"
+        with pytest.raises(Problem):
+            doorkeeper.by_token("chosen by the operator", "shared")  # else guessing it would not be slowed down
+        with pytest.raises(Problem):
+            doorkeeper.by_token(f"silk_{id}_{'x' * 43}", "shared")
+        tokens.forget(database, id)
+        with pytest.raises(Problem):
+            doorkeeper.by_token(token, "shared")

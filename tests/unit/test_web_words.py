@@ -6,9 +6,9 @@ from typing import get_args
 import pytest
 
 from silkline.api.shapes import WaitReason
-from silkline.api.web.words import meaning, via
+from silkline.api.web.words import FILTERS, via
 from silkline.crawl import fetcher, leader, outcomes, reading, scope, traps
-from silkline.model import fetched
+from silkline.model import fetched, reasons
 from silkline.model.wait import REASONS
 from silkline.store.waiting import hold_up
 from silkline.store.workers import NO_SPACE, Worker
@@ -32,13 +32,26 @@ def reasons_of_the_engine() -> set[str]:
 
 @pytest.mark.parametrize("reason", sorted(reasons_of_the_engine()))
 def test_every_reason_has_a_meaning(reason: str) -> None:
-    assert meaning(reason)
+    assert reasons.on_page(reason)
+    assert reasons.at_command_line(reason).startswith(reasons.MEANINGS[reason]), "the same words as on the page"
+
+
+def test_page_and_command_line_differ_in_their_advice_only() -> None:
+    assert FILTERS["meaning"] is reasons.on_page
+    for reason, words in reasons.MEANINGS.items():
+        for shown, advice in (
+            (reasons.on_page(reason), reasons.SETTINGS),
+            (reasons.at_command_line(reason), reasons.OPTIONS),
+        ):
+            assert shown == (f"{words}; {advice[reason]}" if reason in advice else words)
+    assert reasons.OPTIONS.keys() | reasons.SETTINGS.keys() <= reasons.MEANINGS.keys()
 
 
 def test_statuses_have_a_meaning_and_strangers_have_none() -> None:
-    assert meaning("http_404") == "the server says: Not Found"
-    assert meaning("http_599") == "the server answers with an error"
-    assert meaning("http_") == meaning("a plugin's own") == meaning(None) == ""
+    assert reasons.on_page("http_404") == "the server answers 404 Not Found"
+    assert reasons.on_page("http_599") == "the server answers 599"
+    assert reasons.on_page("http_") == reasons.on_page("a plugin's own") == reasons.on_page(None) == ""
+    assert reasons.at_command_line("its_own", "so") == "its own (so)"
     assert (via("robots"), via("something new")) == ("robots.txt", "something new")
 
 

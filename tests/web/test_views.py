@@ -12,9 +12,10 @@ from playwright.sync_api import Locator, Page, expect
 from silkline.model.job import End, Job, NewJob
 from silkline.store import jobs
 from silkline.store.database import Database, open_database
+from tests.store.given import finished, running
 from tests.support.served import Client, Served
 from tests.web.conftest import Open
-from tests.web.crawled import all_failed, large_crawl
+from tests.web.crawled import KIND, all_failed, large_crawl
 
 Keep = Callable[[Page, str], None]
 
@@ -236,6 +237,30 @@ def test_a_private_site_can_be_crawled_where_the_operator_allows_it(visit: Open,
     page.wait_for_url(re.compile("/jobs/[0-9a-f-]{36}$"))
     id = page.url.rpartition("/")[2]
     assert site.get(f"/v1/jobs/{id}").json["spec"]["allow_private"] == ["127.0.0.1:9"]
+
+
+def test_a_job_that_never_ran_has_a_breadcrumb_and_no_charts(
+    visit: Open, database: Database, crawl: Job, keep: Keep
+) -> None:
+    job = running(database, worker=KIND)
+    finished(database, job, End.PERMANENT, reason="never ran")
+    page = visit(f"/jobs/{job.id}", width=390, height=800)
+    expect(page.locator(".crumbs span")).to_have_text(f"{KIND} job")
+    expect(page.locator("#panels")).to_be_visible()
+    expect(page.locator("[data-chart]")).to_have_count(0)
+    keep(page, "never-ran")
+    page.goto(page.url.replace(job.id, crawl.id))
+    expect(page.locator(".crumbs span")).to_have_text(str(crawl.request_url))
+    expect(page.locator("[data-chart]")).to_have_count(3)
+
+
+def test_every_tab_is_seen_on_a_narrow_screen(visit: Open, crawl: Job) -> None:
+    page = visit(f"/jobs/{crawl.id}", width=390, height=800)
+    for tab in page.locator(".tabs a").all():
+        box = tab.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390, tab.inner_text()
 
 
 TABS = ("overview", "pages", "pages?sort=-size", "errors", "skipped", "hosts", "logs", "details", "page/1", "page/40")

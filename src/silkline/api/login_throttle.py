@@ -1,7 +1,8 @@
 """How often somebody may present a wrong token: for each address and in all.
 
-Every wrong token takes one try out of a supply that fills up again with time, so nobody is shut out for ever. A token
-that was right lately passes even when the supply is empty: an attack does not stop those who are at work.
+Every wrong token takes one try out of a supply that fills up again with time, so nobody is shut out for ever. Tokens
+that Silkline made are not asked about here: they cannot be guessed. The operator's token passes even when the supply is
+empty if it was right lately: an attack does not stop those who are at work.
 """
 
 from __future__ import annotations

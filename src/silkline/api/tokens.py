@@ -67,19 +67,23 @@ class Doorkeeper:
         return self._by_cookie(headers.get("cookie", "")) or (ANYBODY if self.open else None)
 
     def by_token(self, token: str, address: str) -> Caller | None:
-        """Who has this token. An address that presents many wrong ones has to wait: a `Problem`."""
+        """Who has this token. An address that presents many wrong ones has to wait: a `Problem`.
+
+        A token that we made is never made to wait for the failures of others: nobody guesses its 256 random bits. The
+        operator's token was chosen by a person, so it is tried only while its address may try.
+        """
+        caller = self._made_by_us(token)
+        if caller is not None:
+            return caller
         presented = digest(token)
         self._throttle.admit(address, presented)
-        caller = self._whose(token, presented)
-        if caller is None:
-            self._throttle.was_wrong(address, presented)
-        else:
-            self._throttle.was_right(presented)
-        return caller
-
-    def _whose(self, token: str, presented: str) -> Caller | None:
         if self._operator and hmac.compare_digest(presented, self._operator):
+            self._throttle.was_right(presented)
             return Caller(OPERATOR, "admin")
+        self._throttle.was_wrong(address, presented)
+        return None
+
+    def _made_by_us(self, token: str) -> Caller | None:
         match = _TOKEN.fullmatch(token)
         found = tokens.secret(self._database, match[1]) if match else None
         right = hmac.compare_digest(digest(match[2] if match else ""), found.hash if found else _NOBODY)

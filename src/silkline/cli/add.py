@@ -37,7 +37,9 @@ LONGEST_WAIT = 100 * 366 * 86_400.0
 @click.option(
     "--run-at", metavar="TIME", type=text, help="Not before: 2030-01-31T08:00Z, or from now: 30s, 10m, 2h, 1d."
 )
-@click.option("--dedupe-key", type=text, help="At most one live job has this key; if there is one, it is the answer.")
+@click.option(
+    "--dedupe-key", type=text, help="At most one live job of a tenant has this key; if there is one, it is the answer."
+)
 @click.option("--metadata", metavar="JSON", type=text, help="An object to keep with the job, as JSON or @FILE.")
 @click.option("--paused", is_flag=True, help="Store it paused; `silkline jobs resume` lets it begin.")
 @click.option("--max-retries", type=click.IntRange(0, 1_000), help="Retries, and crashes, allowed. Default: a setting.")

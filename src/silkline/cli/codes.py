@@ -5,10 +5,10 @@
 | 0 | done; where a job is waited for: it completed |
 | 1 | failed or refused: the job's state does not allow it, the database cannot be used |
 | 2 | usage: an unknown option, setting or field, a broken payload |
-| 3 | the job was paused, or waits to go on |
+| 3 | the job waits to go on: Ctrl-C paused it, or SIGTERM put it back into the queue |
 | 4 | the job was stopped or cancelled |
 | 5 | not found |
-| 130 | interrupted by Ctrl-C |
+| 130 | a command other than `crawl` and `resume` was interrupted by Ctrl-C |
 | 141 | whoever read the output went away, as with `head` |
 """
 

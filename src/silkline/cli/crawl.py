@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from silkline.cli import terminal
+from silkline.cli import terminal, views
 from silkline.cli.asking import asking, payload_of, seconds
 from silkline.cli.foreground import run_here
 from silkline.cli.job_choice import chosen
@@ -88,9 +88,9 @@ def crawl(
 ) -> int | None:
     """Crawl one site or many, here and now, with a line of progress.
 
-    Ctrl-C pauses it and says how to go on. The exit code tells how it ended. With -o its results are written when it
-    has ended, in the form that the name of the file asks for: .jsonl, .csv, .parquet, .xml, .warc, .warc.gz, or a
-    folder of Markdown files for a name that ends with /.
+    Ctrl-C pauses it, SIGTERM puts it back into the queue; both say how to go on. The exit code tells how it ended. With
+    -o its results are written when it has ended, in the form that the name of the file asks for: .jsonl, .csv,
+    .parquet, .xml, .warc, .warc.gz, or a folder of Markdown files for a name that ends with /.
     """
     settings = settings_of(session)
     if not detach:
@@ -116,7 +116,7 @@ def crawl(
         terminal.line(job.id)
         return None
     done = _saving(session, settings, form, output, force) if output is not None else None
-    return run_here(session, settings, job, done)
+    return run_here(session, settings, job, f"Crawling {views.about(job)} as job {job.id}.", done)
 
 
 def _form_of(output: str, *, detach: bool, warc: bool, force: bool) -> str:
@@ -218,7 +218,7 @@ def resume(session: Session, /, id: str, detach: bool, **sizes: int | None) -> i
     if detach:
         session.say(f"Job {job.id} is {job.status}.")
         return None
-    return run_here(session, settings, job)
+    return run_here(session, settings, job, f"Going on with {views.about(job)}, job {job.id}.")
 
 
 def _can_go_on(job: Job) -> bool:

@@ -18,7 +18,6 @@ from silkline.cli import codes, terminal
 from silkline.cli.asking import asking, need_urls, payload_of, seconds
 from silkline.cli.logging_level import log_if_asked
 from silkline.cli.option_errors import checked
-from silkline.cli.reasons import in_words
 from silkline.cli.redact import without_password
 from silkline.cli.resources import opened, settings_of
 from silkline.cli.seeds import typed_urls
@@ -27,6 +26,7 @@ from silkline.config import Settings
 from silkline.errors import Refused
 from silkline.export.rows import content_of
 from silkline.model.job import NewJob, Status
+from silkline.model.reasons import at_command_line
 from silkline.model.spec import PageSpec
 from silkline.model.url import canonical
 from silkline.runner.inline import run_here
@@ -108,7 +108,7 @@ def _show(session: Session, spec: PageSpec, asked: list[str], found: dict[str, R
             if empty := _emptiness(result, spec):
                 session.say(f"{terminal.safe(without_password(url))}: {empty}")
         if not result.success:
-            why = in_words(str(result.metadata.get("error")), result.metadata.get("detail"))
+            why = at_command_line(str(result.metadata.get("error")), result.metadata.get("detail"))
             terminal.complain(f"{without_password(url)}: {why}")
     return codes.OK if got else codes.FAILED
 

@@ -1,7 +1,7 @@
 """Runs one job here, under a supervisor of its own, with a line of progress on stderr, and tells how it ended.
 
-Ctrl-C pauses the job. If another supervisor was quicker to claim it, the job is followed instead; Ctrl-C then wishes
-for a pause all the same, and a second one leaves the job alone.
+Ctrl-C pauses the job, SIGTERM puts it back into the queue. If another supervisor was quicker to claim it, the job is
+followed instead; Ctrl-C then wishes for a pause all the same, and a second one leaves the job alone.
 """
 
 from __future__ import annotations
@@ -23,16 +23,23 @@ from silkline.store.database import Database
 
 
 def run_here(
-    session: Session, settings: Settings, job: Job, done: Callable[[Database, Job], None] | None = None
+    session: Session,
+    settings: Settings,
+    job: Job,
+    opening: str,
+    done: Callable[[Database, Job], None] | None = None,
 ) -> int:
-    """Run the job to its end, or a pause; the exit code. `done` is called with the job as it is then."""
+    """Run the job to its end, or a pause; the exit code.
+
+    `opening` is said as soon as a signal ends the job in good order. `done` is called with the job as it is at the end.
+    """
     log.set_up(level_of(session, settings, usual=logging.WARNING, quiet=logging.ERROR))
     if not session.verbose:
         for handler in logging.getLogger().handlers:
             handler.addFilter(_is_news)
     with opened(settings) as database:
         with Ticker(database, job, quiet=session.quiet):
-            Supervisor(settings, only=job.id).run()
+            Supervisor(settings, only=job.id, caught=lambda: session.say(opening)).run()
         job = jobs.get(database, job.id)
         _tell(session, database, job)
         if done is not None:

@@ -118,7 +118,7 @@ def is_address(text: str) -> bool:
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     subcommand_metavar="URL | COMMAND [ARGS]...",
-    epilog="Exit codes: 0 done, 1 failed or refused, 2 usage, 3 paused, 4 stopped or cancelled, 5 not found.",
+    epilog="Exit codes: 0 done, 1 failed or refused, 2 usage, 3 paused or queued, 4 stopped or cancelled, 5 not found.",
 )
 @everywhere(shown=True)
 @click.version_option(__version__, message="silkline %(version)s", help="Show the version and leave.")

@@ -15,12 +15,12 @@ from silkline.cli import codes, terminal
 from silkline.cli.asking import asking, need_urls, payload_of
 from silkline.cli.logging_level import log_if_asked
 from silkline.cli.option_errors import checked
-from silkline.cli.reasons import in_words
 from silkline.cli.resources import opened, settings_of
 from silkline.cli.seeds import typed_urls
 from silkline.cli.session import Session, everywhere, text
 from silkline.export.problems import grouped
 from silkline.model.job import End, NewJob, Status
+from silkline.model.reasons import at_command_line
 from silkline.runner.inline import Watcher, run_here
 from silkline.runner.orders import Orders
 from silkline.store.database import Database
@@ -141,5 +141,5 @@ def _belongs(state: str, reason: str | None, via: str) -> bool:
 
 def _say_why(session: Session, database: Database, job_id: str, *, links: bool) -> None:
     for problem in grouped(database, job_id, examples=1):
-        terminal.complain(f"{problem.examples[0].url}: {in_words(problem.reason, problem.examples[0].detail)}")
+        terminal.complain(f"{problem.examples[0].url}: {at_command_line(problem.reason, problem.examples[0].detail)}")
     session.say("No URL was found." if links else "No sitemap lists any URL; --links follows links instead.")

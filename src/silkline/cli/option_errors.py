@@ -6,6 +6,7 @@ from typing import Any
 
 from silkline.errors import FieldProblem, SpecError, UsageError
 from silkline.model.spec import Spec
+from silkline.model.user_info import HEADER
 from silkline.workers import registry
 
 # Fields that the command line names otherwise; every other one is its name with two hyphens before it.
@@ -37,7 +38,5 @@ def _sentence(problem: FieldProblem, no_url: str) -> str:
         return f"{name} {inner.partition('.')[0]}: {problem.message}" if inner else f"{name}: {problem.message}"
     if field == "proxy":
         return f"{name}: {problem.message}"
-    message = problem.message.replace("input should be", "it must be").replace(
-        "Authorization:", "--header Authorization:"
-    )
+    message = problem.message.replace("input should be", "it must be").replace(HEADER, f"--header '{HEADER}'")
     return f"{name} {problem.given!r}: {message}" if problem.given else f"{name}: {message}"

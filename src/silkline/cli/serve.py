@@ -23,7 +23,11 @@ from silkline.service.supervisor import Supervisor
 
 @click.command()
 @click.option("--host", default="127.0.0.1", type=text, help="Where to listen. Default: 127.0.0.1, this machine only.")
-@click.option("--port", type=click.IntRange(0, 65_535), help="Default: 8700, or a free one if that is taken.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    help="Which port to use; 0 is any free port. Default: 8700, or a free one if that is taken.",
+)
 @click.option("--settings-from-stdin", is_flag=True, hidden=True)
 @slots
 @everywhere()

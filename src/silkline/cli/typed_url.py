@@ -24,6 +24,8 @@ def with_scheme(address: str) -> str:
     text = address.strip()
     if re.match(r"https?://", text, re.IGNORECASE):
         return text
+    if not text:
+        raise UsageError("the URL is empty; write one such as https://example.com/")
     wrong = wrong_scheme(text)
     if wrong:
         raise UsageError(wrong)

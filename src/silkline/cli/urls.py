@@ -10,12 +10,12 @@ import click
 
 from silkline.cli import terminal
 from silkline.cli.job_choice import chosen
-from silkline.cli.reasons import in_words
 from silkline.cli.resources import opened_to_find, settings_of
 from silkline.cli.session import Session, everywhere, text
 from silkline.export.problems import Problem, grouped, ledger
 from silkline.export.rows import pattern_of
 from silkline.model.job import Job
+from silkline.model.reasons import at_command_line
 from silkline.store.database import Database
 from silkline.store.neighbours import LinksIn
 from silkline.store.urls import STATES, UNCHANGED, Url, counts
@@ -79,7 +79,7 @@ def errors(session: Session, /, id: str, examples: int) -> None:
 
 
 def _print_problem(problem: Problem, job_id: str) -> None:
-    terminal.line(f"{problem.count:,} {terminal.safe(problem.reason)}: {in_words(problem.reason)}")
+    terminal.line(f"{problem.count:,} {terminal.safe(problem.reason)}: {at_command_line(problem.reason)}")
     for example in problem.examples:
         terminal.line(f"  {terminal.safe(example.url)}")
         for line in sources_of(example.links_in):

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from silkline.cli.reasons import in_words
 from silkline.cli.redact import redacted, without_password
 from silkline.cli.terminal import as_json, duration, moment, safe, safe_lines, size
 from silkline.model.job import Job, Status, shown_status
+from silkline.model.progress import pages_of
+from silkline.model.reasons import at_command_line
 from silkline.store.urls import Counts, not_stored
 
 SHORT_LENGTHS = (13, 18, 23, 36)  # an id up to each of its hyphens
@@ -50,9 +51,9 @@ def row(job: Job, short: str, counts: Counts, now: datetime) -> list[str]:
 def progress(counts: Counts) -> str:
     if not counts.discovered:
         return "-"
-    settled = counts.done + counts.unchanged + counts.failed + counts.skipped
+    pages, wanted = pages_of(dataclasses.asdict(counts))
     failed = f", {counts.failed:,} failed" if counts.failed else ""
-    return f"{settled:,}/{counts.discovered:,}{failed}"
+    return f"{pages:,}/{wanted:,}{failed}"
 
 
 def everything(
@@ -100,6 +101,15 @@ def _about(job: Job) -> str:
     return "URL" if re.match(r"https?://", job.request_url or "", re.IGNORECASE) else "Query"
 
 
+def about(job: Job) -> str:
+    """What a job crawls, in a few words."""
+    if not job.request_url:
+        return "the seeds" if job.payload.get("seeded") else f"a {safe(job.worker)} job"
+    more = len(job.payload.get("urls") or ()) - 1
+    others = f" and {more:,} more" if more > 0 else ""
+    return f"{safe(without_password(job.request_url))}{others}"
+
+
 def ending(job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], now: datetime) -> list[str]:
     """How a job ended, in a few lines for the person who waited for it."""
     told = [f"Job {job.id} is {shown(job, now)}: {_sum(counts)}."]
@@ -109,9 +119,11 @@ def ending(job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], no
     if job.status is Status.COMPLETED and counts.discovered and not counts.done and not counts.unchanged:
         told.append("  Nothing was stored.")
     if any(reason == "address_blocked" for _, reason, _ in reasons):
-        told.append(f"  address_blocked: {in_words('address_blocked')}")
+        told.append(f"  address_blocked: {at_command_line('address_blocked')}")
     if job.status is Status.FAILED:
         told.append(f"  {safe_lines(job.error_message or job.exit_reason or '', indent='  ')}")
+    if job.status is Status.QUEUED:
+        told.append("It is in the queue: a worker goes on with it as soon as one is free.")
     if job.status in (Status.PAUSED, Status.QUEUED):
         told.append(f"Go on with: silkline resume {job.id}")
     elif job.status in (Status.FAILED, Status.STOPPED):

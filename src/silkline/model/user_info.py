@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+HEADER: Final = "Authorization: Basic BASE64(USER:PASSWORD)"
 REFUSAL: Final = (
-    "holds a user name or password, which is refused because URLs are stored and shown; "
-    "send it as a header: Authorization: Basic BASE64(USER:PASSWORD)"
+    f"holds a user name or password, which is refused because URLs are stored and shown; send it as a header: {HEADER}"
 )
 
 

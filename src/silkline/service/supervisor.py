@@ -52,6 +52,7 @@ class Supervisor:
     """One for each machine or container.
 
     `only`: run this one job here, then end (`silkline crawl`). `beside`: a program to keep alive (`silkline serve`).
+    `caught`: called when signals are caught, so that a signal from then on ends in good order.
     """
 
     def __init__(
@@ -61,11 +62,13 @@ class Supervisor:
         only: str | None = None,
         reload: Callable[[], Settings] | None = None,
         beside: Companion | None = None,
+        caught: Callable[[], None] = lambda: None,
     ) -> None:
         self._settings = settings
         self._only = only
         self._reload = reload
         self._beside = beside
+        self._caught = caught
         self._slots = 1 if only else settings.slots
         self._signals: deque[int] = deque()
         self._draining_since: float | None = None
@@ -86,6 +89,7 @@ class Supervisor:
         """Until told to end; 0 when every job was left in good order."""
         restore = self._catch_signals()
         try:
+            self._caught()
             self._open()
             try:
                 while not self._done():

@@ -68,7 +68,7 @@ def from_row(row: Row) -> Job:
 
 
 def enqueue(database: Database, job: NewJob) -> tuple[Job, bool]:
-    """Store one job. With a dedupe key that a live job holds: that job, and False."""
+    """Store one job. With a dedupe key that a live job of its tenant holds: that job, and False."""
     now = database.now()
     with database.transaction(durable=True) as transaction:
         stored = enqueue_in(transaction, job, now)
@@ -81,7 +81,7 @@ def enqueue_in(transaction: Transaction, job: NewJob, now: datetime) -> tuple[Jo
     row = _new_row(job, now)
     if transaction.many("jobs.enqueue", _ENQUEUE, [row]):
         return from_row(transaction.rows("jobs.get", id=row[0])[0]), True
-    found = transaction.rows("jobs.live_with_key", dedupe_key=clean(job.dedupe_key))
+    found = transaction.rows("jobs.live_with_key", tenant=clean(job.tenant), dedupe_key=clean(job.dedupe_key))
     return (from_row(found[0]), False) if found else enqueue_in(transaction, job, now)
 
 
@@ -298,7 +298,7 @@ def _change(database: Database, job: Job, change: Change) -> Job | None:
     except (Unavailable, DiskFull):
         raise
     except StoreError as error:
-        if job.dedupe_key and database.rows("jobs.live_with_key", dedupe_key=job.dedupe_key):
+        if job.dedupe_key and database.rows("jobs.live_with_key", tenant=job.tenant, dedupe_key=job.dedupe_key):
             raise Refused(f"another live job holds the dedupe key {job.dedupe_key!r}") from error
         raise
     return from_row(found[0]) if found else None
@@ -397,7 +397,7 @@ def amend(database: Database, id: str, changes: dict[str, Any]) -> Job:
     while True:
         job = get(database, id)
         if job.status is Status.RUNNING:
-            raise Refused(f"job {id} is running: pause it first")
+            raise Refused(f"job {id} is running with its old sizes: pause it first, then resume it with the new ones")
         payload = to_json({**job.payload, **changes})
         if database.rows("jobs.amend", id=id, run_lease=job.run_lease, payload=payload, now=database.now()):
             return get(database, id)

@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from silkline.model.progress import pages_of
+
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 NOTHING = "\N{EN DASH}"
@@ -107,5 +109,6 @@ FILTERS = {
     "took": took,
     "host": host_of,
     "segments": segments,
+    "pages_of": pages_of,
 }
 TESTS = {"web": is_web}

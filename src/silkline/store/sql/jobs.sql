@@ -6,7 +6,7 @@ INSERT INTO crawl_jobs (id, worker, status, desired, request_url, payload, metad
                         parent_id, max_retries, created_at, updated_at)
 VALUES (:id, :worker, :status, :desired, :request_url, :payload, :metadata, :priority, :tenant, :run_at, :dedupe_key,
         :parent_id, :max_retries, :created_at, :created_at)
-ON CONFLICT (dedupe_key) WHERE dedupe_key IS NOT NULL AND status IN ('queued', 'running', 'paused') DO NOTHING;
+ON CONFLICT (tenant, dedupe_key) WHERE dedupe_key IS NOT NULL AND status IN ('queued', 'running', 'paused') DO NOTHING;
 
 -- name: enqueue [postgres]
 -- The same, as one statement over columns: a row costs a tenth of what a statement for each would.
@@ -19,11 +19,11 @@ FROM unnest(:id::uuid[], :worker::text[], :status::text[], :desired::text[], :re
             :parent_id::uuid[], :max_retries::int[], :created_at::timestamptz[])
     AS new (id, worker, status, desired, request_url, payload, metadata, priority, tenant, run_at, dedupe_key,
             parent_id, max_retries, created_at)
-ON CONFLICT (dedupe_key) WHERE dedupe_key IS NOT NULL AND status IN ('queued', 'running', 'paused') DO NOTHING;
+ON CONFLICT (tenant, dedupe_key) WHERE dedupe_key IS NOT NULL AND status IN ('queued', 'running', 'paused') DO NOTHING;
 
 -- name: live_with_key
 -- The live job that holds a dedupe key.
-SELECT * FROM crawl_jobs WHERE dedupe_key = :dedupe_key AND status IN ('queued', 'running', 'paused');
+SELECT * FROM crawl_jobs WHERE tenant = :tenant AND dedupe_key = :dedupe_key AND status IN ('queued', 'running', 'paused');
 
 -- name: ring [postgres]
 -- (SQLite has no NOTIFY; store/bell.py rings through named pipes.)
