@@ -10,7 +10,7 @@ from silkline.errors import SchemaTooNew, StoreError, Unavailable, UsageError
 from silkline.model.job import Verb
 from silkline.store import jobs, logs, migrate, workers
 from silkline.store.database import Database, open_database
-from tests.store.given import queued
+from tests.store.given import job_of_an_older_schema, queued
 
 FILES = Path(migrate.__file__).parent / "sql" / "migrations"
 OPEN_AND_STORE = """
@@ -42,18 +42,20 @@ def test_an_empty_database_is_brought_up_to_date(database_url: str) -> None:
 def test_an_older_database_keeps_its_rows(database_url: str) -> None:
     old = open_database(database_url, upgrade=False)
     assert migrate.upgrade(old, to=1) == (0, 1)
-    job = queued(old, payload={"url": "https://example.com"}, metadata={"kept": True}, dedupe_key="k")
-    logs.append(old, [logs.NewLine(job.id, 1, "info", "from revision 1", old.now())])
+    id, now = job_of_an_older_schema(old), old.now().isoformat()
     with old.transaction() as transaction:
         transaction.script(
             "INSERT INTO workers (id, host, pid, boot_id, slots, version, started_at, last_seen) "
-            f"VALUES ('w1', 'h', 1, 'b', 1, '0', '{old.now().isoformat()}', '{old.now().isoformat()}')"
+            f"VALUES ('w1', 'h', 1, 'b', 1, '0', '{now}', '{now}')"
         )
+    logs.append(old, [logs.NewLine(id, 1, "info", "from revision 1", old.now())])
     old.close()
 
     database = open_database(database_url)
     assert migrate.revision(database) == migrate.newest(database) > 1
-    assert jobs.get(database, job.id) == job
+    job = jobs.get(database, id)
+    assert (job.kind, job.payload, job.dedupe_key) == ("page", {"url": "https://example.com"}, "k")
+    assert job.metadata == {"kept": True}
     assert logs.tail(database, job.id)[0].message == "from revision 1"
     assert [(worker.id, worker.kinds) for worker in workers.everyone(database)] == [("w1", None)]
     assert jobs.claim(database, "w1", "h", ["page"], 1)[0].id == job.id

@@ -50,9 +50,9 @@ def imported(folder: Path, *arguments: str) -> tuple[int, str, set[str]]:
         (("jobs", "ls"), 0, {"apsw", "pydantic"}),
         (("jobs", "show", "last"), 5, {"apsw", "pydantic"}),
         (("jobs", "pause", "last"), 5, {"apsw", "pydantic"}),
-        (("jobs", "add", "--worker", "youtube", "https://example.com/"), 0, {"ada_url", "apsw", "pydantic", "xxhash"}),
+        (("jobs", "add", "--kind", "youtube", "https://example.com/"), 0, {"ada_url", "apsw", "pydantic", "xxhash"}),
         (
-            ("jobs", "add", "--worker", "page", "https://a.example/"),
+            ("jobs", "add", "--kind", "page", "https://a.example/"),
             0,
             {"ada_url", "apsw", "msgspec", "pydantic", "xxhash"},
         ),
