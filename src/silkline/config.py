@@ -72,7 +72,6 @@ class Settings(BaseModel):
     database_url: str = Field(
         "", description="sqlite:///PATH or postgresql://…; empty: silkline.db in the data directory."
     )
-    redis_url: str = Field("", description="Redis for one crawl over many machines.")
     renderer_url: str = Field(
         "",
         description="A browser to connect to instead of starting one: ws://…, or http://HOST:PORT where it listens.",
@@ -207,7 +206,7 @@ class Settings(BaseModel):
 
     def secrets(self) -> tuple[str, ...]:
         """Values that nobody else may see: the token, and addresses that may hold a password."""
-        addresses = (self.database_url, self.redis_url, self.renderer_url)
+        addresses = (self.database_url, self.renderer_url)
         return (self.api_token, *(address for address in addresses if "@" in address or "?" in address))
 
     @property

@@ -11,7 +11,7 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 WATCHED = {
     *("ada_url", "apsw", "asyncio", "fastapi", "isal", "jinja2", "msgspec", "multiprocessing", "playwright"),
-    *("prometheus_client", "protego", "psycopg", "pycurl", "pydantic", "pypdf", "re2", "redis", "rich", "sqlite3"),
+    *("prometheus_client", "protego", "psycopg", "pycurl", "pydantic", "pypdf", "re2", "rich", "sqlite3"),
     *("tldextract", "trafilatura", "turbohtml", "uvicorn", "uvloop", "xxhash"),
 }
 LAYERS = {"silkline.api", "silkline.crawl", "silkline.fetch", "silkline.parse", "silkline.runner", "silkline.service"}
