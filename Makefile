@@ -58,12 +58,12 @@ format: $(VENV)/.full ## Put the code into the house's format
 	$(BIN)/ruff format .
 
 .PHONY: test
-test: $(VENV)/.full ## The whole suite, on a real PostgreSQL, Redis and Chromium which it provides itself (ARGS="-k name")
+test: $(VENV)/.full ## The whole suite, on a real PostgreSQL and Chromium which it provides itself (ARGS="-k name")
 	@$(BIN)/python -m tests.support.provide
 	$(BIN)/python -m pytest $(WORKERS) $(ARGS)
 
 .PHONY: test-fast
-test-fast: $(VENV)/.full ## Only the tests that need no PostgreSQL, Redis or Chromium
+test-fast: $(VENV)/.full ## Only the tests that need no PostgreSQL or Chromium
 	@$(BIN)/python -m pytest --fast $(WORKERS) $(ARGS)
 
 .PHONY: chaos

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from silkline.config import load
+from silkline.kinds import registry, site
 from silkline.model.job import End
-from silkline.model.worker import Context
+from silkline.model.kind import Context
 from silkline.reading_marks import ReadingMarks
 from silkline.store import jobs, urls
 from silkline.store.database import open_database
-from silkline.workers import registry, site
 
 
 class NoOrders:
@@ -43,5 +43,5 @@ if __name__ == "__main__":
     spec = registry.check_payload(registry.kind_named("site"), job.payload)
     marks = Path(tempfile.mkdtemp()) / "benchmark.marks"  # as under a supervisor
     ReadingMarks.create(marks)
-    settings = load().settings.for_workers()
+    settings = load().settings.for_kinds()
     site.run(Context(spec, NoOrders(), Progress(database, job), logging.getLogger("site"), settings, str(marks)))

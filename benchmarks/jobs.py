@@ -3,7 +3,7 @@
     make bench BENCH=jobs
 
 Real supervisors on SQLite and on a PostgreSQL with fsync on; the fork server beside a fresh interpreter for each job.
-"Claim to worker" ends when the supervisor has read the first line that the worker's own code wrote.
+"Claim to first line" ends when the supervisor has read the first line that the job's own code wrote.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from silkline.store import logs
 from tests.support.postgres import PostgresServer
 from tests.support.supervisors import Yard, eventually, yard
 
-FIRST_LINE = "diagnostic worker: nothing"
+FIRST_LINE = "diagnostic job: nothing"
 
 
 @contextmanager
@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--single", type=int, default=50)
     parser.add_argument("--slots", type=int, default=4)
     options = parser.parse_args()
-    print("| database | runner | no-op jobs/s | enqueue to claim, ms p50 / p99 | claim to worker, ms p50 / p99 |")
+    print("| database | runner | no-op jobs/s | enqueue to claim, ms p50 / p99 | claim to first line, ms p50 / p99 |")
     print("|---|---|---|---|---|")
     with databases() as urls, tempfile.TemporaryDirectory() as folder:
         for name, url in urls.items():

@@ -13,10 +13,9 @@ import pytest
 
 from tests.support import programs
 from tests.support.postgres import PostgresDatabases, PostgresServer
-from tests.support.redis import RedisDatabase, RedisServer
 
 ROOT = Path(__file__).resolve().parents[1]
-NEED_PROGRAMS = {"postgres", "own_postgres", "redis", "own_redis", "chromium"}
+NEED_PROGRAMS = {"postgres", "own_postgres", "chromium"}
 # With several workers the files go out in this order: the long ones first, so that none is left over at the end.
 ORDER = ["chaos", "service", "web", "acceptance", "crawl", "api", "store", "unit"]
 skipped: dict[str, str] = {}  # the tests that were left out, each with the reason
@@ -40,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--fast", action="store_true", help="leave out the tests that need PostgreSQL, Redis or Chromium")
+    parser.addoption("--fast", action="store_true", help="leave out the tests that need PostgreSQL or Chromium")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -147,32 +146,6 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def own_postgres() -> Iterator[PostgresServer]:
     """A server of this test alone, which it may stop, start and restart."""
     server = PostgresServer()
-    yield server
-    server.remove()
-
-
-@pytest.fixture(scope="session")
-def redis() -> Iterator[RedisDatabase]:
-    url = os.environ.get("SILKLINE_TEST_REDIS_URL")
-    if url:
-        yield RedisDatabase(url, beyond=int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")))
-        return
-    server = RedisServer()
-    yield server
-    server.remove()
-
-
-@pytest.fixture
-def redis_url(redis: RedisDatabase) -> str:
-    """The session's Redis, emptied."""
-    redis.empty()
-    return redis.url
-
-
-@pytest.fixture
-def own_redis() -> Iterator[RedisServer]:
-    """A Redis of this test alone, which it may stop, start and restart."""
-    server = RedisServer()
     yield server
     server.remove()
 

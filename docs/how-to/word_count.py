@@ -1,10 +1,10 @@
-"""A worker that counts the words of every page that another job brought."""
+"""A kind of job that counts the words of every page that another job brought."""
 
 import json
 
 from silkline.model.job import End
+from silkline.model.kind import Context
 from silkline.model.spec import Spec
-from silkline.model.worker import Context
 from silkline.store import results
 from silkline.store.urls import DONE, Checkpoint, NewResult, NewUrl, last_id
 

@@ -25,7 +25,7 @@ from pydantic import (
 
 from silkline.errors import UsageError
 from silkline.model.duration import seconds_of
-from silkline.model.worker import WorkerSettings
+from silkline.model.kind import KindSettings
 
 PREFIX = "SILKLINE_"
 FILE = "silkline.toml"
@@ -72,7 +72,6 @@ class Settings(BaseModel):
     database_url: str = Field(
         "", description="sqlite:///PATH or postgresql://…; empty: silkline.db in the data directory."
     )
-    redis_url: str = Field("", description="Redis for one crawl over many machines.")
     renderer_url: str = Field(
         "",
         description="A browser to connect to instead of starting one: ws://…, or http://HOST:PORT where it listens.",
@@ -118,11 +117,11 @@ class Settings(BaseModel):
     max_concurrent_chrome: int = Field(
         2, ge=0, description="Pages in browsers at once, on this machine; 0: none is rendered."
     )
-    bluesky_url: str = Field("https://public.api.bsky.app", description="Where the worker `bluesky` asks.")
-    youtube_url: str = Field("https://www.youtube.com", description="Where the worker `youtube` asks.")
+    bluesky_url: str = Field("https://public.api.bsky.app", description="Where jobs of the kind `bluesky` ask.")
+    youtube_url: str = Field("https://www.youtube.com", description="Where jobs of the kind `youtube` ask.")
     crawl4ai: bool = Field(
         False,
-        description="Offer the worker `crawl4ai`, whose browser goes its own way to the web: only where no private "
+        description="Offer the kind `crawl4ai`, whose browser goes its own way to the web: only where no private "
         "network can be reached from here.",
     )
     contact: str = Field("", description="An address or URL that site owners can write to; sent in the User-Agent.")
@@ -178,9 +177,7 @@ class Settings(BaseModel):
     cleaner_interval: float = Field(300.0, gt=0, description="How often the cleaner runs.")
     disk_free_min: int = Field(256 << 20, ge=0, description="With less free space than this no job is started.")
 
-    test_workers: bool = Field(
-        False, description="Offer the diagnostic worker that hangs, leaks and crashes on purpose."
-    )
+    test_kinds: bool = Field(False, description="Offer the diagnostic kind that hangs, leaks and crashes on purpose.")
 
     @field_validator("*", mode="before")
     @classmethod
@@ -209,16 +206,16 @@ class Settings(BaseModel):
 
     def secrets(self) -> tuple[str, ...]:
         """Values that nobody else may see: the token, and addresses that may hold a password."""
-        addresses = (self.database_url, self.redis_url, self.renderer_url)
+        addresses = (self.database_url, self.renderer_url)
         return (self.api_token, *(address for address in addresses if "@" in address or "?" in address))
 
     @property
     def logs(self) -> Path:
         return self.data / "logs"
 
-    def for_workers(self) -> WorkerSettings:
-        """What a worker may know."""
-        return WorkerSettings(
+    def for_kinds(self) -> KindSettings:
+        """What a kind's code may know."""
+        return KindSettings(
             data=str(self.data.absolute()),
             renderer_url=self.renderer_url,
             bluesky_url=self.bluesky_url,

@@ -6,7 +6,7 @@ SilklineError
 ├── NotFound              no such job, page or URL: exit code 5, HTTP 404
 ├── Refused               the job's state does not allow this: exit code 1, HTTP 409
 ├── LeaseLost             this attempt no longer owns the job: stop writing, at once
-├── WorkerFailure         how a worker ends its own attempt
+├── JobFailure            how a job's code ends its own attempt
 │   ├── Temporary         try again later: exit code 75
 │   └── Permanent         bad input, never try again: exit code 65
 │       └── SeedsFailed   nothing was stored, because the seeds could not be fetched
@@ -61,18 +61,18 @@ class LeaseLost(SilklineError):
     """This attempt no longer owns the job."""
 
 
-class WorkerFailure(SilklineError):
-    """The worker could not do its job. `reason` is for machines, where there is a word for it."""
+class JobFailure(SilklineError):
+    """The job could not be done. `reason` is for machines, where there is a word for it."""
 
     reason = ""
 
 
-class Temporary(WorkerFailure):
-    """The worker failed for a reason that may pass; it is tried again later."""
+class Temporary(JobFailure):
+    """The job failed for a reason that may pass; it is tried again later."""
 
 
-class Permanent(WorkerFailure):
-    """The worker failed for a reason that will not pass; it is not tried again."""
+class Permanent(JobFailure):
+    """The job failed for a reason that will not pass; it is not tried again."""
 
 
 class SeedsFailed(Permanent):

@@ -2,7 +2,7 @@
 
 A process writes the mark before it reads bytes from the web, and clears one byte afterwards. The mapping belongs to the
 file, so the mark is still there after the process was killed: whoever looks at it knows which input to blame. The file
-is made by the supervisor; a worker without one uses a file in memory. A mark costs about 0.5 µs (tests/unit).
+is made by the supervisor; a job without one uses a file in memory. A mark costs about 0.5 µs (tests/unit).
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def enqueue(store: Database) -> Callable[..., Job]:
     """Puts a job into the database of `silkline`."""
 
     def put(url: str = "https://example.com/", **more: Any) -> Job:
-        new = NewJob(**{"worker": "page", "payload": {"url": url}, "request_url": url, **more})
+        new = NewJob(**{"kind": "page", "payload": {"url": url}, "request_url": url, **more})
         return jobs.enqueue(store, new)[0]
 
     return put

@@ -83,17 +83,12 @@ def test_what_is_broken_fails(silkline: Silkline, tmp_path: Path) -> None:
     doctor = silkline(
         *("doctor", "--json", "--data", str(tmp_path / "file" / "data")),
         SILKLINE_DATABASE_URL="postgresql://me:secret@127.0.0.1:1/x",
-        SILKLINE_REDIS_URL="redis://:secret@127.0.0.1:1/0",
         SILKLINE_DISK_FREE_MIN=str(1 << 60),
     )
     assert doctor.code == 1
     found = levels(doctor)
-    assert {name for name, level in found.items() if level == "fail"} == {"data directory", "disk", "database", "Redis"}
+    assert {name for name, level in found.items() if level == "fail"} == {"data directory", "disk", "database"}
     assert "secret" not in doctor.out
-
-
-def test_redis_answers(silkline: Silkline, redis_url: str) -> None:
-    assert levels(silkline("doctor", "--json", SILKLINE_REDIS_URL=redis_url))["Redis"] == "ok"
 
 
 @pytest.mark.parametrize(

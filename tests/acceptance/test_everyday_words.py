@@ -99,7 +99,7 @@ def test_a_delay_of_zero_is_kept(here: Run) -> None:
 
 
 def test_results_of_a_crawl_can_be_its_failures(here: Run, store: Database, enqueue: Callable[..., Job]) -> None:
-    crawled(store, enqueue(worker="site"))
+    crawled(store, enqueue(kind="site"))
 
     def found(*options: str) -> list[str]:
         return [json.loads(line)["final_url"][20:] for line in here("results", "last", *options).out.splitlines()]
@@ -118,7 +118,7 @@ def test_results_of_a_crawl_can_be_its_failures(here: Run, store: Database, enqu
 
 
 def test_last_is_the_newest_job_that_the_command_fits(here: Run, store: Database, enqueue: Callable[..., Job]) -> None:
-    crawl, paused, waiting = enqueue(worker="site"), enqueue(), enqueue()
+    crawl, paused, waiting = enqueue(kind="site"), enqueue(), enqueue()
     crawled(store, crawl)
     jobs.wish(store, paused.id, Verb.PAUSE)
     logs.append(store, [logs.NewLine(crawl.id, 1, "info", "It began.", store.now())])
@@ -141,7 +141,7 @@ def test_last_is_the_newest_job_that_the_command_fits(here: Run, store: Database
 def test_urls_that_failed_for_one_reason_are_tried_again(
     here: Run, store: Database, enqueue: Callable[..., Job]
 ) -> None:
-    job = enqueue(worker="site")
+    job = enqueue(kind="site")
     crawled(store, job)
     enqueue()
     here("jobs", "retry", job.id, "--reason", "tls_failed").refused(5, "http_404, timeout")
@@ -218,7 +218,7 @@ def test_the_help_shows_a_url_and_examples(here: Run) -> None:
 
 
 def test_nothing_speaks_of_unchanged_pages(here: Run, store: Database, enqueue: Callable[..., Job]) -> None:
-    crawled(store, enqueue(worker="site"))
+    crawled(store, enqueue(kind="site"))
     shown = here("jobs", "show", "last").out + here("urls", "--help").out + here("explain", "--help").out
     assert "unchanged" not in shown
     assert "4 discovered = 0 queued + 0 in flight + 1 done + 2 failed + 1 skipped" in shown
@@ -232,7 +232,7 @@ def test_nothing_speaks_of_unchanged_pages(here: Run, store: Database, enqueue: 
         (("fetch", "http://127.0.0.1:9/", "--warc"), "warcio", "pip install 'silkline[warc]'"),
         (("crawl", "http://127.0.0.1:9/", "-o", "a.parquet"), "pyarrow", "pip install 'silkline[parquet]'"),
         (
-            ("jobs", "add", "--worker", "youtube", "https://youtu.be/lightlight1"),
+            ("jobs", "add", "--kind", "youtube", "https://youtu.be/lightlight1"),
             "youtube_transcript_api",
             "pip install 'silkline[youtube]'",
         ),

@@ -99,7 +99,7 @@ def test_what_was_fetched_is_a_completed_job(silkline: Silkline, site: SampleSer
     silkline("fetch", f"{site.url}birds/puffin", f"{site.url}nowhere", "--speed", "max")
     job = jobs.find(store, "last")
     counts = urls.counts(store, job.id)
-    assert (job.status, job.worker, job.exit_reason) == ("completed", "page", "completed")
+    assert (job.status, job.kind, job.exit_reason) == ("completed", "page", "completed")
     assert (counts.discovered, counts.done, counts.failed, counts.queued) == (2, 1, 1, 0)
     assert urls.reasons(store, job.id) == [("failed", "http_404", 1)]
 

@@ -22,7 +22,7 @@ FINDING = [
     ("results", "last", "-o", "out.jsonl"),
     ("explain", "last", "example.com"),
 ]
-ADD = ("jobs", "add", "--worker", "page", "https://example.com/")
+ADD = ("jobs", "add", "--kind", "page", "https://example.com/")
 
 
 class AtHome:

@@ -12,9 +12,9 @@ import pytest
 
 from silkline.sample.server import SampleServer
 from tests.acceptance.conftest import ROOT, Finished, Silkline
-from tests.service.test_workers_bluesky import Sky
-from tests.service.test_workers_crawl4ai import PUBLIC, STAND_IN
-from tests.service.test_workers_youtube import Tube
+from tests.service.test_kind_bluesky import Sky
+from tests.service.test_kind_crawl4ai import PUBLIC, STAND_IN
+from tests.service.test_kind_youtube import Tube
 from tests.support.served import Served
 
 HOW_TO = ROOT / "docs" / "how-to"
@@ -58,7 +58,7 @@ def test_youtube(silkline: Silkline) -> None:
     (file,) = (silkline.folder / "transcripts").rglob("*.md")
     text = file.read_text()
     assert "no larger than your fist" in text
-    assert '"channel"' in text, "what the worker stored besides the text is kept"
+    assert '"channel"' in text, "what the job stored besides the text is kept"
 
 
 def test_crawl4ai_has_to_be_switched_on(silkline: Silkline) -> None:
@@ -77,18 +77,18 @@ def test_crawl4ai(silkline: Silkline, tmp_path: Path) -> None:
 
 
 def test_extension(silkline: Silkline, tmp_path: Path) -> None:
-    """The page is brought by docs/how-to/outside_worker.py, which asks as the browser extension does."""
+    """The page is brought by docs/how-to/external_worker.py, which asks as the browser extension does."""
     url = f"sqlite:///{tmp_path / 'data' / 'silkline.db'}"
     add, results = commands("extension.md")
     with closing(Served(url, tmp_path)) as server, SampleServer() as site:
         client = server.ready()
         added = silkline(*(f"{site.url}birds/puffin" if word.startswith("https://") else word for word in add))
         assert added.code == 0, added
-        script = [sys.executable, str(HOW_TO / "outside_worker.py"), f"http://127.0.0.1:{client.port}", "--once"]
+        script = [sys.executable, str(HOW_TO / "external_worker.py"), f"http://127.0.0.1:{client.port}", "--once"]
         subprocess.run(script, env=silkline.environment(), check=True, timeout=120, capture_output=True)
     assert "Puffins dig." in silkline(*results).out
 
 
 @pytest.mark.parametrize("kind", ["youtube", "bluesky", "crawl4ai", "extension"])
 def test_every_kind_has_a_page_with_a_command(kind: str) -> None:
-    assert any(f"--worker {kind}" in " ".join(command) for command in commands(f"{kind}.md"))
+    assert any(f"--kind {kind}" in " ".join(command) for command in commands(f"{kind}.md"))

@@ -27,15 +27,15 @@ def running(database: Database) -> Job:
 
 
 def test_the_life_of_a_job_that_never_ran(on_both: Silkline) -> None:
-    added = on_both("jobs", "add", "--worker", "page", "https://example.com/a")
+    added = on_both("jobs", "add", "--kind", "page", "https://example.com/a")
     assert added.code == 0, added
     id = added.out.strip()
     assert "No worker is alive" in added.err
 
     listed = on_both("jobs").out.splitlines()
-    assert listed[0].split() == ["ID", "WORKER", "STATUS", "PROGRESS", "AGE", "URL"]
-    short, worker, status, *_, url = listed[1].split()
-    assert (worker, status, url) == ("page", "queued", "https://example.com/a")
+    assert listed[0].split() == ["ID", "KIND", "STATUS", "PROGRESS", "AGE", "URL"]
+    short, kind, status, *_, url = listed[1].split()
+    assert (kind, status, url) == ("page", "queued", "https://example.com/a")
     assert id.startswith(short)
 
     paused = on_both("jobs", "pause", short)
@@ -51,7 +51,7 @@ def test_the_life_of_a_job_that_never_ran(on_both: Silkline) -> None:
 
 def test_a_wrong_id_and_an_impossible_wish_change_nothing(on_both: Silkline) -> None:
     on_both("jobs", "show", "last").refused(5, "no jobs yet")
-    on_both("jobs", "add", "--worker", "page", "https://example.com/")
+    on_both("jobs", "add", "--kind", "page", "https://example.com/")
     with closing(open_database(on_both.database_url)) as database:
         finish(database, running(database), End.COMPLETED)
         before = jobs.find(database, "last")
@@ -62,7 +62,7 @@ def test_a_wrong_id_and_an_impossible_wish_change_nothing(on_both: Silkline) -> 
 
 
 def test_the_list_shows_progress_and_words_in_between(on_both: Silkline) -> None:
-    on_both("jobs", "add", "--worker", "site", "https://example.com/", "--payload", '{"limit": 5}')
+    on_both("jobs", "add", "--kind", "site", "https://example.com/", "--payload", '{"limit": 5}')
     with closing(open_database(on_both.database_url)) as database:
         job = running(database)
         found = [NewUrl(id, id, f"https://example.com/{id}", "example.com", 0) for id in (1, 2, 3, 4, 5)]
@@ -99,21 +99,19 @@ def test_a_job_is_added_with_everything(on_both: Silkline, tmp_path: Path) -> No
     payload = tmp_path / "spec.json"
     payload.write_text('{"urls": ["https://example.com/ü"], "content": "text"}')
     options = ("--priority", "7", "--tenant", "us", "--run-at", "2h", "--dedupe-key", "k", "--max-retries", "0")
-    first = on_both("--json", "jobs", "add", "--worker", "page", "--payload", f"@{payload}", *options).json
+    first = on_both("--json", "jobs", "add", "--kind", "page", "--payload", f"@{payload}", *options).json
     assert first["created"] is True
     assert first["payload"] == {"urls": ["https://example.com/ü"], "content": "text"}
     assert (first["priority"], first["tenant"], first["max_retries"], first["shown"]) == (7, "us", 0, "pending")
 
-    again = on_both(
-        "jobs", "add", "--worker", "page", "--dedupe-key", "k", "--payload", "-", input='{"url":"http://b/"}'
-    )
+    again = on_both("jobs", "add", "--kind", "page", "--dedupe-key", "k", "--payload", "-", input='{"url":"http://b/"}')
     assert again.out.strip() == first["id"]
     assert "has this key already" in again.err
     assert len(on_both("jobs", "ls", "--json").json) == 1
 
 
 def test_the_operator_may_reach_the_address_they_typed(silkline: Silkline) -> None:
-    options = ("jobs", "add", "--json", "--worker", "page")
+    options = ("jobs", "add", "--json", "--kind", "page")
     assert silkline(*options, "http://127.0.0.1:8000/").json["payload"]["allow_private"] == ["127.0.0.1:8000"]
     assert "allow_private" not in silkline(*options, "--payload", '{"url": "http://127.0.0.1:8000/"}').json["payload"]
 

@@ -88,7 +88,7 @@ def test_a_model_reads_a_page_and_crawls_a_site(on_both: Silkline, site: SampleS
             assert f"{site.url}birds/puffin" in found.splitlines()
 
     anyio.run(talk)
-    assert {job["worker"] for job in on_both("jobs", "--json").json} == {"page", "site", "map"}, "in our own database"
+    assert {job["kind"] for job in on_both("jobs", "--json").json} == {"page", "site", "map"}, "in our own database"
 
 
 def test_a_model_steers_a_job_and_learns_what_failed(silkline: Silkline, site: SampleServer) -> None:
@@ -121,7 +121,7 @@ def test_its_server_has_a_token_that_nobody_else_knows(silkline: Silkline) -> No
             found = re.search(r"http://127\.0\.0\.1:(\d+)/", (silkline.folder / "mcp.log").read_text())
             assert found is not None
             stranger = HttpClient(int(found[1]))
-            body = {"worker": "page", "url": "http://127.0.0.1/", "allow_private": ["0.0.0.0/0"]}
+            body = {"kind": "page", "url": "http://127.0.0.1/", "allow_private": ["0.0.0.0/0"]}
             stranger.post("/v1/jobs", body).problem(401, "unauthorized")
             stranger.get("/v1/jobs").problem(401, "unauthorized")
 

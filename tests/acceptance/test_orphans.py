@@ -171,7 +171,7 @@ def test_a_workers_table_from_another_boot_proves_nothing(
 ) -> None:
     """A pid of another boot, or of another pid namespace, may be anybody's: such an owner is left alone."""
     workers.register(database, id="elsewhere", host="a", pid=2**22 + 1, boot_id="b", slots=1, version="1")
-    on_both("jobs", "add", "--worker", "page", web.start)
+    on_both("jobs", "add", "--kind", "page", web.start)
     jobs.claim(database, "elsewhere", "a", ["page"], 1)
     assert on_both("jobs", "pause", "last").err.endswith("is pausing.\n")
     assert jobs.find(database, "last").status is Status.RUNNING

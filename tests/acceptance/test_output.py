@@ -100,7 +100,7 @@ def test_ctrl_c_is_quiet(silkline: Silkline, store: Database, enqueue: Callable[
 
 
 def test_quiet_leaves_only_errors(silkline: Silkline) -> None:
-    added = silkline("-q", "jobs", "add", "--worker", "page", "https://example.com/")
+    added = silkline("-q", "jobs", "add", "--kind", "page", "https://example.com/")
     assert added.err == ""
     assert len(added.out.strip()) == 36
     silkline("-q", "jobs", "retry", "last").refused(1, "cannot retry")

@@ -116,13 +116,12 @@ def test_no_command_prints_the_password_of_the_database(
     assert "hush" not in printed(command, variables)
 
 
-@given(PASSWORDS, st.sampled_from(("redis://:{}@127.0.0.1:1/0", "redis://127.0.0.1:1/0?password={}", "redis://me:{}")))
+@given(PASSWORDS, st.sampled_from(("ws://:{}@127.0.0.1:1/0", "ws://127.0.0.1:1/0?password={}", "ws://me:{}")))
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_command_prints_the_password_of_redis_or_the_browser(tmp_path: Path, password: str, shape: str) -> None:
+def test_no_command_prints_the_password_of_the_browser(tmp_path: Path, password: str, shape: str) -> None:
     assume(not names_a_host(shape, password))
     variables = {
-        "SILKLINE_REDIS_URL": shape.format(password),
-        "SILKLINE_RENDERER_URL": shape.replace("redis", "ws").format(password),
+        "SILKLINE_RENDERER_URL": shape.format(password),
         "SILKLINE_DATA": str(tmp_path),
         "SILKLINE_API_TOKEN": password,
     }

@@ -27,7 +27,7 @@ def test_a_typed_private_address_is_allowed(silkline: Silkline) -> None:
         assert silkline(site.url).code == 0
 
 
-@pytest.mark.parametrize("command", [("fetch",), ("map",), ("crawl",), ("jobs", "add", "--worker", "page"), ()])
+@pytest.mark.parametrize("command", [("fetch",), ("map",), ("crawl",), ("jobs", "add", "--kind", "page"), ()])
 def test_a_password_in_a_url_is_refused_and_stored_nowhere(silkline: Silkline, command: tuple[str, ...]) -> None:
     with SampleServer() as site:
         url = site.url.replace("://", f"://me:{SECRET}@")

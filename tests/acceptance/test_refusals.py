@@ -10,7 +10,7 @@ from silkline.store import migrate
 from silkline.store.database import Database
 from tests.acceptance.conftest import Silkline
 
-ADD = ("jobs", "add", "--worker", "site")
+ADD = ("jobs", "add", "--kind", "site")
 
 
 @pytest.mark.parametrize(

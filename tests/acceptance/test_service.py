@@ -9,8 +9,8 @@ from tests.acceptance.conftest import PATIENCE, Silkline
 
 @pytest.mark.parametrize("program", ["worker", "serve"])
 def test_a_job_from_add_to_completed(on_both: Silkline, program: str) -> None:
-    testing = {"SILKLINE_TEST_WORKERS": "true"}
-    added = on_both("jobs", "add", "--worker", "diagnostic", "--payload", '{"do": "work", "steps": 3}', **testing)
+    testing = {"SILKLINE_TEST_KINDS": "true"}
+    added = on_both("jobs", "add", "--kind", "diagnostic", "--payload", '{"do": "work", "steps": 3}', **testing)
     assert added.code == 0, added
     supervisor = on_both.start(program, "--slots", "1", **testing)
     try:

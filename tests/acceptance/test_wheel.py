@@ -20,7 +20,7 @@ from packaging.utils import canonicalize_name
 import silkline
 from tests.conftest import ROOT
 
-NOT_INSTALLED = {"crawl4ai"}  # a worker hands pages to it where the operator has installed it
+NOT_INSTALLED = {"crawl4ai"}  # a kind hands pages to it where the operator has installed it
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 

@@ -86,7 +86,7 @@ def test_a_crawl_from_the_question_to_the_last_page(silkline: Client, site: Samp
         "the last line is stored",
         lambda: any("the job is now completed" in line["message"] for line in silkline.logs(job["id"], level="info")),
     )
-    assert job["id"] in [each["id"] for each in silkline.jobs(worker="site", status="completed")]
+    assert job["id"] in [each["id"] for each in silkline.jobs(kind="site", status="completed")]
 
     silkline.remove(job["id"])
     with pytest.raises(RequestFailed) as gone:
@@ -110,7 +110,7 @@ def test_steering(silkline: Client) -> None:
     assert (refused.value.status, refused.value.kind) == (409, "refused")
 
 
-def test_workers(silkline: Client) -> None:
+def test_kinds(silkline: Client) -> None:
     assert [worker["alive"] for worker in silkline.workers()] == [True]
 
 

@@ -89,7 +89,7 @@ def test_a_body_that_never_comes_is_given_up(strict: Served) -> None:
     with connect(client) as connection:
         kind = "application/json"
         sent = head(client, "POST /v1/jobs", Authorization=f"Bearer {TOKEN}", Content_Length="99", Content_Type=kind)
-        connection.sendall(sent + b'{"worker":')
+        connection.sendall(sent + b'{"kind":')
         answer(connection).problem(408, "too-slow", "a body must come")
         assert until_closed(connection) == b""
     assert "Traceback" not in strict.log
@@ -198,7 +198,7 @@ def test_an_upload_that_is_broken_off_leaves_no_traceback(strict: Served) -> Non
         with connect(client) as connection:
             kind = "application/json"
             lines = {"Authorization": f"Bearer {TOKEN}", "Content_Type": kind, "Content_Length": "100000"}
-            connection.sendall(head(client, "POST /v1/jobs", **lines) + b'{"worker": "page", ')
+            connection.sendall(head(client, "POST /v1/jobs", **lines) + b'{"kind": "page", ')
     for _ in range(3):
         with connect(client) as connection:
             connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")

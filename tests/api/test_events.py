@@ -20,7 +20,7 @@ from silkline.store.urls import Checkpoint, NewUrl
 from tests.store.given import finished, running
 from tests.support.served import STATES, Client, Served
 
-QUEUED_JOB = {"worker": "page", "url": "https://example.com/", "paused": True}
+QUEUED_JOB = {"kind": "page", "url": "https://example.com/", "paused": True}
 
 
 def test_a_job_is_followed_to_its_end(client: Client) -> None:

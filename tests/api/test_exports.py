@@ -26,7 +26,7 @@ LARGE = "w\u00f6rter " * 20_000
 
 def crawled(database: Database) -> Job:
     """Some megabytes of pages, two of which have the same file name, and one that failed."""
-    job = running(database, worker="extension", request_url="https://example.com/a b")
+    job = running(database, kind="extension", request_url="https://example.com/a b")
     stored = []
     for id in range(1, PAGES + 1):
         address = {1: "http://example.com/start", 2: "https://example.com/start"}.get(id, f"https://example.com/{id}")

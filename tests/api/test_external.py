@@ -13,7 +13,7 @@ from tests.support.served import Client
 
 
 def posted(client: Client, *urls: str) -> str:
-    answer = client.post("/v1/jobs", {"worker": "extension", "urls": list(urls) or [f"https://a.test/{uuid.uuid4()}"]})
+    answer = client.post("/v1/jobs", {"kind": "extension", "urls": list(urls) or [f"https://a.test/{uuid.uuid4()}"]})
     assert answer.status == 201, answer
     id: str = answer.json["id"]
     return id
@@ -69,7 +69,7 @@ def test_a_page_that_nobody_asked_for_is_refused(client: Client) -> None:
     assert [(url["url"], url["state"]) for url in found] == [(asked, "done")]
 
 
-def test_what_a_worker_outside_delivered_answers_for_nobody_else(client: Client) -> None:
+def test_what_an_external_worker_delivered_answers_for_nobody_else(client: Client) -> None:
     """Neither under the URL that was asked for, nor under the one it claims to have landed on."""
     asked, landed = f"https://a.test/{uuid.uuid4()}", f"https://bank.test/{uuid.uuid4()}"
     id = posted(client, asked)
@@ -95,7 +95,7 @@ def test_a_token_for_workers_may_work_and_nothing_else(client: Client) -> None:
         worker.get(f"/v1/jobs{path}").problem(403, "forbidden", "read is needed")
     for path in ("/metrics", "/openapi.json", "/v1/workers", "/"):
         worker.get(path).problem(403, "forbidden", "read is needed")
-    worker.post("/v1/jobs", {"worker": "extension", "url": asked}).problem(403, "forbidden", "write is needed")
+    worker.post("/v1/jobs", {"kind": "extension", "url": asked}).problem(403, "forbidden", "write is needed")
     worker.post("/v1/fetch", {"url": asked}).problem(403, "forbidden", "write is needed")
     worker.ask("DELETE", f"/v1/jobs/{other}").problem(403, "forbidden", "write is needed")
     worker.get("/v1/tokens").problem(403, "forbidden", "admin is needed")
@@ -148,7 +148,7 @@ def test_the_lease_of_one_job_is_not_for_another(client: Client) -> None:
     client.post(f"/v1/jobs/{other}/heartbeat", Silkline_Lease=lease).problem(409, "lease-lost")
 
 
-def test_a_wish_reaches_a_worker_outside(client: Client) -> None:
+def test_a_wish_reaches_an_external_worker(client: Client) -> None:
     id = posted(client)
     lease = claim(client, id)
     assert client.post(f"/v1/jobs/{id}/pause").json["status"] == "pausing"
@@ -176,7 +176,7 @@ def test_how_an_attempt_may_end(client: Client, end: str, status: str) -> None:
         {"kind": "extension"},
     ],
 )
-def test_only_jobs_for_workers_outside_are_given_out(client: Client, body: dict[str, Any]) -> None:
+def test_only_jobs_for_external_workers_are_given_out(client: Client, body: dict[str, Any]) -> None:
     client.post("/v1/claims", body).problem(422, "invalid")
 
 

@@ -30,7 +30,7 @@ def test_a_page_is_fetched_and_then_comes_from_the_cache(trusting: Client, site:
     assert fresh.json["cached"] is False
     assert "Puffins dig." in fresh.json["result"]["data"]["markdown"]
     assert fresh.json["result"]["final_url"] == f"{site.url}birds/puffin"
-    assert fresh.json["job"]["worker"] == "page"
+    assert fresh.json["job"]["kind"] == "page"
     assert asked(site, "birds/puffin") == before + 1
     requests = len(site.requests)
     cached = fetch(trusting, site, "birds/puffin", max_age=HOUR)
@@ -115,7 +115,7 @@ def test_an_address_inside_is_not_told(trusting: Client, site: SampleServer) -> 
     answer = trusting.post("/v1/fetch?timeout=60", {"url": url})
     answer.problem(502, "fetch-failed", "address_blocked")
     page = answer.headers["location"].rpartition("/")[2]
-    crawl = trusting.post("/v1/jobs", {"worker": "site", "url": url}).json["id"]
+    crawl = trusting.post("/v1/jobs", {"kind": "site", "url": url}).json["id"]
     trusting.wait_for(crawl, "completed", "failed")
     texts = [answer.text]
     for id in (page, crawl):

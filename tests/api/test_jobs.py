@@ -14,7 +14,7 @@ from tests.support.served import STATES, Client, Served
 
 
 def test_a_job_is_queued_at_once_and_runs_elsewhere(client: Client) -> None:
-    answer = client.post("/v1/jobs", {"worker": "diagnostic", "do": "work", "steps": 5, "metadata": {"mine": [1]}})
+    answer = client.post("/v1/jobs", {"kind": "diagnostic", "do": "work", "steps": 5, "metadata": {"mine": [1]}})
     assert answer.status == 201
     job = answer.json
     assert (job["status"], job["message"]) == ("queued", "Waiting for a worker…")
@@ -37,23 +37,23 @@ def test_waiting_ends_when_its_time_is_over(client: Client) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [
-        ({"worker": "site", "url": "https://example.com", "limitt": 3}, 422, ["unknown field 'limitt'", "'limit'"]),
-        ({"worker": "sight", "url": "https://example.com"}, 422, ["unknown worker 'sight'", "'site'"]),
-        ({"url": "https://example.com"}, 422, ["worker"]),
-        ({"worker": "site"}, 422, ["a url is needed"]),
-        ({"worker": "site", "url": "file:///etc/passwd"}, 422, ["http"]),
-        ({"worker": "site", "url": "javascript:alert(1)"}, 422, ["http"]),
-        ({"worker": "site", "url": "https://host:99999/"}, 422, ["web address"]),
-        ({"worker": "site", "url": "https://example.com", "proxy": "foo"}, 422, ["proxy", "http://HOST:PORT"]),
-        ({"worker": "page", "url": "https://example.com", "priority": 2**40}, 422, ["priority"]),
-        ({"worker": "page", "url": "https://example.com", "run_at": "9999-12-31T23:59:59Z"}, 422, ["run_at"]),
-        ({"worker": "page", "url": "https://example.com", "metadata": {"n": 1e308 * 10}}, 400, ["Infinity"]),
-        (b'{"worker": "page", "worker": "site"}', 400, ["twice"]),
+        ({"kind": "site", "url": "https://example.com", "limitt": 3}, 422, ["unknown field 'limitt'", "'limit'"]),
+        ({"kind": "sight", "url": "https://example.com"}, 422, ["unknown kind 'sight'", "'site'"]),
+        ({"url": "https://example.com"}, 422, ["kind"]),
+        ({"kind": "site"}, 422, ["a url is needed"]),
+        ({"kind": "site", "url": "file:///etc/passwd"}, 422, ["http"]),
+        ({"kind": "site", "url": "javascript:alert(1)"}, 422, ["http"]),
+        ({"kind": "site", "url": "https://host:99999/"}, 422, ["web address"]),
+        ({"kind": "site", "url": "https://example.com", "proxy": "foo"}, 422, ["proxy", "http://HOST:PORT"]),
+        ({"kind": "page", "url": "https://example.com", "priority": 2**40}, 422, ["priority"]),
+        ({"kind": "page", "url": "https://example.com", "run_at": "9999-12-31T23:59:59Z"}, 422, ["run_at"]),
+        ({"kind": "page", "url": "https://example.com", "metadata": {"n": 1e308 * 10}}, 400, ["Infinity"]),
+        (b'{"kind": "page", "kind": "site"}', 400, ["twice"]),
         (b"[]", 400, ["object"]),
         (b"{", 400, ["not JSON"]),
-        (b'{"worker": "page", "metadata": {"x": "\\ud800"}}', 400, ["half a character"]),
+        (b'{"kind": "page", "metadata": {"x": "\\ud800"}}', 400, ["half a character"]),
         (b"[" * 100_000, 400, []),
-        (b'{"worker": "page", "priority": ' + b"9" * 10_000 + b"}", 400, []),
+        (b'{"kind": "page", "priority": ' + b"9" * 10_000 + b"}", 400, []),
         (b"\xff\xfe", 400, ["UTF-8"]),
         (b"", 400, ["needed"]),
     ],
@@ -67,7 +67,7 @@ def test_what_makes_no_sense_is_refused_with_the_reason(
 
 
 def test_only_json_is_taken(client: Client) -> None:
-    body = b'{"worker": "diagnostic"}'
+    body = b'{"kind": "diagnostic"}'
     client.post("/v1/jobs", body, Content_Type="text/plain").problem(415, "unsupported-media-type")
     client.post("/v1/jobs", body).problem(415, "unsupported-media-type")
 
@@ -108,7 +108,7 @@ def test_a_list_goes_on_where_its_cursor_says(client: Client) -> None:
     found: list[str] = []
     cursor = ""
     while True:
-        answer = client.get(f"/v1/jobs?limit=3&q={mark.upper()}&worker=page&status=paused{cursor}").json
+        answer = client.get(f"/v1/jobs?limit=3&q={mark.upper()}&kind=page&status=paused{cursor}").json
         found += [job["id"] for job in answer["items"]]
         if answer["next_cursor"] is None:
             break
@@ -120,7 +120,7 @@ def test_a_list_goes_on_where_its_cursor_says(client: Client) -> None:
     assert plain["items"][0]["id"] > plain["items"][1]["id"]
 
 
-@pytest.mark.parametrize("query", ["stauts=running", "status=asleep", "limit=0", "limit=501", "cursor=x", "worker=%00"])
+@pytest.mark.parametrize("query", ["stauts=running", "status=asleep", "limit=0", "limit=501", "cursor=x", "kind=%00"])
 def test_a_wrong_filter_is_refused_not_ignored(client: Client, query: str) -> None:
     client.get(f"/v1/jobs?{query}").problem(422, "invalid")
 
@@ -133,7 +133,7 @@ def test_a_text_with_wildcards_is_searched_as_it_stands(client: Client) -> None:
 
 
 def test_a_repeated_post_gets_the_first_answer(client: Client) -> None:
-    key, body = uuid.uuid4().hex, {"worker": "diagnostic", "do": "nothing"}
+    key, body = uuid.uuid4().hex, {"kind": "diagnostic", "do": "nothing"}
     first = client.post("/v1/jobs", body, Idempotency_Key=key)
     assert "idempotent-replayed" not in first.headers
     client.get(f"/v1/jobs/{first.json['id']}?wait=60")
@@ -151,7 +151,7 @@ def test_many_at_once_with_one_key_make_one_job(client: Client) -> None:
 
     def post() -> None:
         start.wait()
-        answers.append(client.post("/v1/jobs", {"worker": "diagnostic"}, Idempotency_Key=key))
+        answers.append(client.post("/v1/jobs", {"kind": "diagnostic"}, Idempotency_Key=key))
 
     threads = [threading.Thread(target=post) for _ in range(8)]
     for thread in threads:
@@ -175,7 +175,7 @@ def test_a_live_job_with_the_same_dedupe_key_is_the_answer(client: Client) -> No
 )
 def test_a_job_from_outside_cannot_let_itself_in(client: Client, field: dict[str, object]) -> None:
     name = next(iter(field))
-    body = {"worker": "site", "url": "https://example.com", **field}
+    body = {"kind": "site", "url": "https://example.com", **field}
     client.post("/v1/jobs", body).problem(422, "invalid", name, "cannot be asked for through the API")
 
 
@@ -197,7 +197,7 @@ def test_a_job_from_outside_cannot_let_itself_in(client: Client, field: dict[str
 )
 def test_only_the_private_addresses_that_the_operator_named(asked: str, fine: bool) -> None:
     named = Settings(api_allow_private=True, api_private_ranges=("10.1.0.0/16", "127.0.0.1:3000"))
-    body = {"worker": "page", "url": "https://example.com/", "allow_private": [asked]}
+    body = {"kind": "page", "url": "https://example.com/", "allow_private": [asked]}
     if fine:
         assert submission.read(body, named).payload["allow_private"] == [asked]
     else:
@@ -208,16 +208,16 @@ def test_only_the_private_addresses_that_the_operator_named(asked: str, fine: bo
 
 
 def test_the_operator_may_allow_private_addresses() -> None:
-    body = {"worker": "page", "url": "https://example.com", "allow_private": ["10.0.0.0/8"]}
+    body = {"kind": "page", "url": "https://example.com", "allow_private": ["10.0.0.0/8"]}
     assert submission.read(body, Settings(api_allow_private=True)).payload["allow_private"] == ["10.0.0.0/8"]
     with pytest.raises(SpecError, match="seeded"):
-        submission.read({"worker": "site", "seeded": True}, Settings(api_allow_private=True))
+        submission.read({"kind": "site", "seeded": True}, Settings(api_allow_private=True))
 
 
 def test_a_page_that_takes_too_long_is_answered_with_its_job(client: Client) -> None:
     answer = client.post("/v1/fetch?timeout=0", {"url": "https://example.com/", "paused": True})
     assert answer.status == 202
-    assert answer.json["worker"] == "page"
+    assert answer.json["kind"] == "page"
     assert answer.headers["location"] == f"/v1/jobs/{answer.json['id']}"
     client.post("/v1/fetch", {"url": "https://a.test", "urls": ["https://b.test"]}).problem(422, "invalid", "one url")
 
@@ -235,7 +235,7 @@ def test_health_readiness_metrics_and_workers(client: Client, served: Served) ->
 
 
 def _page(mark: str, number: int) -> dict[str, object]:
-    return {"worker": "page", "url": f"https://example.com/{mark}/{number}", "paused": True}
+    return {"kind": "page", "url": f"https://example.com/{mark}/{number}", "paused": True}
 
 
 @pytest.mark.parametrize("path", ["/v1/jobs", "/"])
@@ -244,30 +244,30 @@ def test_a_cursor_that_is_none_is_refused(client: Client, path: str) -> None:
         assert client.get(f"{path}?{query}").status == 422, query
 
 
-@pytest.mark.parametrize("worker", ["page", "site", "map"])
+@pytest.mark.parametrize("kind", ["page", "site", "map"])
 @pytest.mark.parametrize("address", ["http://127.0.0.1:8000/", "http://localhost/", "http://[fd00::1]/"])
-def test_a_private_address_is_refused_with_the_remedy(client: Client, worker: str, address: str) -> None:
+def test_a_private_address_is_refused_with_the_remedy(client: Client, kind: str, address: str) -> None:
     remedy = "SILKLINE_API_ALLOW_PRIVATE=true"
-    client.post("/v1/jobs", {"worker": worker, "url": address}).problem(422, "invalid", "private address", remedy)
-    body = {"worker": worker, "url": "https://example.com", "allow_private": ["10.0.0.0/8"]}
+    client.post("/v1/jobs", {"kind": kind, "url": address}).problem(422, "invalid", "private address", remedy)
+    body = {"kind": kind, "url": "https://example.com", "allow_private": ["10.0.0.0/8"]}
     client.post("/v1/jobs", body).problem(422, "invalid", "cannot be asked for through the API", remedy)
 
 
 def test_a_private_address_that_is_none_is_refused() -> None:
-    body = {"worker": "page", "url": "https://example.com", "allow_private": ["intranet"]}
+    body = {"kind": "page", "url": "https://example.com", "allow_private": ["intranet"]}
     with pytest.raises(SpecError, match=r"'intranet' is not an address: write 10\.0\.0\.0/8"):
         submission.read(body, Settings(api_allow_private=True))
 
 
 @pytest.mark.parametrize("pattern", ["(" * 2000 + ")" * 2000, "(?=a)", r"(a)\1", "["])
 def test_a_pattern_that_cannot_be_matched_is_refused(client: Client, pattern: str) -> None:
-    answer = client.post("/v1/jobs", {"worker": "site", "url": "https://a.test/", "include": [pattern]})
+    answer = client.post("/v1/jobs", {"kind": "site", "url": "https://a.test/", "include": [pattern]})
     assert answer.status == 422
     assert "include" in str(answer.json)
 
 
 def test_what_would_be_repeated_in_every_list_is_small(client: Client) -> None:
-    body = {"worker": "page", "url": "https://example.com/", "paused": True}
+    body = {"kind": "page", "url": "https://example.com/", "paused": True}
     found = client.post("/v1/jobs", {**body, "metadata": {"a": "x" * 70_000}})
     found.problem(422, "invalid", "metadata", "65,536 are allowed")
     assert client.post("/v1/jobs", {**body, "metadata": {"a": "x" * 60_000}}).status == 201
@@ -275,7 +275,7 @@ def test_what_would_be_repeated_in_every_list_is_small(client: Client) -> None:
 
 @pytest.mark.parametrize("more", [{"user_agent": "x\r\nHost: evil"}, {"cookies": {"a\r\nb": "c"}}])
 def test_line_breaks_reach_no_header(client: Client, more: dict[str, Any]) -> None:
-    client.post("/v1/jobs", {"worker": "page", "url": "https://example.com/", **more}).problem(422, "invalid")
+    client.post("/v1/jobs", {"kind": "page", "url": "https://example.com/", **more}).problem(422, "invalid")
 
 
 def test_a_query_with_very_many_parameters_is_refused(client: Client) -> None:

@@ -190,7 +190,7 @@ def test_urls_that_failed_get_another_chance(client: Client, database: Database,
 def test_failures_of_a_completed_job_become_a_job_of_their_own(client: Client, database: Database) -> None:
     job = crawl(database, 2, failed=4, status=Status.COMPLETED)
     again = client.post(f"/v1/jobs/{job.id}/retry", {"reason": "timeout"}).json
-    assert (again["parent_id"], again["worker"]) == (job.id, "page")
+    assert (again["parent_id"], again["kind"]) == (job.id, "page")
     assert again["spec"]["urls"] == [f"{ROOT}2", f"{ROOT}4"]
     assert jobs.get(database, job.id).status is Status.COMPLETED
     client.post(f"/v1/jobs/{job.id}/retry", {"reason": "no such reason"}).problem(409, "refused")

@@ -96,7 +96,7 @@ def test_no_crawled_text_becomes_markup(client: Client, poisoned: str, tab: str)
 
 
 def test_a_search_is_not_reflected_as_markup(client: Client) -> None:
-    for path in ("/?q=", "/?worker=x&q=", "/login?next=/"):
+    for path in ("/?q=", "/?kind=x&q=", "/login?next=/"):
         assert SCRIPT not in client.get(path + "%3Cscript%3Ealert('silk')%3C/script%3E", Accept="text/html").text
     missing = client.get("/%3Cscript%3Ealert('silk')%3C/script%3E", Accept="text/html")
     assert (missing.status, SCRIPT in missing.text) == (404, False)

@@ -37,8 +37,8 @@ def described(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     with closing(Served(url, folder, slots=0)) as server:
         client = server.ready()
         with closing(open_database(url)) as database:
-            for worker in ("page", "extension", "extension"):
-                jobs.enqueue(database, NewJob(worker, {"url": "https://example.com/"}))
+            for kind in ("page", "extension", "extension"):
+                jobs.enqueue(database, NewJob(kind, {"url": "https://example.com/"}))
         yield client
 
 

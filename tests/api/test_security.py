@@ -112,8 +112,8 @@ def test_what_counts_as_loopback(host: str, safe: bool) -> None:
 
 @pytest.fixture(scope="module")
 def waiting(served: Served) -> str:
-    """The newest job, which only a worker outside may claim."""
-    id: str = served.ready().post("/v1/jobs", {"worker": "extension", "url": "https://a.test/"}).json["id"]
+    """The newest job, which only an external worker may claim."""
+    id: str = served.ready().post("/v1/jobs", {"kind": "extension", "url": "https://a.test/"}).json["id"]
     return id
 
 
@@ -133,14 +133,14 @@ def waiting(served: Served) -> str:
 )
 @pytest.mark.parametrize("path", ["/v1/jobs", "/jobs", "/first", "/v1/tokens", "/v1/claims", "/login"])
 def test_what_another_site_sends_is_refused(client: Client, headers: dict[str, str], path: str, waiting: str) -> None:
-    client.post(path, {"worker": "diagnostic"}, **headers).problem(403, "cross-site")
+    client.post(path, {"kind": "diagnostic"}, **headers).problem(403, "cross-site")
     (newest,) = client.get("/v1/jobs?limit=1").json["items"]
     assert (newest["id"], newest["status"]) == (waiting, "queued"), "nothing was made and nothing claimed"
 
 
 def test_our_own_page_may_send(client: Client) -> None:
     origin = f"http://127.0.0.1:{client.port}"
-    answer = client.post("/v1/jobs", {"worker": "diagnostic"}, Origin=origin, Sec_Fetch_Site="same-origin")
+    answer = client.post("/v1/jobs", {"kind": "diagnostic"}, Origin=origin, Sec_Fetch_Site="same-origin")
     assert answer.status == 201
 
 
@@ -161,7 +161,7 @@ def test_without_a_token_nothing_is_told(guarded: Served) -> None:
     for path in ("/v1/jobs", "/v1/workers", "/metrics", "/openapi.json", "/v1/events", "/v1/tokens"):
         assert "www-authenticate" in client.get(path).headers
         client.get(path).problem(401, "unauthorized")
-    client.post("/v1/jobs", {"worker": "page", "url": "https://example.com"}).problem(401, "unauthorized")
+    client.post("/v1/jobs", {"kind": "page", "url": "https://example.com"}).problem(401, "unauthorized")
     assert client.get("/healthz").status == client.get("/readyz").status == 200
     page = client.get("/jobs/x/pages", Accept="text/html")
     assert (page.status, page.headers["location"]) == (303, "/login?next=/jobs/x/pages")
@@ -193,7 +193,7 @@ def test_a_token_may_what_its_scope_says(guarded: Served) -> None:
         scope: operator.post("/v1/tokens", {"name": scope, "scope": scope}).json for scope in ("read", "write", "admin")
     }
     read, write, admin = (operator.with_token(tokens[scope]["token"]) for scope in ("read", "write", "admin"))
-    job = {"worker": "page", "url": "https://example.com", "paused": True}
+    job = {"kind": "page", "url": "https://example.com", "paused": True}
     assert read.get("/v1/jobs").status == 200
     read.post("/v1/jobs", job).problem(403, "forbidden", "write is needed")
     id = write.post("/v1/jobs", job).json["id"]
@@ -236,7 +236,7 @@ def test_a_token_that_ran_out_is_refused(guarded: Served) -> None:
 def test_one_caller_does_not_see_the_answer_of_another(guarded: Served) -> None:
     operator = guarded.ready().with_token(TOKEN)
     other = operator.with_token(operator.post("/v1/tokens", {"name": "other", "scope": "write"}).json["token"])
-    body, key = {"worker": "page", "url": "https://example.com", "paused": True}, uuid.uuid4().hex
+    body, key = {"kind": "page", "url": "https://example.com", "paused": True}, uuid.uuid4().hex
     first = operator.post("/v1/jobs", body, Idempotency_Key=key)
     second = other.post("/v1/jobs", body, Idempotency_Key=key)
     assert first.json["id"] != second.json["id"]
@@ -298,7 +298,7 @@ def test_a_session_ends_with_its_token(guarded: Served) -> None:
     made = operator.post("/v1/tokens", {"name": "browser", "scope": "read"}).json
     session = signed_in(client, made["token"])
     assert client.get("/v1/jobs", Cookie=session).status == 200
-    client.post("/v1/jobs", {"worker": "page"}, Cookie=session).problem(403, "forbidden", "write is needed")
+    client.post("/v1/jobs", {"kind": "page"}, Cookie=session).problem(403, "forbidden", "write is needed")
     assert client.post("/logout", Cookie=session).status == 303, "who may only read may sign out"
     session = signed_in(client, made["token"])
     assert operator.ask("DELETE", f"/v1/tokens/{made['id']}").status == 204
@@ -368,7 +368,7 @@ def test_a_body_without_an_end_is_cut_off(guarded: Served, token: str) -> None:
 
 def test_a_body_just_too_large_is_refused_with_the_limit(guarded: Served) -> None:
     client = guarded.ready().with_token(TOKEN)
-    body = json.dumps({"worker": "page", "url": "https://example.com", "metadata": {"x": "y" * 100_000}}).encode()
+    body = json.dumps({"kind": "page", "url": "https://example.com", "metadata": {"x": "y" * 100_000}}).encode()
     client.post("/v1/jobs", body, Content_Type="application/json").problem(413, "too-large", "100,000")
 
 
@@ -378,7 +378,7 @@ def test_a_body_just_too_large_is_refused_with_the_limit(guarded: Served) -> Non
 def test_secrets_of_a_job_are_never_told_again(client: Client, served: Served, database: Database) -> None:
     secret = f"s3cret-{uuid.uuid4().hex}"
     body = {
-        "worker": "page",
+        "kind": "page",
         "url": "https://example.com/",
         "headers": {"Authorization": f"Bearer {secret}"},
         "cookies": {"session": secret},

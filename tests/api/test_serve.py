@@ -153,7 +153,7 @@ def test_the_api_dies_with_its_supervisor(serve: Any) -> None:
 
 
 def test_no_secret_stands_in_a_process_list(serve: Any) -> None:
-    server: Served = serve(api_token="a-secret-of-the-operator", redis_url="")
+    server: Served = serve(api_token="a-secret-of-the-operator")
     server.ready()
     for pid in (server.process.pid, server.api_pid()):
         assert "a-secret-of-the-operator" not in Path(f"/proc/{pid}/cmdline").read_text()

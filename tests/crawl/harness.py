@@ -1,4 +1,4 @@
-"""Drives the site worker in processes of its own, against servers in processes of their own."""
+"""Drives a site job in processes of its own, against servers in processes of their own."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from typing import Any
 
 import psutil
 
+from silkline.kinds import registry
 from silkline.model.job import Decision, Job, NewJob, Status, Wish
 from silkline.store import jobs, results, urls
 from silkline.store.database import Database, open_database
 from silkline.store.neighbours import into, out_of
-from silkline.workers import registry
 from tests.crawl.synthetic_web import Web
 
 HERE = Path(__file__).parent

@@ -22,13 +22,13 @@ import msgspec
 from silkline.config import load
 from silkline.crawl import equip
 from silkline.crawl.plan import Tuning
+from silkline.kinds import registry
+from silkline.kinds.site import crawl
 from silkline.model.job import End
-from silkline.model.worker import Context
+from silkline.model.kind import Context
 from silkline.reading_marks import ReadingMarks
 from silkline.store import jobs, urls
 from silkline.store.database import open_database
-from silkline.workers import registry
-from silkline.workers.site import crawl
 from tests.crawl.hostile_client import Names
 
 
@@ -82,10 +82,10 @@ def main(url: str, job_id: str, tuning: str, names: str) -> None:
         )
     database = open_database(url, upgrade=False)
     job = jobs.claim_one(database, "test-worker", "test-host", job_id)
-    spec = registry.check_payload(registry.kind_named(job.worker), job.payload)
+    spec = registry.check_payload(registry.kind_named(job.kind), job.payload)
     with tempfile.NamedTemporaryFile(suffix=".marks", delete=False) as file:
         ReadingMarks.create(Path(file.name))
-    settings = load().settings.for_workers()
+    settings = load().settings.for_kinds()
     context = Context(spec, Control(), Progress(database, job), logging.getLogger("site"), settings, file.name)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     order = crawl(context, msgspec.json.decode(tuning, type=Tuning))

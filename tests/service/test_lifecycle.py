@@ -25,7 +25,7 @@ def test_a_job_runs_and_completes(yard: Yard) -> None:
     assert yard.results_of(id) == [1, 2, 3]
     assert yard.adds_up(id)
     eventually("its log is stored", lambda: "the job is now completed" in yard.lines(id))
-    assert "diagnostic worker: work" in (yard.supervisors[0].data / "logs" / f"{id}.log").read_text()
+    assert "diagnostic job: work" in (yard.supervisors[0].data / "logs" / f"{id}.log").read_text()
 
 
 @pytest.mark.parametrize(

@@ -71,17 +71,17 @@ def plugins(tmp_path: Path) -> dict[str, str]:
     """The environment of a supervisor with a plugin installed: kind `odd`, and `broken`, which cannot be imported."""
     folder = tmp_path / "plugins"
     (folder / "odd-1.0.dist-info").mkdir(parents=True)
-    (folder / "odd_worker.py").write_text(PLUGIN)
-    (folder / "broken_worker.py").write_text("import a_module_that_nobody_has\n")
+    (folder / "odd_kind.py").write_text(PLUGIN)
+    (folder / "broken_kind.py").write_text("import a_module_that_nobody_has\n")
     (folder / "odd-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: odd\nVersion: 1.0\n")
     (folder / "odd-1.0.dist-info" / "entry_points.txt").write_text(
-        "[silkline.workers]\nodd = odd_worker:run\nbroken = broken_worker:run\n"
+        "[silkline.kinds]\nodd = odd_kind:run\nbroken = broken_kind:run\n"
     )
     return {"PYTHONPATH": ":".join([str(folder), *filter(None, sys.path)])}
 
 
-def run(yard: Yard, worker: str, **payload: str) -> Job:
-    (id,) = jobs.enqueue_many(yard.database, [NewJob(worker, payload, max_retries=0)])
+def run(yard: Yard, kind: str, **payload: str) -> Job:
+    (id,) = jobs.enqueue_many(yard.database, [NewJob(kind, payload, max_retries=0)])
     return yard.wait_for_end([id])[0]
 
 
@@ -110,14 +110,14 @@ def test_text_that_is_no_text_is_logged(yard: Yard, plugins: dict[str, str]) -> 
     eventually("the line is stored", lambda: "a name that is no text: caf?" in yard.lines(job.id))
 
 
-def test_a_worker_that_cannot_be_imported_says_so(yard: Yard, plugins: dict[str, str]) -> None:
+def test_a_kind_that_cannot_be_imported_says_so(yard: Yard, plugins: dict[str, str]) -> None:
     yard.start(environment=plugins)
     job = run(yard, "broken")
     assert job.exit_reason == "crashed (ModuleNotFoundError)"
     assert "a_module_that_nobody_has" in (job.error_message or "")
 
 
-def test_a_worker_that_closes_every_file_harms_nobody_else(yard: Yard, plugins: dict[str, str]) -> None:
+def test_a_kind_that_closes_every_file_harms_nobody_else(yard: Yard, plugins: dict[str, str]) -> None:
     yard.start(environment=plugins)
     run(yard, "odd", do="close_everything")
     (id,) = yard.add("work", steps=2)

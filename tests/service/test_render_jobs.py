@@ -9,11 +9,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from silkline.kinds import browser
 from silkline.model.job import NewJob, Status
 from silkline.runner.leftovers import environment
 from silkline.runner.wire import MARK_JOB
 from silkline.store import jobs, results
-from silkline.workers import browser
 from tests.crawl.renderers import anything_of, browsers, folder_of
 from tests.crawl.scripted_pages import PAGES, ScriptedPages
 from tests.support.inline import Inline
@@ -66,14 +66,14 @@ def test_a_page_that_was_not_rendered_does_not_answer_for_one_that_must_be(inlin
     assert site.asked("/plain") == 2
 
 
-@pytest.mark.parametrize("worker", ["page", "site"])
-def test_without_a_browser(inline: Inline, site: ScriptedPages, worker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["page", "site"])
+def test_without_a_browser(inline: Inline, site: ScriptedPages, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(browser, "find_browser", lambda: None)
     monkeypatch.setattr("silkline.fetch.render.find_browser", lambda: None)
-    inline.run(worker, url=f"{site.url}/built", render="always", **OWN)
+    inline.run(kind, url=f"{site.url}/built", render="always", **OWN)
     inline.assert_failed("no Chromium was found", "apt install chromium")
     assert site.log == []
-    (stored,) = inline.run(worker, url=f"{site.url}/built", render="auto", **OWN)
+    (stored,) = inline.run(kind, url=f"{site.url}/built", render="auto", **OWN)
     assert (stored.metadata["rendered"], stored.metadata["render_failed"]) == (False, "renderer_missing")
 
 

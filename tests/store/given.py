@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from silkline.model.ids import new_id
 from silkline.model.job import Backoff, Decision, End, Ended, Job, NewJob, Status, Verb, decide
 from silkline.store import jobs
 from silkline.store.database import Database
@@ -13,8 +14,8 @@ BACKOFF = Backoff(base=3600.0, cap=7200.0)  # no machine is so slow that a retry
 NOWHERE = "00000000-0000-7000-8000-000000000000"
 
 
-def queued(database: Database, worker: str = "page", **fields: Any) -> Job:
-    job, new = jobs.enqueue(database, NewJob(worker, fields.pop("payload", {}), **fields))
+def queued(database: Database, kind: str = "page", **fields: Any) -> Job:
+    job, new = jobs.enqueue(database, NewJob(kind, fields.pop("payload", {}), **fields))
     assert new
     return job
 
@@ -83,3 +84,15 @@ def result(url_id: int, **fields: Any) -> NewResult:
         "metadata": '{"http_status":200}',
     }
     return NewResult(url_id=url_id, **{**values, **fields})
+
+
+def job_of_an_older_schema(database: Database) -> str:
+    """A queued `page` job in a database of a revision that calls the kind `worker`; its id."""
+    id, now = new_id(database.now()), database.now().isoformat()
+    with database.transaction() as transaction:
+        transaction.script(
+            "INSERT INTO crawl_jobs (id, worker, status, desired, request_url, payload, metadata, run_at, dedupe_key,"
+            f" created_at, updated_at) VALUES ('{id}', 'page', 'queued', 'run', 'https://example.com',"
+            f""" '{{"url": "https://example.com"}}', '{{"kept": true}}', '{now}', 'k', '{now}', '{now}')"""
+        )
+    return id

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from silkline.errors import SchemaTooNew, StoreError, Unavailable, UsageError
-from silkline.model.ids import new_id
-from silkline.model.job import Job, NewJob, Verb
+from silkline.model.job import NewJob, Verb
 from silkline.store import jobs, logs, migrate, workers
 from silkline.store.database import Database, open_database
-from tests.store.given import queued
+from tests.store.given import job_of_an_older_schema, queued
 
 FILES = Path(migrate.__file__).parent / "sql" / "migrations"
 OPEN_AND_STORE = """
@@ -40,33 +39,23 @@ def test_an_empty_database_is_brought_up_to_date(database_url: str) -> None:
     database.close()
 
 
-def stored_in_revision_1(old: Database) -> Job:
-    """A job as the first version stored it: today's statement needs the indexes of today."""
-    id, now = new_id(old.now()), old.now().isoformat()
-    with old.transaction() as transaction:
-        transaction.script(
-            "INSERT INTO crawl_jobs (id, worker, status, desired, payload, metadata, dedupe_key, run_at, created_at, "
-            f"updated_at) VALUES ('{id}', 'page', 'queued', 'run', '{{\"url\": \"https://example.com\"}}', "
-            f"'{{\"kept\": true}}', 'k', '{now}', '{now}', '{now}')"
-        )
-    return jobs.get(old, id)
-
-
 def test_an_older_database_keeps_its_rows(database_url: str) -> None:
     old = open_database(database_url, upgrade=False)
     assert migrate.upgrade(old, to=1) == (0, 1)
-    job = stored_in_revision_1(old)
-    logs.append(old, [logs.NewLine(job.id, 1, "info", "from revision 1", old.now())])
+    id, now = job_of_an_older_schema(old), old.now().isoformat()
     with old.transaction() as transaction:
         transaction.script(
             "INSERT INTO workers (id, host, pid, boot_id, slots, version, started_at, last_seen) "
-            f"VALUES ('w1', 'h', 1, 'b', 1, '0', '{old.now().isoformat()}', '{old.now().isoformat()}')"
+            f"VALUES ('w1', 'h', 1, 'b', 1, '0', '{now}', '{now}')"
         )
+    logs.append(old, [logs.NewLine(id, 1, "info", "from revision 1", old.now())])
     old.close()
 
     database = open_database(database_url)
     assert migrate.revision(database) == migrate.newest(database) > 1
-    assert jobs.get(database, job.id) == job
+    job = jobs.get(database, id)
+    assert (job.kind, job.payload, job.dedupe_key) == ("page", {"url": "https://example.com"}, "k")
+    assert job.metadata == {"kept": True}
     assert jobs.enqueue(database, NewJob("page", {}, dedupe_key="k")) == (job, False)
     assert jobs.enqueue(database, NewJob("page", {}, dedupe_key="k", tenant="other", paused=True))[1]
     assert logs.tail(database, job.id)[0].message == "from revision 1"

@@ -12,7 +12,7 @@ from silkline.store.database import Database, open_database
 from silkline.store.page_facts import facts_of
 from silkline.store.pages import SORTS, UNKNOWN, Stretch, new_page
 from silkline.store.urls import Checkpoint
-from tests.store.given import finished, result, running, settled, url
+from tests.store.given import finished, job_of_an_older_schema, result, running, settled, url
 
 TITLES = ["beta", "Alpha", "", "gamma", "ALPHA", "日本語", "Straße", "beta"]
 
@@ -24,7 +24,7 @@ def titled(id: int, title: str, size: int, seconds: float) -> Any:
 
 def crawl(database: Database) -> Job:
     """Ten URLs: eight stored, one that failed, one that waits."""
-    job = running(database, worker="site")
+    job = running(database, kind="site")
     stored = [titled(id, title, 1000 - (id % 4) * 100, id / 10) for id, title in enumerate(TITLES, 1)]
     ends = [*(settled(id) for id in range(1, 9)), settled(9, "failed", reason="timeout")]
     urls.record(database, job, Checkpoint([url(id) for id in range(1, 11)], ends, stored))
@@ -94,7 +94,7 @@ def test_a_cursor_that_was_made_up_is_refused(database: Database, cursor: str) -
         pages.search(database, crawl(database).id, sort="size", cursor=cursor)
 
 
-def test_what_a_worker_stores_need_not_be_a_page(database: Database) -> None:
+def test_what_a_job_stores_need_not_be_a_page(database: Database) -> None:
     odd = [
         ({"title": 7}, {"bytes": "many", "seconds": None}),
         ({"title": None}, {"bytes": True, "seconds": -3}),
@@ -106,7 +106,7 @@ def test_what_a_worker_stores_need_not_be_a_page(database: Database) -> None:
         page = new_page(1, *facts_of(json.dumps(data), json.dumps(metadata)))
         assert (page.bytes, page.seconds) == (UNKNOWN, UNKNOWN)
         assert len(page.title) <= 300
-    job = running(database, worker="site")
+    job = running(database, kind="site")
     stored = [result(id, data=json.dumps(data), metadata=json.dumps(more)) for id, (data, more) in enumerate(odd, 1)]
     ids = range(1, len(odd) + 1)
     urls.record(database, job, Checkpoint([url(id) for id in ids], [settled(id) for id in ids], stored))
@@ -115,7 +115,7 @@ def test_what_a_worker_stores_need_not_be_a_page(database: Database) -> None:
 
 
 def test_pages_go_with_their_results_and_their_job(database: Database) -> None:
-    job = running(database, worker="site")
+    job = running(database, kind="site")
     urls.record(database, job, Checkpoint([url(1)], [settled(1, "failed", reason="timeout")], [titled(1, "a", 1, 1.0)]))
     assert pages.of(database, job.id, [1])
     assert urls.requeue(database, job.id, "timeout") == 1
@@ -131,13 +131,14 @@ def test_an_older_database_lists_the_pages_that_it_has(database_url: str) -> Non
     with_pages = 7
     old = open_database(database_url, upgrade=False)
     migrate.upgrade(old, to=with_pages - 1)
-    job = running(old, worker="site")
+    id = job_of_an_older_schema(old)
     rows = [titled(1, "Before", 77, 0.5), result(2, data='{"title": 3}', metadata="{}")]
     with old.transaction() as transaction:
-        transaction.many("results.append", rows[0]._fields, rows, job_id=job.id, now=old.now())
-        transaction.many("urls.append", url(1)._fields, [url(1), url(2)], job_id=job.id)
+        transaction.many("results.append", rows[0]._fields, rows, job_id=id, now=old.now())
+        transaction.many("urls.append", url(1)._fields, [url(1), url(2)], job_id=id)
     old.close()
     database = open_database(database_url)
+    job = jobs.get(database, id)
     first, second = (pages.of(database, job.id, [1, 2])[id] for id in (1, 2))
     assert (first.title, first.bytes, first.seconds) == ("Before", 77, 0.5)
     assert (second.title, second.bytes, second.seconds) == ("", None, None)

@@ -29,7 +29,7 @@ OFTEN = {
 LISTS = {
     "jobs.page": "sqlite_autoindex_crawl_jobs_1",
     "jobs.page_by_status": "crawl_jobs_status",
-    "jobs.page_by_worker": "sqlite_autoindex_crawl_jobs_1",
+    "jobs.page_by_kind": "sqlite_autoindex_crawl_jobs_1",
     "jobs.search": "sqlite_autoindex_crawl_jobs_1",
 }
 
@@ -52,10 +52,10 @@ def test_sqlite_plans_use_the_index(sqlite_database: Database, name: str) -> Non
 def test_a_sqlite_claim_seeks_in_the_partial_index_and_sorts_no_queue(sqlite_database: Database) -> None:
     steps = plan(sqlite_database, "jobs.claim")
     for seek in (
-        "COVERING INDEX crawl_jobs_claim (worker=?)",
-        "COVERING INDEX crawl_jobs_claim (worker=? AND tenant>?)",
-        "COVERING INDEX crawl_jobs_claim (worker=? AND tenant=? AND priority>?)",
-        "COVERING INDEX crawl_jobs_claim (worker=? AND tenant=? AND priority=? AND run_at<?)",
+        "COVERING INDEX crawl_jobs_claim (kind=?)",
+        "COVERING INDEX crawl_jobs_claim (kind=? AND tenant>?)",
+        "COVERING INDEX crawl_jobs_claim (kind=? AND tenant=? AND priority>?)",
+        "COVERING INDEX crawl_jobs_claim (kind=? AND tenant=? AND priority=? AND run_at<?)",
     ):
         assert seek in steps
     assert "crawl_jobs_status" not in steps
@@ -153,12 +153,12 @@ def test_postgres_lists_read_what_they_show_whatever_the_statistics_say(fresh_po
             analyse(database)
         for name, values in (
             ("jobs.page", {}),
-            ("jobs.page_by_status", {"status": "paused", "worker": None}),
-            ("jobs.page_by_status", {"status": "paused", "worker": "page"}),
-            ("jobs.page_by_status", {"status": "failed", "worker": None}),
-            ("jobs.page_by_worker", {"worker": "page"}),
-            ("jobs.search", {"pattern": "%example.com/9%", "status": None, "worker": None}),
-            ("jobs.search", {"pattern": "%example.com/9%", "status": "paused", "worker": "page"}),
+            ("jobs.page_by_status", {"status": "paused", "kind": None}),
+            ("jobs.page_by_status", {"status": "paused", "kind": "page"}),
+            ("jobs.page_by_status", {"status": "failed", "kind": None}),
+            ("jobs.page_by_kind", {"kind": "page"}),
+            ("jobs.search", {"pattern": "%example.com/9%", "status": None, "kind": None}),
+            ("jobs.search", {"pattern": "%example.com/9%", "status": "paused", "kind": "page"}),
         ):
             nodes = postgres_nodes(database, name, **newest, **values)
             assert rows_read(nodes) <= 51, (name, values, analysed)

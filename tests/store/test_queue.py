@@ -26,7 +26,7 @@ def test_a_stored_job_comes_back_as_it_was_given(database: Database) -> None:
         parent_id=NOWHERE,
         max_retries=9,
     )
-    assert (job.worker, job.status, job.desired) == ("site", Status.QUEUED, Wish.RUN)
+    assert (job.kind, job.status, job.desired) == ("site", Status.QUEUED, Wish.RUN)
     assert job.payload == {"url": "https://example.com", "limit": 5, "nested": {"deep": [1, 2.5, None, True]}}
     assert (job.request_url, job.metadata, job.priority) == ("https://example.com", {"mine": "yes"}, 7)
     assert (job.tenant, job.run_at, job.dedupe_key, job.parent_id) == ("acme", run_at, "one", NOWHERE)
@@ -160,8 +160,8 @@ def test_a_tenant_that_runs_less_goes_first(database: Database) -> None:
 
 
 def test_turns_are_counted_over_all_kinds_of_a_tenant(database: Database) -> None:
-    for worker in ("page", "site", "map"):
-        jobs.enqueue_many(database, [NewJob(worker, {}, tenant="many-kinds")] * 3)
+    for kind in ("page", "site", "map"):
+        jobs.enqueue_many(database, [NewJob(kind, {}, tenant="many-kinds")] * 3)
     jobs.enqueue_many(database, [NewJob("page", {}, tenant="other")] * 2)
     taken = jobs.claim(database, "w1", "h", ["page", "site", "map"], 4)
     assert sorted(job.tenant for job in taken) == ["many-kinds", "many-kinds", "other", "other"]

@@ -54,11 +54,11 @@ def test_pages_of_jobs_go_back_in_time_without_gap_or_overlap(database: Database
 
 def test_jobs_are_listed_by_status_and_kind(database: Database) -> None:
     page, site = queued(database, "page"), queued(database, "site")
-    busy = running(database, worker="site")
+    busy = running(database, kind="site")
     assert [job.id for job in jobs.page(database, status=Status.QUEUED)] == [site.id, page.id]
-    assert [job.id for job in jobs.page(database, worker="site")] == [busy.id, site.id]
-    assert [job.id for job in jobs.page(database, status=Status.QUEUED, worker="site")] == [site.id]
-    assert jobs.page(database, status=Status.FAILED, worker="site") == []
+    assert [job.id for job in jobs.page(database, kind="site")] == [busy.id, site.id]
+    assert [job.id for job in jobs.page(database, status=Status.QUEUED, kind="site")] == [site.id]
+    assert jobs.page(database, status=Status.FAILED, kind="site") == []
     assert [job.id for job in jobs.page(database, status=Status.QUEUED, before=site.id)] == [page.id]
 
 

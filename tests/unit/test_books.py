@@ -1,4 +1,4 @@
-"""The books of workers that fetch: what was put into them is durable when the work is said to be done."""
+"""The books of kinds that fetch: what was put into them is durable when the work is said to be done."""
 
 import asyncio
 import logging
@@ -8,10 +8,10 @@ from typing import Any
 
 from silkline.crawl.plan import Tuning, plan_of
 from silkline.crawl.recorder import Recorder
+from silkline.kinds.books import Books
+from silkline.model.kind import Context, KindSettings
 from silkline.model.spec import SiteSpec
-from silkline.model.worker import Context, WorkerSettings
 from silkline.store.urls import Checkpoint, Settled
-from silkline.workers.books import Books
 
 TUNING = Tuning(checkpoint_pages=1)
 
@@ -37,7 +37,7 @@ def test_work_that_ends_while_a_checkpoint_is_on_its_way_loses_nothing() -> None
     async def scenario() -> None:
         plan = plan_of(SiteSpec(url="https://a.example/"), fetchers=1, concurrency=1, tuning=TUNING)
         recorder = Recorder(stored, plan, log)
-        books = Books(Context(None, control, stored, log, WorkerSettings(data="")), recorder)
+        books = Books(Context(None, control, stored, log, KindSettings(data="")), recorder)
         gate, under_way = threading.Event(), asyncio.Event()
         recorder.live = lambda: {"under_way": under_way.set()}
         busy = asyncio.ensure_future(recorder.ask(gate.wait))  # the thread, as on a loaded machine

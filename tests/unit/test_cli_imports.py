@@ -11,7 +11,7 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 WATCHED = {
     *("ada_url", "apsw", "asyncio", "fastapi", "isal", "jinja2", "msgspec", "multiprocessing", "playwright"),
-    *("prometheus_client", "protego", "psycopg", "pycurl", "pydantic", "pypdf", "re2", "redis", "rich", "sqlite3"),
+    *("prometheus_client", "protego", "psycopg", "pycurl", "pydantic", "pypdf", "re2", "rich", "sqlite3"),
     *("tldextract", "trafilatura", "turbohtml", "uvicorn", "uvloop", "xxhash"),
 }
 LAYERS = {"silkline.api", "silkline.crawl", "silkline.fetch", "silkline.parse", "silkline.runner", "silkline.service"}
@@ -50,9 +50,9 @@ def imported(folder: Path, *arguments: str) -> tuple[int, str, set[str]]:
         (("jobs", "ls"), 0, {"apsw", "pydantic"}),
         (("jobs", "show", "last"), 5, {"apsw", "pydantic"}),
         (("jobs", "pause", "last"), 5, {"apsw", "pydantic"}),
-        (("jobs", "add", "--worker", "youtube", "https://example.com/"), 0, {"ada_url", "apsw", "pydantic", "xxhash"}),
+        (("jobs", "add", "--kind", "youtube", "https://example.com/"), 0, {"ada_url", "apsw", "pydantic", "xxhash"}),
         (
-            ("jobs", "add", "--worker", "page", "https://a.example/"),
+            ("jobs", "add", "--kind", "page", "https://a.example/"),
             0,
             {"ada_url", "apsw", "msgspec", "pydantic", "xxhash"},
         ),

@@ -7,7 +7,7 @@ import pytest
 from silkline.cli.codes import USAGE
 from silkline.cli.exits import run
 
-ADD = ("jobs", "add", "--worker", "site")
+ADD = ("jobs", "add", "--kind", "site")
 
 
 @pytest.mark.parametrize(
@@ -18,8 +18,8 @@ ADD = ("jobs", "add", "--worker", "site")
         (("jobs", "ls", "--status", "lost"), "--status"),
         (("jobs", "ls", "--limit", "0"), "--limit"),
         (("jobs", "show"), "ID"),
-        (("jobs", "add", "https://example.com/"), "--worker"),
-        (("jobs", "add", "--worker", "sote", "https://example.com/"), "did you mean 'site'?"),
+        (("jobs", "add", "https://example.com/"), "--kind"),
+        (("jobs", "add", "--kind", "sote", "https://example.com/"), "did you mean 'site'?"),
         ((*ADD, "ftp://example.com/"), "only http:// and https:// are fetched"),
         ((*ADD,), "name a URL, or its fields with --payload"),
         ((*ADD, "https://a/", "--payload", '{"url": "https://b/"}'), "twice"),

@@ -108,7 +108,7 @@ def test_times() -> None:
     ("url", "shown"),
     [
         ("postgresql://me:p@ss:w0rd@db/x", "postgresql://me:***@db/x"),
-        ("redis://:hush@r/0", "redis://:***@r/0"),
+        ("ws://:hush@r/0", "ws://:***@r/0"),
         ("wss://b/?token=hush&x=1", "wss://b/?token=***&x=1"),
         ("https://s3/?X-Amz-Signature=hush&api_key=hush", "https://s3/?X-Amz-Signature=***&api_key=***"),
         ("https://a/?author=me&keyword=x", "https://a/?author=me&keyword=x"),

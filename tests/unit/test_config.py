@@ -163,9 +163,7 @@ def test_a_bare_database_url_is_borrowed_and_ours_is_not(tmp_path: Path) -> None
     assert not loaded(tmp_path, env={"DATABASE_URL": theirs}, database_url=ours).database_is_borrowed
 
 
-def test_workers_are_told_no_secret() -> None:
-    settings = Settings(
-        data=Path("d"), database_url="postgresql://me:hunter2@h/d", api_token="hunter2", redis_url="redis://:hunter2@h"
-    )
-    assert "hunter2" not in repr(settings.for_workers())
-    assert settings.for_workers().data == str(Path("d").absolute())
+def test_kinds_are_told_no_secret() -> None:
+    settings = Settings(data=Path("d"), database_url="postgresql://me:hunter2@h/d", api_token="hunter2")
+    assert "hunter2" not in repr(settings.for_kinds())
+    assert settings.for_kinds().data == str(Path("d").absolute())

@@ -234,7 +234,7 @@ def test_a_table_keeps_everything_of_data_with_very_many_names() -> None:
     assert len(row) < 1_100
 
 
-def test_markdown_keeps_what_a_worker_stored_besides_the_text() -> None:
+def test_markdown_keeps_what_a_job_stored_besides_the_text() -> None:
     text = document(result(data={"title": "A", "words": 7, "tags": ["a"], "markdown": "# A"}))
     (line,) = [line for line in text.splitlines() if line.startswith("data: ")]
     assert json.loads(line.removeprefix("data: ")) == {"words": 7, "tags": ["a"]}

@@ -84,12 +84,12 @@ def test_the_state_diagram_in_architecture_is_the_state_machine() -> None:
     assert sorted(arrows) == sorted((before.value, after.value) for before, after in TRANSITIONS)
 
 
-def test_the_supervisor_and_the_api_know_workers_by_name_only() -> None:
+def test_the_supervisor_and_the_api_know_kinds_by_name_only() -> None:
     graph = grimp.build_graph("silkline", cache_dir=None)
-    allowed = {"silkline.workers", "silkline.workers.registry", "silkline.workers.requirements"}
+    allowed = {"silkline.kinds", "silkline.kinds.registry", "silkline.kinds.requirements"}
     for layer in ("silkline.service", "silkline.api"):
         for module in {layer} | graph.find_descendants(layer):
-            known = {found for found in graph.find_upstream_modules(module) if found.startswith("silkline.workers")}
+            known = {found for found in graph.find_upstream_modules(module) if found.startswith("silkline.kinds")}
             assert known <= allowed, module
 
 

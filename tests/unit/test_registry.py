@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from silkline.errors import SpecError
+from silkline.kinds import registry
 from silkline.model.spec import PageSpec
-from silkline.workers import registry
 from tests.support.plugins import install
 
 GOOD = """
@@ -65,7 +65,7 @@ def test_a_plugin_is_a_kind_like_any_other() -> None:
 
 
 @pytest.mark.usefixtures("plugins")
-def test_a_spec_announced_apart_spares_the_worker() -> None:
+def test_a_spec_announced_apart_spares_the_code() -> None:
     assert registry.check_payload(registry.kind_named("heavy"), {"name": "x"}).name == "x"
     with pytest.raises(RuntimeError, match="imported"):
         registry.load(registry.kind_named("heavy"))
@@ -80,7 +80,7 @@ def test_a_plugin_replaces_nothing() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("bare", "the plugin for worker 'bare' has no spec"),
+        ("bare", "the plugin for kind 'bare' has no spec"),
         ("missing", "cannot be loaded: ModuleNotFoundError: No module named 'no_such_module'"),
         ("lost", "cannot be loaded: AttributeError"),
     ],
@@ -91,5 +91,5 @@ def test_a_bad_plugin_is_refused_with_the_reason(name: str, words: str) -> None:
 
 
 def test_an_unknown_kind_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(SpecError, match=r"unknown worker 'pgae'; did you mean 'page'\? \(known: bluesky, crawl4ai"):
+    with pytest.raises(SpecError, match=r"unknown kind 'pgae'; did you mean 'page'\? \(known: bluesky, crawl4ai"):
         registry.kind_named("pgae")

@@ -9,16 +9,13 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
-import redis as redis_client
 
 from tests.support import daemon
 from tests.support.postgres import PostgresDatabases, PostgresServer
-from tests.support.redis import RedisServer
 
 SESSION_THAT_WILL_BE_KILLED = """
 from tests.support.postgres import PostgresServer
-from tests.support.redis import RedisServer
-servers = [PostgresServer(), RedisServer()]
+servers = [PostgresServer(), PostgresServer()]
 print(*(server._daemon.directory for server in servers), flush=True)
 input()
 """
@@ -69,25 +66,7 @@ def test_postgres_keeps_what_was_committed_when_it_restarts(own_postgres: Postgr
         assert connection.execute("SELECT count(*) FROM kept").fetchone() == (0,)
 
 
-def test_redis_stops_and_starts_on_the_same_port(own_redis: RedisServer) -> None:
-    own_redis.stop()
-    with redis_client.Redis.from_url(own_redis.url) as client:
-        with pytest.raises(redis_client.ConnectionError):
-            client.ping()
-        own_redis.start()
-        assert client.ping()
-
-
-def test_redis_is_empty_for_each_test(redis_url: str) -> None:
-    with redis_client.Redis.from_url(redis_url) as client:
-        assert client.dbsize() == 0
-        client.set("left", "behind")
-
-
-test_redis_is_empty_again = test_redis_is_empty_for_each_test
-
-
-@pytest.mark.usefixtures("postgres", "redis")
+@pytest.mark.usefixtures("postgres")
 def test_servers_die_with_a_session_that_is_killed() -> None:
     command = [sys.executable, "-c", SESSION_THAT_WILL_BE_KILLED]
     root = Path(__file__).parents[2]

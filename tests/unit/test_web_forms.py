@@ -14,7 +14,7 @@ from silkline.config import Settings
 from silkline.errors import SpecError
 from silkline.model.job import Job, Status
 
-START = {"worker": "site", "url": "https://example.com"}
+START = {"kind": "site", "url": "https://example.com"}
 
 
 def problems(**form: str) -> dict[str, str]:
@@ -92,7 +92,7 @@ def job(**fields: Any) -> Job:
     values: dict[str, Any] = {field.name: None for field in dataclasses.fields(Job)}
     values |= {
         "id": "019a8f6e-5dc2-7340-86fe-b900fe2551e3",
-        "worker": "site",
+        "kind": "site",
         "status": Status.COMPLETED,
         "priority": 5,
     }
@@ -113,7 +113,7 @@ def test_the_form_for_crawling_again_gives_the_same_spec() -> None:
     assert "abc" not in str(form)
     assert "s3cret" not in str(form)
     new = submission.read(completed_by(before, forms.posted_job(form)), Settings())
-    assert new.payload == submission.read({"worker": "site", **SPEC}, Settings()).payload
+    assert new.payload == submission.read({"kind": "site", **SPEC}, Settings()).payload
     assert (new.priority, new.tenant, new.max_retries) == (5, "t", 1)
 
 
@@ -132,8 +132,8 @@ def test_how_a_job_is_crawled_again() -> None:
     assert way_of(job(payload={"seeded": True}), with_sample=True) == ""
     assert way_of(job(metadata={"sample_site": True}), with_sample=True) == "sample"
     many = {"urls": [f"https://example.com/{number}" for number in range(2_000)]}
-    assert way_of(job(worker="page", payload=many), with_sample=True) == "repeat"
-    video = job(worker="youtube", payload={"url": "https://www.youtube.com/watch?v=1", "languages": ["de"]})
+    assert way_of(job(kind="page", payload=many), with_sample=True) == "repeat"
+    video = job(kind="youtube", payload={"url": "https://www.youtube.com/watch?v=1", "languages": ["de"]})
     assert way_of(video, with_sample=True) == "repeat"
     assert repeated(video, Settings()).payload == video.payload
 

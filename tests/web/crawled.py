@@ -25,7 +25,7 @@ KIND = "extension"  # no supervisor takes it, so it stays as it is put here
 
 def large_crawl(database: Database, *, outside: int = 145, pages: int = 40) -> Job:
     """Pages, failures, redirects, links to many other hosts, and a pause of an hour."""
-    job = running(database, worker=KIND, request_url=HOME, payload={"url": HOME})
+    job = running(database, kind=KIND, request_url=HOME, payload={"url": HOME})
     first = url(1, url=HOME, host="site.test")
     found = [
         url(id, url=f"{HOME}p/{id}", host="site.test", depth=1, found_on=1, found_via="link") for id in range(2, pages)
@@ -77,7 +77,7 @@ def page(id: int, title: str) -> Any:
 
 def all_failed(database: Database, end: End = End.COMPLETED) -> Job:
     """A job that found nothing but errors in ten seconds."""
-    job = running(database, worker=KIND, request_url="https://nosuch.test/")
+    job = running(database, kind=KIND, request_url="https://nosuch.test/")
     address = url(1, url="https://nosuch.test/", host="nosuch.test")
     ended = settled(1, "failed", reason="host_unknown")
     urls.record(database, job, Checkpoint([address], [ended], seconds=0.08))

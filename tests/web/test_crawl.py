@@ -68,7 +68,7 @@ def test_the_first_crawl_is_one_click_away(visit: Open, keep: Keep) -> None:
 
 
 def test_a_page_with_its_markdown_and_its_links(visit: Open, site: Client, keep: Keep) -> None:
-    (job,) = [job for job in site.get("/v1/jobs?worker=site").json["items"] if job["parent_id"] is None][:1]
+    (job,) = [job for job in site.get("/v1/jobs?kind=site").json["items"] if job["parent_id"] is None][:1]
     page = visit(f"/jobs/{job['id']}/pages")
     page.get_by_role("link", name="Birds of the rock", exact=True).click()
     expect(page.get_by_role("heading", name="Birds")).to_be_visible()
@@ -127,11 +127,11 @@ def test_the_log_follows_filters_and_searches(visit: Open, site: Client, keep: K
     expect(page.locator("#log .line")).to_have_count(1)
     page.goto(f"http://127.0.0.1:{site.port}/jobs/{id}/logs?level=error")
     expect(page.locator("#log")).to_contain_text("This can never work")
-    expect(page.locator("#log")).not_to_contain_text("diagnostic worker")
+    expect(page.locator("#log")).not_to_contain_text("diagnostic job")
 
 
 def test_a_queued_job_says_that_it_waits(visit: Open, site: Client) -> None:
-    id = site.post("/v1/jobs", {"worker": "extension", "url": "https://example.com/"}).json["id"]
+    id = site.post("/v1/jobs", {"kind": "extension", "url": "https://example.com/"}).json["id"]
     page = visit(f"/jobs/{id}")
     expect(page.locator("#head")).to_contain_text("Waiting for a worker…")
     chip(page, "queued")
@@ -141,7 +141,7 @@ def test_a_queued_job_says_that_it_waits(visit: Open, site: Client) -> None:
 @pytest.mark.parametrize("width", [360, 1280])
 def test_every_screen_fits(visit: Open, site: Client, keep: Keep, width: int, scheme: str) -> None:
     site.job(do="nothing")
-    (job,) = site.get("/v1/jobs?worker=site").json["items"][-1:]
+    (job,) = site.get("/v1/jobs?kind=site").json["items"][-1:]
     places = {"jobs": "/", "workers": "/workers"}
     places |= {tab: f"/jobs/{job['id']}/{tab}" for tab in ("overview", "pages", "skipped", "hosts", "details")}
     page = visit("/login", width=width, height=800, scheme=scheme)

@@ -22,7 +22,7 @@ def test_a_page_is_fetched_in_the_persons_own_browser(playwright: Playwright, ch
         server_url = f"http://127.0.0.1:{client.port}"
         worker_token = client.post("/v1/tokens", {"name": "browser", "scope": "write"}).json["token"]
         pages = [f"{site.url}birds/", f"{site.url}birds/puffin"]
-        id = client.post("/v1/jobs", {"worker": "extension", "urls": pages}).json["id"]
+        id = client.post("/v1/jobs", {"kind": "extension", "urls": pages}).json["id"]
         context = playwright.chromium.launch_persistent_context(
             tmp_path / "profile",
             executable_path=chromium,

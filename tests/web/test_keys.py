@@ -66,7 +66,7 @@ def test_the_chosen_row_stays_chosen_when_the_list_is_drawn_again(visit: Open, s
 
 
 def test_filters_stand_in_the_address(visit: Open, site: Client) -> None:
-    site.post("/v1/jobs", {"worker": "page", "url": "https://needle.test/", "paused": True})
+    site.post("/v1/jobs", {"kind": "page", "url": "https://needle.test/", "paused": True})
     site.job(do="nothing")
     page = visit("/")
     page.locator("#search").fill("needle")

@@ -64,7 +64,7 @@ def asks(path: str, method: str = "GET", place: str = "") -> Callable[[Route], b
 
 def waiting_job(site: Client) -> str:
     """One that nobody takes but us."""
-    id: str = site.post("/v1/jobs", {"worker": "extension", "url": "https://live.test/"}).json["id"]
+    id: str = site.post("/v1/jobs", {"kind": "extension", "url": "https://live.test/"}).json["id"]
     return id
 
 
@@ -173,18 +173,18 @@ def test_a_tab_that_comes_after_the_one_before_was_drawn_again(visit: Open, site
 
 
 def test_a_search_stays_though_the_list_was_being_drawn(visit: Open, site: Client) -> None:
-    site.post("/v1/jobs", {"worker": "page", "url": "https://haystack.test/", "paused": True})
-    site.post("/v1/jobs", {"worker": "page", "url": "https://pin.test/", "paused": True})
+    site.post("/v1/jobs", {"kind": "page", "url": "https://haystack.test/", "paused": True})
+    site.post("/v1/jobs", {"kind": "page", "url": "https://pin.test/", "paused": True})
     page = visit("/")
     live(page)
     whole = Held(page, asks("/$", place="jobs-place"))
-    site.post("/v1/jobs", {"worker": "page", "url": "https://more.test/", "paused": True})
+    site.post("/v1/jobs", {"kind": "page", "url": "https://more.test/", "paused": True})
     whole.wait()
     page.locator("#search").fill("pin.test")
     expect(page.locator("[data-row]")).to_have_count(1)
     whole.release()
     assert page.locator("[data-row]").count() == 1
-    site.post("/v1/jobs", {"worker": "page", "url": "https://pin.test/two", "paused": True})
+    site.post("/v1/jobs", {"kind": "page", "url": "https://pin.test/two", "paused": True})
     expect(page.locator("[data-row]")).to_have_count(2)
 
 

@@ -242,7 +242,7 @@ def test_a_private_site_can_be_crawled_where_the_operator_allows_it(visit: Open,
 def test_a_job_that_never_ran_has_a_breadcrumb_and_no_charts(
     visit: Open, database: Database, crawl: Job, keep: Keep
 ) -> None:
-    job = running(database, worker=KIND)
+    job = running(database, kind=KIND)
     finished(database, job, End.PERMANENT, reason="never ran")
     page = visit(f"/jobs/{job.id}", width=390, height=800)
     expect(page.locator(".crumbs span")).to_have_text(f"{KIND} job")

@@ -104,9 +104,9 @@ class Client:
             raise RequestFailed(502, "fetch-failed", f"{url}: {why}", retryable=False)
         return page
 
-    def submit(self, worker: str, url: str | None = None, **spec: Any) -> Document:
+    def submit(self, kind: str, url: str | None = None, **spec: Any) -> Document:
         """A new job of this kind, queued; `urls` for several URLs, and everything else that its spec knows."""
-        return self._new("/v1/jobs", {"worker": worker, **({"url": url} if url else {}), **spec})
+        return self._new("/v1/jobs", {"kind": kind, **({"url": url} if url else {}), **spec})
 
     # Looking.
 
@@ -114,7 +114,7 @@ class Client:
         return self._get(f"/v1/jobs/{_part(id)}")
 
     def jobs(self, **filters: Any) -> Iterator[Document]:
-        """All jobs, newest first; `status`, `worker` and `q`, a part of the URL, choose among them."""
+        """All jobs, newest first; `status`, `kind` and `q`, a part of the URL, choose among them."""
         return self._pages("/v1/jobs", filters)
 
     def wait(self, id: str, seconds: float | None = None) -> Document:

@@ -1,4 +1,4 @@
-"""Workers outside: a browser extension, a program in another language. They hold a job by a lease, as everybody does.
+"""External workers: a browser extension, a program in another language. They hold a job by a lease, as everybody does.
 
 They may deliver pages of the URLs that the job asks for and of no others. What they send goes through the same fenced
 checkpoint as a crawl's own pages, so a worker that lost its job can store nothing more.
@@ -19,12 +19,12 @@ from silkline.api.problems import Problem
 from silkline.api.views import to_json
 from silkline.config import Settings
 from silkline.errors import SpecError, StoreError, Unavailable
+from silkline.kinds import registry
 from silkline.model.job import Backoff, Decision, End, Ended, Job, Wish, decide
 from silkline.model.url import canonical, host_of, url_key
 from silkline.store import jobs, urls
 from silkline.store.database import Database
 from silkline.store.urls import DONE, FAILED, SKIPPED, Checkpoint, Counts, NewResult, NewUrl, Settled
-from silkline.workers import registry
 
 _LEASE = re.compile(r"(\d{1,18})\.(external-[\w.-]{1,80})", re.ASCII)
 ENDS = (End.COMPLETED, End.TEMPORARY, End.PERMANENT, End.RELEASED, End.PAUSED, End.STOPPED, End.CANCELLED)
@@ -61,7 +61,7 @@ class Delivered:
 
 
 class ExternalWorkers:
-    """The verbs of a worker outside."""
+    """The verbs of an external worker."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
@@ -71,12 +71,12 @@ class ExternalWorkers:
         self._locks: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
 
     def claim(self, kinds: Sequence[str], wanted: int, name: str) -> list[tuple[Lease, Job]]:
-        """Take jobs of kinds that programs outside fulfil; a supervisor's own are not to be had."""
-        known = registry.kinds(test_workers=self._settings.test_workers)
+        """Take jobs of the kinds that external workers do; never those that a supervisor runs."""
+        known = registry.kinds(test_kinds=self._settings.test_kinds)
         for kind in kinds:
             if kind not in known or not known[kind].external:
                 can = ", ".join(sorted(name for name, each in known.items() if each.external))
-                raise SpecError(f"{kind!r} jobs are not for workers outside; those that are: {can}")
+                raise SpecError(f"{kind!r} jobs are not for external workers; those that are: {can}")
         worker_id = f"external-{name}-{secrets.token_hex(8)}"
         claimed = jobs.claim(self._database, worker_id, "outside", kinds, wanted)
         return [(Lease(job.run_lease, worker_id), job) for job in claimed]
@@ -155,7 +155,7 @@ def _end(url_id: int, page: dict[str, Any]) -> Settled:
 
 
 def _result(url_id: int, address: str, page: dict[str, Any]) -> NewResult:
-    """The result, with keys that the cache does not find: what a program outside says of a site is for its job only."""
+    """The result, with keys that the cache does not find: what an external worker says is for its job only."""
     final = canonical(page["final_url"] or "") or address
     metadata = {**page["metadata"], "http_status": page["http_status"], "error": page["error"]}
     return NewResult(

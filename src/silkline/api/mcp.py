@@ -205,13 +205,13 @@ def _page_text(result: Document, offset: int) -> str:
 
 
 def _job_line(job: Document) -> str:
-    return f"- {job['id']}  {job['worker']}  {job['status']}  {job['url'] or ''}  {job['created_at']}"
+    return f"- {job['id']}  {job['kind']}  {job['status']}  {job['url'] or ''}  {job['created_at']}"
 
 
 def _job_text(job: Document) -> str:
     counts = job["progress"]
     names = ("discovered", "queued", "in_flight", "done", "unchanged", "failed", "skipped")
-    lines = [f"Job {job['id']} ({job['worker']} {job['url'] or ''}): {job['status']}"]
+    lines = [f"Job {job['id']} ({job['kind']} {job['url'] or ''}): {job['status']}"]
     lines.append(", ".join(f"{name.replace('_', ' ')} {counts[name]}" for name in names))
     if counts["not_stored"]:
         lines.append(f"not stored: at least {counts['not_stored']} more URLs that look like a trap")

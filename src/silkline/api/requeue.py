@@ -29,11 +29,11 @@ def _again(database: Database, job: Job, reason: str) -> Job:
     if not failed:
         raise Refused(f"no URL of job {job.id} failed with {reason!r}")
     # A crawl's failures are tried again as pages: nothing is followed from them, so nothing is crawled twice.
-    worker = "page" if job.worker == "site" else job.worker
-    dropped = {"url", "urls", "limit"} | (job.payload.keys() - PageSpec.model_fields if worker == "page" else set())
+    kind = "page" if job.kind == "site" else job.kind
+    dropped = {"url", "urls", "limit"} | (job.payload.keys() - PageSpec.model_fields if kind == "page" else set())
     payload = {name: value for name, value in job.payload.items() if name not in dropped}
     again = NewJob(
-        worker=worker,
+        kind=kind,
         payload={**payload, "urls": failed},
         request_url=failed[0],
         priority=job.priority,

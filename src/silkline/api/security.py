@@ -28,7 +28,7 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 MOST_PARAMETERS = 100
 PUBLIC = ("/healthz", "/readyz", "/login")
 PUBLIC_FOLDERS = ("/static/",)
-# What a worker outside does. A job of theirs is told to them by the claim; they look at no other.
+# What an external worker does. A job of theirs is told to them by the claim; they look at no other.
 WORKER_PATHS = re.compile(r"/v1/claims|/v1/jobs/[^/]+/(heartbeat|results|finish)")
 EXTENSIONS = ("chrome-extension://", "moz-extension://")
 HEADERS = {

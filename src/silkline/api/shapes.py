@@ -64,7 +64,7 @@ class Progress(Shape):
 
 class JobShape(Shape):
     id: str = Field(examples=["019a8f6e-5dc2-7340-86fe-b900fe2551e3"])
-    worker: str = Field(examples=["site"])
+    kind: str = Field(examples=["site"])
     status: Status | InBetween
     reason: str | None = Field(description="Why the last attempt ended.")
     message: str | None = Field(description="For people: what went wrong, or what the job waits for.")

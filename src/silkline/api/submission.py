@@ -13,9 +13,9 @@ from silkline.api.private_addresses import ASK_OPERATOR, check_allowed, private_
 from silkline.config import Settings
 from silkline.errors import SpecError
 from silkline.fetch.guard import parse_exemption
+from silkline.kinds import registry, requirements
 from silkline.model.job import NewJob
 from silkline.model.spec import Spec, UrlSpec, validate
-from silkline.workers import registry, requirements
 
 INT4 = 2**31 - 1
 MOST_METADATA = 65_536
@@ -42,7 +42,7 @@ def _small(metadata: dict[str, Any]) -> dict[str, Any]:
 class Options(Spec):
     """The fields of a posted job that are about the job and not about what it does."""
 
-    worker: str = Field(max_length=100)
+    kind: str = Field(max_length=100)
     priority: int = Field(0, ge=-INT4, le=INT4)
     tenant: str = Field("", max_length=100)
     run_at: Annotated[AwareDatetime, AfterValidator(_sane)] | None = None
@@ -55,13 +55,13 @@ class Options(Spec):
 def read(body: Mapping[str, Any], settings: Settings) -> NewJob:
     """The posted job, checked; a `SpecError` names what is wrong with it."""
     options = validate(Options, {name: body[name] for name in Options.model_fields if name in body})
-    kind = registry.kind_named(options.worker, test_workers=settings.test_workers)
+    kind = registry.kind_named(options.kind, test_kinds=settings.test_kinds)
     payload = {name: value for name, value in body.items() if name not in Options.model_fields}
     spec = registry.check_payload(kind, payload)
     refuse_private(payload, spec, settings)
     requirements.check_packages(kind.name, spec, settings)
     return NewJob(
-        worker=kind.name,
+        kind=kind.name,
         payload=spec.model_dump(mode="json", exclude_unset=True),
         request_url=spec.request_url(),
         metadata=options.metadata,
@@ -104,7 +104,7 @@ def _only_named(payload: Mapping[str, Any], ranges: Sequence[str]) -> None:
 
 def request_schema(settings: Settings) -> dict[str, Any]:
     """The JSON schema of a posted job: one for each kind, flat, with no field beside those named."""
-    kinds = registry.kinds(test_workers=settings.test_workers).values()
+    kinds = registry.kinds(test_kinds=settings.test_kinds).values()
     return {"oneOf": [_schema_of(kind) for kind in kinds if kind.spec is not None]}
 
 
@@ -115,12 +115,12 @@ def _schema_of(kind: registry.Kind) -> dict[str, Any]:
     schema = spec.model_json_schema()
     hidden = {*PRIVATE, *NEVER}
     fields = {name: each for name, each in schema["properties"].items() if name not in hidden}
-    properties = {**options["properties"], **fields, "worker": {"const": kind.name}}
+    properties = {**options["properties"], **fields, "kind": {"const": kind.name}}
     return {
         "title": f"{kind.name} job",
         "description": schema.get("description", ""),
         "type": "object",
         "properties": properties,
-        "required": ["worker", *schema.get("required", [])],
+        "required": ["kind", *schema.get("required", [])],
         "additionalProperties": False,
     }

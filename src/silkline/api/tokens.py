@@ -21,7 +21,7 @@ from silkline.store import sessions, tokens
 from silkline.store.database import Database
 
 SCOPES = ("read", "write", "admin")  # each may what those before it may
-WORKER = "worker"  # may what workers outside need, and nothing else
+WORKER = "worker"  # may do what external workers need, and nothing else
 OPERATOR = "operator"
 COOKIE = "silkline_session"
 SESSION_SECONDS = int(sessions.LIFETIME.total_seconds())

@@ -36,7 +36,7 @@ def job_view(job: Job, counts: Counts, now: datetime, alive: Sequence[Worker] | 
     secrets = secrets_of(job.payload)
     return {
         "id": job.id,
-        "worker": job.worker,
+        "kind": job.kind,
         "status": shown_status(job.status, job.desired, job.run_at, now),
         "reason": without_secrets(job.exit_reason, secrets) if job.exit_reason else None,
         "message": message_of(job, now, alive) or nothing_stored(job, counts),

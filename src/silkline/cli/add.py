@@ -16,13 +16,13 @@ from silkline.cli.resources import opened, settings_of
 from silkline.cli.session import Session, everywhere, text
 from silkline.cli.typed_url import with_scheme
 from silkline.errors import SpecError, UsageError
+from silkline.kinds import registry, requirements
 from silkline.model.duration import seconds_of
 from silkline.model.job import NewJob
 from silkline.store import jobs as store
 from silkline.store import urls
 from silkline.store.waiting import SOON, why_it_waits
 from silkline.store.workers import alive
-from silkline.workers import registry, requirements
 
 _INT4 = 2**31 - 1
 LONGEST_WAIT = 100 * 366 * 86_400.0
@@ -30,7 +30,7 @@ LONGEST_WAIT = 100 * 366 * 86_400.0
 
 @click.command()
 @click.argument("url", required=False, type=text)
-@click.option("--worker", required=True, metavar="KIND", type=text, help="What kind of job: page, site, map, …")
+@click.option("--kind", required=True, metavar="KIND", type=text, help="What kind of job: page, site, map, …")
 @click.option("--payload", metavar="JSON", type=text, help="The spec of the job as JSON, @FILE or - for stdin.")
 @click.option("--priority", type=click.IntRange(-_INT4, _INT4), default=0, help="Higher runs first. Default: 0.")
 @click.option("--tenant", type=text, default="", help="Whose job it is; tenants take turns.")
@@ -48,7 +48,7 @@ LONGEST_WAIT = 100 * 366 * 86_400.0
 def add(
     session: Session,
     url: str | None,
-    worker: str,
+    kind: str,
     payload: str | None,
     priority: int,
     tenant: str,
@@ -60,18 +60,18 @@ def add(
 ) -> None:
     """Ask for a new job; prints its id."""
     settings = settings_of(session)
-    kind = registry.kind_named(worker, test_workers=settings.test_workers)
+    known = registry.kind_named(kind, test_kinds=settings.test_kinds)
     given = with_url(read_object(payload, "the payload"), url)
-    if not given and "url" in registry.spec_of(kind).model_fields:
+    if not given and "url" in registry.spec_of(known).model_fields:
         raise UsageError("a job needs something to do: name a URL, or its fields with --payload")
-    spec = registry.check_payload(kind, given)
+    spec = registry.check_payload(known, given)
     if url and "allow_private" in type(spec).model_fields:
-        spec = registry.check_payload(kind, with_own_address(spec.model_dump(mode="json", exclude_unset=True), url))
-    requirements.check_packages(kind.name, spec, settings)
+        spec = registry.check_payload(known, with_own_address(spec.model_dump(mode="json", exclude_unset=True), url))
+    requirements.check_packages(known.name, spec, settings)
     when = read_time(run_at) if run_at else None
     with opened(settings) as database:
         new = NewJob(
-            worker=kind.name,
+            kind=known.name,
             payload=spec.model_dump(mode="json", exclude_unset=True),
             request_url=spec.request_url(),
             priority=priority,

@@ -43,8 +43,6 @@ def every(settings: Settings) -> Iterator[Check]:
     yield memory_control()
     yield sandbox()
     yield chromium(settings)
-    if settings.redis_url:
-        yield redis(settings.redis_url)
     if settings.database.startswith("sqlite:"):
         from silkline.store.sqlite import version
 
@@ -148,21 +146,6 @@ def chromium(settings: Settings) -> Check:
         return Check("browser", OK, found)
     advice = "Pages that need scripts cannot be rendered. Install chromium, or run `playwright install chromium`."
     return Check("browser", WARN, "no Chromium was found", advice)
-
-
-def redis(url: str) -> Check:
-    hidden = masked(url)
-    try:
-        from redis import Redis, RedisError
-    except ImportError:
-        return Check("Redis", FAIL, "the Python package redis is not installed", "Run: pip install 'silkline[redis]'.")
-    try:
-        with Redis.from_url(url, socket_connect_timeout=3, socket_timeout=3) as client:
-            client.ping()
-    except (RedisError, ValueError, TypeError, AttributeError, OSError) as error:  # it may quote the password
-        says = f"{hidden} does not answer ({type(error).__name__})"
-        return Check("Redis", FAIL, says, "Start it, or mend the setting redis_url.")
-    return Check("Redis", OK, hidden)
 
 
 def sqlite(version: str) -> Check:

@@ -23,13 +23,13 @@ from silkline.cli.typed_url import with_scheme
 from silkline.config import Settings
 from silkline.errors import UsageError
 from silkline.export.open import writable
+from silkline.kinds import requirements
 from silkline.model.excluded_host import excluded_hosts_of
 from silkline.model.job import ENDED, Job, NewJob, Status, Verb
 from silkline.model.spec import SiteSpec
 from silkline.runner.orphans import ask
 from silkline.store import jobs
 from silkline.store.database import Database
-from silkline.workers import requirements
 
 # A job that this process is about to run is not due for others yet; should we die first, they take it.
 HOLD = timedelta(seconds=60)
@@ -102,7 +102,7 @@ def crawl(
     with opened(settings) as database:
         now = database.now()
         new = NewJob(
-            worker="site",
+            kind="site",
             payload=spec.model_dump(mode="json", exclude_unset=True),
             request_url=spec.request_url(),
             run_at=now if detach else now + HOLD,

@@ -25,6 +25,7 @@ from silkline.cli.session import Session, everywhere, text
 from silkline.config import Settings
 from silkline.errors import Refused
 from silkline.export.rows import content_of
+from silkline.kinds import cache, requirements
 from silkline.model.job import NewJob, Status
 from silkline.model.reasons import at_command_line
 from silkline.model.spec import PageSpec
@@ -33,7 +34,6 @@ from silkline.runner.inline import run_here
 from silkline.store import results
 from silkline.store.database import Database
 from silkline.store.results import Result
-from silkline.workers import cache, requirements
 
 FEW_WORDS = 40
 

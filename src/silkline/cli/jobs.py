@@ -74,7 +74,7 @@ def ls(session: Session, status: str | None, limit: int) -> None:
         terminal.print_json([views.as_value(job, counts.get(job.id, nothing), now) for job in found])
     elif found:
         rows = (views.row(job, id, counts.get(job.id, nothing), now) for job, id in zip(found, short, strict=False))
-        terminal.table(("ID", "WORKER", "STATUS", "PROGRESS", "AGE", "URL"), rows, status=2)
+        terminal.table(("ID", "KIND", "STATUS", "PROGRESS", "AGE", "URL"), rows, status=2)
         if len(short) > limit:
             session.say(f"The newest {limit}; more with --limit.")
     else:

@@ -19,13 +19,13 @@ from silkline.cli.resources import opened, settings_of
 from silkline.cli.seeds import typed_urls
 from silkline.cli.session import Session, everywhere, text
 from silkline.export.problems import grouped
+from silkline.kinds import requirements
 from silkline.model.job import End, NewJob, Status
 from silkline.model.reasons import at_command_line
 from silkline.runner.inline import Watcher, run_here
 from silkline.runner.orders import Orders
 from silkline.store.database import Database
 from silkline.store.urls import DONE, QUEUED, SKIPPED, Checkpoint
-from silkline.workers import requirements
 
 # Left alone by a crawl for its links, and part of the site all the same.
 _KNOWN = frozenset({"not_a_page", "noindex", "robots"})

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from silkline.errors import FieldProblem, SpecError, UsageError
+from silkline.kinds import registry
 from silkline.model.spec import Spec
 from silkline.model.user_info import HEADER
-from silkline.workers import registry
 
 # Fields that the command line names otherwise; every other one is its name with two hyphens before it.
 OPTIONS = {"headers": "--header", "cookies": "--cookie", "url": "URL", "urls": "URL"}

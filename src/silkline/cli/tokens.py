@@ -27,7 +27,7 @@ def tokens() -> None:
     type=click.Choice(["worker", "read", "write", "admin"], case_sensitive=False),
     default="read",
     show_default=True,
-    help="What it may do. worker: claim jobs for a program outside and deliver their pages, nothing else.",
+    help="What it may do. worker: claim jobs for an external worker and deliver their pages, nothing else.",
 )
 @click.option("--days", type=click.FloatRange(0, 36_500, min_open=True), help="Valid so long. Default: for ever.")
 @everywhere()

@@ -29,7 +29,7 @@ def as_value(job: Job, counts: Counts, now: datetime) -> dict[str, Any]:
     row = {field.name: getattr(job, field.name) for field in dataclasses.fields(job)}
     row["request_url"] = without_password(job.request_url) if job.request_url else None
     row["payload"], row["metadata"] = redacted(job.payload), redacted(job.metadata)
-    opening = {"id": job.id, "worker": job.worker, "status": job.status, "shown": shown(job, now)}
+    opening = {"id": job.id, "kind": job.kind, "status": job.status, "shown": shown(job, now)}
     return {**opening, **row, "reason": job.exit_reason, "progress": dataclasses.asdict(counts)}
 
 
@@ -45,7 +45,7 @@ def short_ids(ids: Sequence[str]) -> list[str]:
 def row(job: Job, short: str, counts: Counts, now: datetime) -> list[str]:
     """One line of the list."""
     url = without_password(job.request_url or "")
-    return [short, job.worker, shown(job, now), progress(counts), duration(now - job.created_at), url]
+    return [short, job.kind, shown(job, now), progress(counts), duration(now - job.created_at), url]
 
 
 def progress(counts: Counts) -> str:
@@ -68,7 +68,7 @@ def everything(
     """All there is to say about a job, by name."""
     return [
         ("Job", job.id),
-        ("Worker", safe(job.worker)),
+        ("Kind", safe(job.kind)),
         ("Status", shown(job, now)),
         ("Waits for", safe(waits_for or "")),
         (_about(job), safe(without_password(job.request_url or ""))),
@@ -104,7 +104,7 @@ def _about(job: Job) -> str:
 def about(job: Job) -> str:
     """What a job crawls, in a few words."""
     if not job.request_url:
-        return "the seeds" if job.payload.get("seeded") else f"a {safe(job.worker)} job"
+        return "the seeds" if job.payload.get("seeded") else f"a {safe(job.kind)} job"
     more = len(job.payload.get("urls") or ()) - 1
     others = f" and {more:,} more" if more > 0 else ""
     return f"{safe(without_password(job.request_url))}{others}"

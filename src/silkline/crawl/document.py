@@ -1,6 +1,6 @@
 """What a body says, of whatever kind it is: the JSON that a result stores, or the reason why there is no text in it.
 
-Pure, and the same for every worker that fetches single pages; HTML is read as the crawl engine reads it.
+Pure, and the same for every kind that fetches single pages; HTML is read as the crawl engine reads it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where an input is read: here, in a parser, or, if it looks risky or its host is suspect, in isolation.
 
 Whatever is read in this process is marked first (reading_marks.py), links that are judged included. One for each
-fetcher, and one for each worker that fetches pages. The test for "risky" costs well below a microsecond.
+fetcher, and one for each job that fetches pages. The test for "risky" costs well below a microsecond.
 """
 
 from __future__ import annotations

@@ -50,9 +50,9 @@ from silkline.crawl.tree import LocalSeat, Seat, Tree
 from silkline.crawl.waits import most_waiting
 from silkline.errors import StoreError
 from silkline.model.job import End
+from silkline.model.kind import Context
 from silkline.model.url import canonical, host_of
 from silkline.model.wait import Wait
-from silkline.model.worker import Context
 from silkline.reading_marks import Mark, ReadingMarks
 from silkline.store import blames, urls
 from silkline.store.urls import QUEUED

@@ -17,7 +17,7 @@ from typing import Any
 from silkline.crawl.levels import Levels
 from silkline.crawl.messages import Ended, Found
 from silkline.crawl.plan import Plan
-from silkline.model.worker import Progress
+from silkline.model.kind import Progress
 from silkline.store import pages, urls
 from silkline.store.links import PageLinks
 from silkline.store.statements import load_all

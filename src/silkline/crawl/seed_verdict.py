@@ -13,7 +13,7 @@ from collections.abc import Collection
 from typing import Final
 
 from silkline.errors import SeedsFailed
-from silkline.model.worker import Progress
+from silkline.model.kind import Progress
 from silkline.store import urls
 from silkline.store.urls import DONE, FAILED, REDIRECTED, SKIPPED, UNCHANGED, RootEnd
 

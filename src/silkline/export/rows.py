@@ -133,7 +133,7 @@ def content_of(result: Result) -> str:
 
 
 def further_data(result: Result) -> dict[str, Any]:
-    """What a worker stored besides the text of the page."""
+    """What a job stored besides the text of the page."""
     return {name: value for name, value in result.data.items() if name != _content_name(result)}
 
 

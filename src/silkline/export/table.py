@@ -1,6 +1,6 @@
 """CSV, for spreadsheets: one row for each result, and no cell that a spreadsheet would take for a formula.
 
-What a worker stored gets columns of its own, after the fixed ones, in the order in which they first appear. The header
+What a job stored gets columns of its own, after the fixed ones, in the order in which they first appear. The header
 is known only at the end, so rows wait in a temporary file until then.
 """
 
@@ -104,7 +104,7 @@ def row_of(result: Result) -> dict[str, Any]:
 
 
 def _spaced(value: Any) -> str | None:
-    """A list of URLs in one cell; workers outside may have stored something else there."""
+    """A list of URLs in one cell; external workers may have stored something else there."""
     if isinstance(value, list | tuple):
         return " ".join(map(str, value)) or None
     return str(value) if value else None

@@ -84,7 +84,7 @@ class Job:
     """One row of `crawl_jobs`."""
 
     id: str
-    worker: str
+    kind: str
     status: Status
     desired: Wish
     request_url: str | None
@@ -118,7 +118,7 @@ class Job:
 class NewJob:
     """A job that has not been stored yet. The payload has been validated by its spec."""
 
-    worker: str
+    kind: str
     payload: dict[str, Any]
     request_url: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """The names in a result's `data` and `metadata` that exports and pages read, and the types that they must have.
 
-Our own workers keep to them. Programs outside and plugins may store what they like under other names.
+Our own kinds keep to them. External workers and plugins may store what they like under other names.
 """
 
 from __future__ import annotations

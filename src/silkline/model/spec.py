@@ -1,4 +1,4 @@
-"""What each kind of job may be asked: one model per worker. Names are those of the command line, with underscores.
+"""What each kind of job may be asked: one model for each kind. Names are those of the command line, with underscores.
 
 A spec refuses unknown fields and says exactly what is wrong. It holds values only: no path, no code, no launch flag.
 """
@@ -232,13 +232,13 @@ class Crawl4aiSpec(UrlSpec):
 
 
 class ExtensionSpec(UrlSpec):
-    """Pages that a program outside, such as a browser extension, fetches for us."""
+    """Pages that an external worker, such as a browser extension, fetches for us."""
 
     content: Content = "markdown"
 
 
 class DiagnosticSpec(Spec):
-    """What the diagnostic worker does; see workers/diagnostic.py. Offered only under the setting `test_workers`."""
+    """What the diagnostic job does; see kinds/diagnostic.py. Offered only under the setting `test_kinds`."""
 
     do: Literal[
         "nothing", "work", "sleep", "spin", "hang", "leak", "segfault", "escape", "flood", "exit", "disobey"

@@ -1,4 +1,4 @@
-"""One attempt of one job: load it by id and lease, run its worker, say how it ended."""
+"""One attempt of one job: load it by id and lease, run the code of its kind, say how it ended."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import sys
 import traceback
 
 from silkline.errors import DiskFull, LeaseLost, Permanent, SilklineError, SpecError, Temporary, Unavailable
+from silkline.kinds import registry
 from silkline.model.job import End
-from silkline.model.worker import Context
+from silkline.model.kind import Context
 from silkline.runner import wire
 from silkline.runner.context import Channel, ChannelLog, Recorder
 from silkline.store import jobs
 from silkline.store.database import open_database
-from silkline.workers import registry
 
 DATABASE_WAIT = 5.0  # seconds before a job that found the disk full, or the database away, tries again
 
@@ -55,7 +55,7 @@ def _work(start: wire.Start, channel: Channel, log: logging.Logger) -> End | Non
     database = open_database(start.database, upgrade=False)
     try:
         job = jobs.owned(database, start.job_id, start.run_lease, start.worker_id)
-        kind = registry.kind_named(job.worker, test_workers=start.test_workers)
+        kind = registry.kind_named(job.kind, test_kinds=start.test_kinds)
         run = registry.load(kind)
         spec = registry.check_payload(kind, job.payload)
         progress = Recorder(database, job, channel)
@@ -83,7 +83,7 @@ def _describe(error: Exception) -> str:
 
 
 def _logger(channel: Channel) -> logging.Logger:
-    """What a worker and its libraries log becomes lines of the job."""
+    """What a kind's code and its libraries log becomes lines of the job."""
     root = logging.getLogger()
     root.handlers[:] = [ChannelLog(channel)]
     root.setLevel(logging.WARNING)

@@ -1,4 +1,4 @@
-"""What a worker is given: control, progress and log, over the socket to the supervisor and the database."""
+"""What a kind's code is given: control, progress and log, over the socket to the supervisor and the database."""
 
 from __future__ import annotations
 

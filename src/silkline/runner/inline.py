@@ -1,6 +1,6 @@
 """One attempt in the caller's own process, for `silkline fetch`: claimed, kept alive and finished like any other.
 
-There is no supervisor here that could limit or kill it, so its worker reads what comes from the web in a process of its
+There is no supervisor here that could limit or kill it, so the job reads what comes from the web in a process of its
 own, which has limits. If this process dies, a watchdog of any supervisor takes the job back to the queue. It holds a
 lock while it lives, as a supervisor does, so that others on this machine know at once.
 """
@@ -17,13 +17,13 @@ from typing import Any
 
 from silkline.config import Settings
 from silkline.errors import LeaseLost, Permanent, SpecError, Temporary, Unavailable
+from silkline.kinds import registry
 from silkline.model.job import Backoff, End, Ended, Job, NewJob, Verb, Wish, decide
-from silkline.model.worker import Context
+from silkline.model.kind import Context
 from silkline.runner.orders import Orders
 from silkline.store import jobs, urls
 from silkline.store.database import Database
 from silkline.store.identity import Identity, new_worker_id
-from silkline.workers import registry
 
 # Nobody else may claim the job before we do.
 _OURS_FIRST = timedelta(hours=1)
@@ -123,7 +123,7 @@ def _run_as(
     watcher.begin(control)
     try:
         progress = DirectProgress(database, job, watcher)
-        context = Context(None, control, progress, log, settings.for_workers())
+        context = Context(None, control, progress, log, settings.for_kinds())
         ended = _attempt(context, settings)
         if ended.end is End.COMPLETED and control.order is End.COMPLETED:
             urls.skip_queued(database, job, ENOUGH)
@@ -145,7 +145,7 @@ def _run_as(
 
 def _attempt(context: Context, settings: Settings) -> Ended:
     job = context.progress.job
-    kind = registry.kind_named(job.worker, test_workers=settings.test_workers)
+    kind = registry.kind_named(job.kind, test_kinds=settings.test_kinds)
     try:
         spec = registry.check_payload(kind, job.payload)
         end: End | None = registry.load(kind)(replace(context, spec=spec))

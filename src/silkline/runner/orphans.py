@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from silkline.errors import Refused
+from silkline.kinds import registry
 from silkline.model.job import Backoff, Decision, End, Ended, Job, Refusal, Status, Verb, Wish, answer, decide
 from silkline.runner.leftovers import kill_marked
 from silkline.store import jobs, workers
 from silkline.store.database import Database
 from silkline.store.identity import is_dead
-from silkline.workers import registry
 
 # What becomes of an orphan before the verb is applied. A job that is to go on is paused first, so that nobody claims it
 # before its new sizes are stored.
@@ -30,7 +30,7 @@ def ask(database: Database, data: Path, id: str, verb: Verb, sizes: Mapping[str,
         take_back(database, job, _FIRST[verb])
         job = jobs.get(database, id)
     if sizes:
-        registry.check_payload(registry.kind_named(job.worker), {**job.payload, **sizes})
+        registry.check_payload(registry.kind_named(job.kind), {**job.payload, **sizes})
         change = answer(verb, job.status, job.desired)
         if isinstance(change, Refusal):
             raise Refused(f"cannot {verb} job {id}: {change.why}")

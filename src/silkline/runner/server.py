@@ -1,6 +1,6 @@
 """The fork server: one process with the imports loaded, which gives birth to a runner in milliseconds.
 
-It has no threads, opens no database and runs no worker, so a fork of it is as clean as a fresh interpreter. Each runner
+It has no threads, opens no database and runs no job, so a fork of it is as clean as a fresh interpreter. Each runner
 is forked twice, so that it becomes the supervisor's own child, to be waited for and to die with it. When the supervisor
 is gone, even by `kill -9`, the server ends whatever programs its runners had started, and then itself.
 """
@@ -29,9 +29,9 @@ PRELOAD = (
     "silkline.store.sqlite",
     "silkline.store.migrate",
     "silkline.store.urls",
-    "silkline.workers.registry",
+    "silkline.kinds.registry",
 )
-PRELOAD_IF_THERE = ("silkline.workers.page", "silkline.workers.site", "silkline.workers.diagnostic")
+PRELOAD_IF_THERE = ("silkline.kinds.page", "silkline.kinds.site", "silkline.kinds.diagnostic")
 
 
 def serve(channel: socket.socket, *, postgres: bool) -> None:
@@ -121,7 +121,7 @@ def live(launch: wire.Launch, descriptors: list[int]) -> None:
         sys.excepthook(*sys.exc_info())
     finally:
         for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(Exception):  # a worker may have closed it, or put anything in its place
+            with contextlib.suppress(Exception):  # a job's code may have closed it, or put anything in its place
                 stream.flush()
         os._exit(code)
 

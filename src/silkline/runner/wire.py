@@ -10,7 +10,7 @@ import socket
 import msgspec
 
 from silkline.model.job import End
-from silkline.model.worker import WorkerSettings
+from silkline.model.kind import KindSettings
 
 MAX_MESSAGE = 128 * 1024
 MAX_TEXT = 16 * 1024
@@ -50,8 +50,8 @@ class Start(msgspec.Struct, kw_only=True):
     database: str
     environment: dict[str, str]
     """Variables that only the runner itself may have: what its children see is chosen anew."""
-    test_workers: bool
-    settings: WorkerSettings
+    test_kinds: bool
+    settings: KindSettings
     marks: str = ""
     """The path of the file in which the attempt marks what it reads."""
 

@@ -13,6 +13,7 @@ from datetime import timedelta
 from silkline.config import Settings
 from silkline.confine.environment import of_database
 from silkline.errors import LeaseLost, StoreError
+from silkline.kinds import registry
 from silkline.model.job import Backoff, Decision, End, Ended, Job, Status, Wish, decide
 from silkline.reading_marks import ReadingMarks
 from silkline.runner import wire
@@ -25,7 +26,6 @@ from silkline.service.marks_files import marks_path
 from silkline.service.output import LogFile, LogQueue, Output, Pump
 from silkline.store import blames, jobs
 from silkline.store.database import Database
-from silkline.workers import registry
 
 LAUNCH_WAIT = 2.0  # seconds before a job that could not be started is tried again
 _ENDS = {Wish.PAUSE: End.PAUSED, Wish.STOP: End.STOPPED, Wish.CANCEL: End.CANCELLED}
@@ -72,7 +72,7 @@ class Attempts:
             log.error("job %s could not be started: %s", job.id, error)
             self._release(job, Ended(End.RELEASED, "not started", str(error), LAUNCH_WAIT))
             return
-        log.info("job %s (%s) attempt %d runs as pid %d", job.id, job.worker, job.attempt, child.pid)
+        log.info("job %s (%s) attempt %d runs as pid %d", job.id, job.kind, job.attempt, child.pid)
         child.output.say("info", f"attempt {job.attempt} started on {job.host} as process {child.pid}")
         child.tell(self._start_message(job))
         try:
@@ -167,7 +167,7 @@ class Attempts:
         return child
 
     def _note_start(self, child: Child) -> None:
-        crawl = registry.is_crawl(child.job.worker)
+        crawl = registry.is_crawl(child.job.kind)
         limit = self._settings.site_deadline if crawl else self._settings.page_deadline
         child.deadline = child.started + limit if limit else None
         deadline_at = self._database.now() + timedelta(seconds=limit) if limit else None
@@ -180,8 +180,8 @@ class Attempts:
             worker_id=job.worker_id or "",
             database=self._settings.database,
             environment=of_database(),
-            test_workers=self._settings.test_workers,
-            settings=self._settings.for_workers(),
+            test_kinds=self._settings.test_kinds,
+            settings=self._settings.for_kinds(),
             marks=str(marks_path(self._settings, job).absolute()),
         )
 

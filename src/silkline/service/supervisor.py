@@ -22,6 +22,7 @@ import silkline
 from silkline.config import Settings
 from silkline.confine.environment import hide
 from silkline.errors import Refused, SilklineError, StoreError, UsageError
+from silkline.kinds import registry
 from silkline.model.job import Backoff, Job, Status, Verb
 from silkline.private_files import repair_folder
 from silkline.service import tree
@@ -39,7 +40,6 @@ from silkline.service.output import LogQueue, LogWriter, Pump
 from silkline.store import jobs, workers
 from silkline.store.database import Bell, Database, open_database
 from silkline.store.identity import Identity
-from silkline.workers import registry
 
 IDLE_POLLS = 5  # an idle supervisor that the bell serves looks this many times less often
 OUTAGE_WAIT = 0.5
@@ -183,7 +183,7 @@ class Supervisor:
         )
 
     def _kinds(self) -> list[str]:
-        return registry.claimable(test_workers=self._settings.test_workers, crawl4ai=self._settings.crawl4ai)
+        return registry.claimable(test_kinds=self._settings.test_kinds, crawl4ai=self._settings.crawl4ai)
 
     def _register_again(self) -> None:
         """Somebody took us for gone for good, such as after a sleep of days."""

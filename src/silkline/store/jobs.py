@@ -36,7 +36,7 @@ DATA_REMOVALS = (
     *("urls.forget_keys", "urls.forget", "links.forget", "redirects.forget", "blames.forget"),
 )
 _ENQUEUE = (
-    *("id", "worker", "status", "desired", "request_url", "payload", "metadata", "priority", "tenant"),
+    *("id", "kind", "status", "desired", "request_url", "payload", "metadata", "priority", "tenant"),
     *("run_at", "dedupe_key", "parent_id", "max_retries", "created_at"),
 )
 _FINISH = (
@@ -104,7 +104,7 @@ def _new_row(job: NewJob, now: datetime) -> tuple[Any, ...]:
     status, desired = (Status.PAUSED, Wish.PAUSE) if job.paused else (Status.QUEUED, Wish.RUN)
     return (
         new_id(now),
-        job.worker,
+        job.kind,
         status.value,
         desired.value,
         clean(job.request_url),
@@ -169,7 +169,7 @@ def heartbeat(database: Database, worker_id: str, *, slots: int, state: str) -> 
 
 
 def renew(database: Database, id: str, run_lease: int, worker_id: str) -> Wish:
-    """Renew one lease, for a worker outside; what people want of the job."""
+    """Renew one lease, for an external worker; what people want of the job."""
     found = database.rows("jobs.renew", id=_checked(id), run_lease=run_lease, worker_id=worker_id, now=database.now())
     if not found:
         raise LeaseLost(f"job {id} is no longer yours (lease {run_lease})")
@@ -340,15 +340,15 @@ def page(
     before: str = LAST_ID,
     wanted: int = 50,
     status: Status | None = None,
-    worker: str | None = None,
+    kind: str | None = None,
 ) -> list[Job]:
     """Jobs, newest first, below the cursor `before`."""
     if not _ID.fullmatch(before):
         raise UsageError(f"{before!r} is not a cursor: it is the id of the last job of the page before")
     if status is not None:
-        found = database.rows("jobs.page_by_status", before=before, wanted=wanted, status=status.value, worker=worker)
-    elif worker is not None:
-        found = database.rows("jobs.page_by_worker", before=before, wanted=wanted, worker=worker)
+        found = database.rows("jobs.page_by_status", before=before, wanted=wanted, status=status.value, kind=kind)
+    elif kind is not None:
+        found = database.rows("jobs.page_by_kind", before=before, wanted=wanted, kind=kind)
     else:
         found = database.rows("jobs.page", before=before, wanted=wanted)
     return [from_row(row) for row in found]
@@ -361,7 +361,7 @@ def search(
     before: str = LAST_ID,
     wanted: int = 50,
     status: Status | None = None,
-    worker: str | None = None,
+    kind: str | None = None,
 ) -> list[Job]:
     """The same for jobs whose URL holds a text, whatever its case. Reads every job in the worst case."""
     pattern = "%" + re.sub(r"([%_\\])", r"\\\1", clean(text).lower()) + "%"
@@ -371,7 +371,7 @@ def search(
         wanted=wanted,
         pattern=pattern,
         status=status.value if status else None,
-        worker=worker,
+        kind=kind,
     )
     return [from_row(row) for row in found]
 

@@ -25,7 +25,7 @@ _measured = msgspec.json.Decoder(MeasuredMetadata)
 
 
 def facts_of(data: str, metadata: str) -> tuple[Any, Any, Any]:
-    """Title, bytes and seconds of a result, of whatever type a worker stored; None where there are none."""
+    """Title, bytes and seconds of a result, of whatever type a job stored; None where there are none."""
     try:
         title, measured = _titled.decode(data).title, _measured.decode(metadata)
     except msgspec.MsgspecError:

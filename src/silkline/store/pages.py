@@ -85,7 +85,7 @@ def append(transaction: Transaction, job_id: str, results: Sequence[Any], now: d
 
 
 def new_page(url_id: int, title: Any, size: Any, seconds: Any) -> NewPage:
-    """What a list shows of a result; a worker may have put anything there."""
+    """What a list shows of a result; a job may have put anything there."""
     shown = " ".join(title.split())[:TITLE_LENGTH] if isinstance(title, str) else ""
     return NewPage(url_id, shown, shown.casefold()[:KEY_LENGTH], _size(size), _time(seconds))
 

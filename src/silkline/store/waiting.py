@@ -10,7 +10,7 @@ from silkline.model.job import Job, Status
 from silkline.store.workers import NO_SPACE, Worker
 
 HoldUp = Literal["", "nobody", "kind", "disk", "slot"]
-EXTERNAL: Final = "extension"  # the kind that programs outside fulfil, of which no list is kept
+EXTERNAL: Final = "extension"  # the kind that external workers do; no list of those workers is kept
 SOON: Final = "Waiting for a worker…"
 _WORDS: Final[dict[HoldUp, str]] = {
     "": SOON,
@@ -42,6 +42,6 @@ def why_it_waits(job: Job, alive: Sequence[Worker], now: datetime) -> str | None
         return None
     if job.run_at > now:
         return f"Starts at {job.run_at:%Y-%m-%d %H:%M:%S} UTC"
-    if job.worker == EXTERNAL:
+    if job.kind == EXTERNAL:
         return SOON
-    return _WORDS[hold_up(alive, job.worker)].format(kind=job.worker)
+    return _WORDS[hold_up(alive, job.kind)].format(kind=job.kind)

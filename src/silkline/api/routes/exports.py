@@ -64,4 +64,4 @@ def file_name(job: Job) -> str:
     """A name that says what is in the file, in letters that every system takes."""
     host = origin_of(job.request_url or "").partition("://")[2]
     plain = re.sub(r"[^A-Za-z0-9.-]+", "_", host)[:80].strip("._-")
-    return f"{plain or job.worker}-{job.id[-8:]}"
+    return f"{plain or job.kind}-{job.id[-8:]}"

@@ -1,4 +1,4 @@
-"""The routes of workers outside: claim, heartbeat, results, finish. The lease travels in a header."""
+"""The routes of external workers: claim, heartbeat, results, finish. The lease travels in a header."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class ExternalRoutes:
         self._database = database
         self._workers = ExternalWorkers(database, settings)
         self._beat = min(settings.heartbeat_interval, settings.stale_after / 3)
-        self.router = APIRouter(prefix="/v1", tags=["workers outside"])
+        self.router = APIRouter(prefix="/v1", tags=["external workers"])
         kinds = ("cross-site", "too-large", "unsupported-media-type")
         lease = ("not-found", "lease-lost", "lease-missing", *kinds)
         self._add("/claims", self.claim, shapes.Claims, ClaimBody, "Claim jobs", *kinds)
@@ -93,7 +93,7 @@ class ExternalRoutes:
         )
 
     def claim(self, body: Object) -> Response:
-        """Only kinds that programs outside fulfil. An empty list: there is nothing to do right now."""
+        """Only jobs of kinds that external workers do. An empty list: there is nothing to do right now."""
         asked = validate(ClaimBody, body)
         claimed = self._workers.claim(asked.kinds, asked.wanted, asked.name)
         items = [{"lease": str(lease), "job": view(self._database, job)} for lease, job in claimed]

@@ -18,6 +18,7 @@ from silkline.api.shapes import problems
 from silkline.api.views import answer, result_view
 from silkline.config import Settings
 from silkline.errors import NotFound
+from silkline.kinds.registry import is_external
 from silkline.model.cached import is_personal, serves
 from silkline.model.job import ENDED, Job, NewJob
 from silkline.model.spec import PageSpec
@@ -26,7 +27,6 @@ from silkline.store import jobs, results
 from silkline.store.database import Database
 from silkline.store.page_cache import newest_page
 from silkline.store.results import Result
-from silkline.workers.registry import is_external
 
 HURRY = 100  # a person waits for it: it goes before crawls
 
@@ -73,7 +73,7 @@ class FetchRoutes:
     def _read(self, body: dict[str, Any]) -> NewJob:
         if "urls" in body:
             raise Problem("invalid", "fetch takes one url; post a page job for several")
-        return submission.read({"priority": HURRY, **body, "worker": "page"}, self._settings)
+        return submission.read({"priority": HURRY, **body, "kind": "page"}, self._settings)
 
     def _cached(self, new: NewJob) -> tuple[dict[str, Any], Result] | None:
         """A stored page, unless it was, or is, asked for with somebody's own cookies or headers."""
@@ -86,7 +86,7 @@ class FetchRoutes:
             job = jobs.get(self._database, found.job_id) if found else None
         except NotFound:
             return None
-        if found is None or job is None or is_personal(job.payload) or is_external(job.worker):
+        if found is None or job is None or is_personal(job.payload) or is_external(job.kind):
             return None
         content, render = new.payload.get("content", "markdown"), new.payload.get("render", "never")
         allowed = new.payload.get("allow_private", ())

@@ -40,7 +40,7 @@ class Listing(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     status: Status | None = None
-    worker: str | None = Field(None, pattern=NAME)
+    kind: str | None = Field(None, pattern=NAME)
     q: str | None = Field(None, max_length=500, description="Part of the URL.")
     limit: int = Field(50, ge=1, le=500)
     cursor: str = Field(jobs.LAST_ID, pattern=f"^{ID}$", description="`next_cursor` of the page before.")
@@ -54,7 +54,7 @@ class Waiting(BaseModel):
 
 def find(database: Database, query: Listing) -> list[Job]:
     """A page of jobs, and one more if there are more."""
-    more = {"before": query.cursor, "wanted": query.limit + 1, "status": query.status, "worker": query.worker}
+    more = {"before": query.cursor, "wanted": query.limit + 1, "status": query.status, "kind": query.kind}
     if query.q:
         return jobs.search(database, query.q, **more)  # type: ignore[arg-type]
     return jobs.page(database, **more)  # type: ignore[arg-type]
@@ -180,7 +180,7 @@ class JobRoutes:
         return answer(first["body"], first["status"], headers)
 
     def list(self, query: Annotated[Listing, Query()]) -> Response:
-        """Filter by status, kind of worker, or part of the URL."""
+        """Filter by status, kind, or part of the URL."""
         items, cursor = listed(self._database, query, self._settings.stale_after)
         return answer({"items": items, "next_cursor": cursor})
 
@@ -240,8 +240,8 @@ def requeue_reason(reason: Any) -> str | None:
 
 
 EXAMPLES = {
-    "site": {"summary": "A site", "value": {"worker": "site", "url": "https://example.com/", "limit": 200}},
-    "page": {"summary": "One page", "value": {"worker": "page", "url": "https://example.com/about"}},
+    "site": {"summary": "A site", "value": {"kind": "site", "url": "https://example.com/", "limit": 200}},
+    "page": {"summary": "One page", "value": {"kind": "page", "url": "https://example.com/about"}},
 }
 
 

@@ -28,13 +28,13 @@ def way_of(job: Job, *, with_sample: bool) -> Way:
         return ""
     if job.metadata.get(SAMPLE):
         return "sample" if with_sample else ""
-    fits = job.worker in OFFERED and len(job.payload.get("urls") or ()) <= MOST_URLS
+    fits = job.kind in OFFERED and len(job.payload.get("urls") or ()) <= MOST_URLS
     return "form" if fits else "repeat"
 
 
 def filled_in(job: Job) -> dict[str, str]:
     """The form for the same crawl."""
-    return {**forms.from_spec(job.worker, job.payload), "again": job.id, "kept": _kept_words(job)}
+    return {**forms.from_spec(job.kind, job.payload), "again": job.id, "kept": _kept_words(job)}
 
 
 def _kept_words(job: Job) -> str:
@@ -45,7 +45,7 @@ def _kept_words(job: Job) -> str:
 
 def completed_by(job: Job, body: dict[str, Any]) -> dict[str, Any]:
     """The posted form together with what the form does not show of the job that it repeats."""
-    if body.get("worker") != job.worker:
+    if body.get("kind") != job.kind:
         return body
     kept = {name: value for name, value in job.payload.items() if name not in forms.FIELDS or name == "headers"}
     if not _same_addresses(job.payload, body):
@@ -64,4 +64,4 @@ def _same_addresses(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool
 def repeated(job: Job, settings: Settings) -> NewJob:
     """The same job once more."""
     options = {"priority": job.priority, "tenant": job.tenant, "max_retries": job.max_retries}
-    return submission.read({**job.payload, **options, "worker": job.worker}, settings)
+    return submission.read({**job.payload, **options, "kind": job.kind}, settings)

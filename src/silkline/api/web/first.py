@@ -25,4 +25,4 @@ class FirstCrawl:
         address = start.removeprefix("http://").rstrip("/")
         # Not at full speed: there should be something to see.
         payload = {"url": start, "limit": 200, "speed": "fast", "delay": 0.15, "allow_private": [address]}
-        return NewJob(worker="site", payload=payload, request_url=start, metadata={SAMPLE: True})
+        return NewJob(kind="site", payload=payload, request_url=start, metadata={SAMPLE: True})

@@ -12,7 +12,7 @@ from fastapi import Request
 from silkline.api.problems import Problem
 from silkline.errors import SpecError
 
-TEXTS = ("worker", "url", "scope", "speed", "render")
+TEXTS = ("kind", "url", "scope", "speed", "render")
 WHOLE = ("limit", "depth")
 LINES = ("urls", "include", "exclude", "allow_private")
 # The fields of the form, each with what a wrong number is told.
@@ -65,7 +65,7 @@ def posted_job(form: Mapping[str, str]) -> dict[str, Any]:
         body["url"] = with_scheme(body["url"])
     if "urls" in body:
         body["urls"] = [with_scheme(url) for url in body["urls"]]
-    for name in NOT_TAKEN.get(body.get("worker", ""), ()):
+    for name in NOT_TAKEN.get(body.get("kind", ""), ()):
         body.pop(name, None)
     if "url" not in body and "urls" not in body:
         raise FormProblem({"url": "Type an address, such as https://example.com"})
@@ -127,9 +127,9 @@ def _message(field: str, rest: str, text: str) -> str:
     )
 
 
-def from_spec(worker: str, spec: Mapping[str, Any]) -> dict[str, str]:
+def from_spec(kind: str, spec: Mapping[str, Any]) -> dict[str, str]:
     """The form as it would have to be filled in to ask for this spec. Secrets are not shown, so they are left out."""
-    form = {"worker": worker}
+    form = {"kind": kind}
     for name in (*TEXTS, *NUMBERS):
         if spec.get(name) is not None:
             form[name] = _plain_number(spec[name])

@@ -32,6 +32,7 @@ from silkline.api.web.page_list import PageQuery, page_list
 from silkline.api.web.templates import Templates
 from silkline.config import Settings
 from silkline.export.download import offered
+from silkline.kinds import registry
 from silkline.model.job import Change, Job, Status, Verb
 from silkline.model.job import answer as answer_to
 from silkline.model.wait import BUSY, LEVEL, TURN, Wait, event, seconds_to, what_next, why
@@ -42,7 +43,6 @@ from silkline.store.neighbours import into, out_of
 from silkline.store.results import Result
 from silkline.store.urls import Url
 from silkline.store.waiting import hold_up
-from silkline.workers import registry
 
 TABS = ("overview", "pages", "errors", "skipped", "hosts", "logs", "details")
 ROWS = 100
@@ -207,10 +207,10 @@ class JobPages:
 
     def _held_up_by(self, job: Job, now: datetime) -> str:
         """What keeps a queued job from starting."""
-        kind = registry.BUILT_IN.get(job.worker)
+        kind = registry.BUILT_IN.get(job.kind)
         if job.status is not Status.QUEUED or job.run_at > now or (kind is not None and kind.external):
             return ""
-        return hold_up(workers.alive(self._database, self._settings.stale_after), job.worker)
+        return hold_up(workers.alive(self._database, self._settings.stale_after), job.kind)
 
     def _overview(self, job: Job, query: TabQuery) -> dict[str, Any]:
         statuses, reasons, hosts = self._tallies.soon(job, charts.status_bars, urls.reasons, urls.hosts)

@@ -22,11 +22,11 @@ from silkline.api.web.first import FirstCrawl
 from silkline.api.web.templates import Templates
 from silkline.config import Settings
 from silkline.errors import UsageError
+from silkline.kinds import registry
 from silkline.model.job import NewJob, Status
 from silkline.store import jobs, workers
 from silkline.store.database import Database
 from silkline.store.waiting import hold_up
-from silkline.workers import registry
 
 Form = Annotated[dict[str, str], Depends(forms.fields)]
 ORDER = ("running", "queued", "paused", "completed", "failed", "stopped", "cancelled")
@@ -38,17 +38,17 @@ class Filters(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     status: Status | str | None = Field("", pattern=r"^(queued|running|paused|stopped|cancelled|completed|failed|)$")
-    worker: str = Field("", pattern=NAME.replace("{1,", "{0,"))
+    kind: str = Field("", pattern=NAME.replace("{1,", "{0,"))
     q: str = Field("", max_length=500)
     cursor: str = Field("", pattern=f"^({ID})?$")
     again: str = Field("", pattern=f"^({ID})?$")
 
     def listing(self) -> Listing:
-        asked = {"status": self.status, "worker": self.worker, "q": self.q.strip(), "cursor": self.cursor}
+        asked = {"status": self.status, "kind": self.kind, "q": self.q.strip(), "cursor": self.cursor}
         return Listing.model_validate({name: value for name, value in asked.items() if value})
 
     def address(self, **changed: str) -> str:
-        values = {"status": self.status, "worker": self.worker, "q": self.q, **changed}
+        values = {"status": self.status, "kind": self.kind, "q": self.q, **changed}
         query = urlencode({name: value for name, value in values.items() if value})
         return f"/?{query}" if query else "/"
 
@@ -94,7 +94,7 @@ class Pages:
             "counts": {each: counts[Status(each)] for each in ORDER},
             "total": sum(counts.values()),
             "filters": filters,
-            "kinds": sorted(registry.kinds(test_workers=self._settings.test_workers)),
+            "kinds": sorted(registry.kinds(test_kinds=self._settings.test_kinds)),
             "offered": OFFERED,
             "held_up_by": hold_up(workers.alive(self._database, self._settings.stale_after)),
             "sample": self._first is not None,

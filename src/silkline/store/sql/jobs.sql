@@ -2,22 +2,22 @@
 
 -- name: enqueue [sqlite]
 -- Store new jobs; one whose dedupe key belongs to a live job is left out.
-INSERT INTO crawl_jobs (id, worker, status, desired, request_url, payload, metadata, priority, tenant, run_at, dedupe_key,
+INSERT INTO crawl_jobs (id, kind, status, desired, request_url, payload, metadata, priority, tenant, run_at, dedupe_key,
                         parent_id, max_retries, created_at, updated_at)
-VALUES (:id, :worker, :status, :desired, :request_url, :payload, :metadata, :priority, :tenant, :run_at, :dedupe_key,
+VALUES (:id, :kind, :status, :desired, :request_url, :payload, :metadata, :priority, :tenant, :run_at, :dedupe_key,
         :parent_id, :max_retries, :created_at, :created_at)
 ON CONFLICT (tenant, dedupe_key) WHERE dedupe_key IS NOT NULL AND status IN ('queued', 'running', 'paused') DO NOTHING;
 
 -- name: enqueue [postgres]
 -- The same, as one statement over columns: a row costs a tenth of what a statement for each would.
-INSERT INTO crawl_jobs (id, worker, status, desired, request_url, payload, metadata, priority, tenant, run_at, dedupe_key,
+INSERT INTO crawl_jobs (id, kind, status, desired, request_url, payload, metadata, priority, tenant, run_at, dedupe_key,
                         parent_id, max_retries, created_at, updated_at)
-SELECT id, worker, status, desired, request_url, payload, metadata, priority, tenant, run_at, dedupe_key,
+SELECT id, kind, status, desired, request_url, payload, metadata, priority, tenant, run_at, dedupe_key,
        parent_id, max_retries, created_at, created_at
-FROM unnest(:id::uuid[], :worker::text[], :status::text[], :desired::text[], :request_url::text[], :payload::jsonb[],
+FROM unnest(:id::uuid[], :kind::text[], :status::text[], :desired::text[], :request_url::text[], :payload::jsonb[],
             :metadata::jsonb[], :priority::int[], :tenant::text[], :run_at::timestamptz[], :dedupe_key::text[],
             :parent_id::uuid[], :max_retries::int[], :created_at::timestamptz[])
-    AS new (id, worker, status, desired, request_url, payload, metadata, priority, tenant, run_at, dedupe_key,
+    AS new (id, kind, status, desired, request_url, payload, metadata, priority, tenant, run_at, dedupe_key,
             parent_id, max_retries, created_at)
 ON CONFLICT (tenant, dedupe_key) WHERE dedupe_key IS NOT NULL AND status IN ('queued', 'running', 'paused') DO NOTHING;
 
@@ -36,25 +36,25 @@ SELECT pg_notify('silkline', '') WHERE EXISTS (SELECT 1 FROM workers WHERE idle)
 -- the next and to its earliest job, an index seek or two, however many jobs wait. The best jobs stand in the lanes whose
 -- earliest jobs are best: only those are read further. INDEXED BY, because without statistics the planner sorts every queued job at each hop.
 WITH RECURSIVE
-lanes (worker, tenant, priority, run_at, job) AS (
-    SELECT first.worker, first.tenant, first.priority, first.run_at, first.rowid
-    FROM json_each(:kinds) AS kind CROSS JOIN crawl_jobs AS first ON first.rowid = (
-        SELECT j.rowid FROM crawl_jobs AS j INDEXED BY crawl_jobs_claim WHERE j.status = 'queued' AND j.worker = kind.value
+lanes (kind, tenant, priority, run_at, job) AS (
+    SELECT first.kind, first.tenant, first.priority, first.run_at, first.rowid
+    FROM json_each(:kinds) AS asked CROSS JOIN crawl_jobs AS first ON first.rowid = (
+        SELECT j.rowid FROM crawl_jobs AS j INDEXED BY crawl_jobs_claim WHERE j.status = 'queued' AND j.kind = asked.value
         ORDER BY j.tenant, j.priority, j.run_at, j.id LIMIT 1)
     UNION ALL
-    SELECT next.worker, next.tenant, next.priority, next.run_at, next.rowid
+    SELECT next.kind, next.tenant, next.priority, next.run_at, next.rowid
     FROM lanes CROSS JOIN crawl_jobs AS next ON next.rowid = coalesce(
         (SELECT j.rowid FROM crawl_jobs AS j INDEXED BY crawl_jobs_claim
-         WHERE j.status = 'queued' AND j.worker = lanes.worker AND j.tenant = lanes.tenant AND j.priority > lanes.priority
+         WHERE j.status = 'queued' AND j.kind = lanes.kind AND j.tenant = lanes.tenant AND j.priority > lanes.priority
          ORDER BY j.priority, j.run_at, j.id LIMIT 1),
         (SELECT j.rowid FROM crawl_jobs AS j INDEXED BY crawl_jobs_claim
-         WHERE j.status = 'queued' AND j.worker = lanes.worker AND j.tenant > lanes.tenant
+         WHERE j.status = 'queued' AND j.kind = lanes.kind AND j.tenant > lanes.tenant
          ORDER BY j.tenant, j.priority, j.run_at, j.id LIMIT 1))
 ),
 held (tenant, jobs) AS MATERIALIZED (
     SELECT tenant, count(*) FROM crawl_jobs INDEXED BY crawl_jobs_live WHERE status = 'running' GROUP BY tenant),
 best AS MATERIALIZED (
-    SELECT lanes.worker, lanes.tenant, lanes.priority, coalesce(held.jobs, 0) AS held,
+    SELECT lanes.kind, lanes.tenant, lanes.priority, coalesce(held.jobs, 0) AS held,
            (SELECT max(j.started_at) FROM crawl_jobs AS j WHERE j.tenant = lanes.tenant AND j.started_at IS NOT NULL) AS served
     FROM lanes LEFT JOIN held ON held.tenant = lanes.tenant
     WHERE lanes.run_at <= :now
@@ -66,7 +66,7 @@ due AS (
            row_number() OVER (PARTITION BY best.priority, best.tenant ORDER BY waiting.run_at, waiting.id) + held AS turn
     FROM best CROSS JOIN crawl_jobs AS waiting ON waiting.rowid IN (
         SELECT j.rowid FROM crawl_jobs AS j INDEXED BY crawl_jobs_claim
-        WHERE j.status = 'queued' AND j.worker = best.worker AND j.tenant = best.tenant AND j.priority = best.priority
+        WHERE j.status = 'queued' AND j.kind = best.kind AND j.tenant = best.tenant AND j.priority = best.priority
           AND j.run_at <= :now
         ORDER BY j.run_at, j.id LIMIT :wanted)
 )
@@ -82,18 +82,18 @@ RETURNING *;
 -- are looked at. Locking while the lanes are read would hide a job of each tenant from every other claimer.
 WITH RECURSIVE
 lanes AS (
-    SELECT first.* FROM jsonb_array_elements_text(:kinds::jsonb) AS kind CROSS JOIN LATERAL (
-        SELECT j.worker, j.tenant, j.priority, j.run_at, j.id FROM crawl_jobs AS j
-        WHERE j.status = 'queued' AND j.worker = kind ORDER BY j.worker, j.tenant, j.priority, j.run_at, j.id LIMIT 1) AS first
+    SELECT first.* FROM jsonb_array_elements_text(:kinds::jsonb) AS asked (kind) CROSS JOIN LATERAL (
+        SELECT j.kind, j.tenant, j.priority, j.run_at, j.id FROM crawl_jobs AS j
+        WHERE j.status = 'queued' AND j.kind = asked.kind ORDER BY j.kind, j.tenant, j.priority, j.run_at, j.id LIMIT 1) AS first
     UNION ALL
     SELECT next.* FROM lanes CROSS JOIN LATERAL (
-        SELECT j.worker, j.tenant, j.priority, j.run_at, j.id FROM crawl_jobs AS j
-        WHERE j.status = 'queued' AND j.worker = lanes.worker AND (j.tenant, j.priority) > (lanes.tenant, lanes.priority)
-        ORDER BY j.worker, j.tenant, j.priority, j.run_at, j.id LIMIT 1) AS next
+        SELECT j.kind, j.tenant, j.priority, j.run_at, j.id FROM crawl_jobs AS j
+        WHERE j.status = 'queued' AND j.kind = lanes.kind AND (j.tenant, j.priority) > (lanes.tenant, lanes.priority)
+        ORDER BY j.kind, j.tenant, j.priority, j.run_at, j.id LIMIT 1) AS next
 ),
 held (tenant, jobs) AS MATERIALIZED (SELECT tenant, count(*) FROM crawl_jobs WHERE status = 'running' GROUP BY tenant),
 best AS MATERIALIZED (
-    SELECT lanes.worker, lanes.tenant, lanes.priority, coalesce(held.jobs, 0) AS held,
+    SELECT lanes.kind, lanes.tenant, lanes.priority, coalesce(held.jobs, 0) AS held,
            (SELECT max(j.started_at) FROM crawl_jobs AS j WHERE j.tenant = lanes.tenant AND j.started_at IS NOT NULL) AS served
     FROM lanes LEFT JOIN held ON held.tenant = lanes.tenant
     WHERE lanes.run_at <= :now
@@ -105,7 +105,7 @@ due AS MATERIALIZED (
            row_number() OVER (PARTITION BY best.priority, best.tenant ORDER BY waiting.run_at, waiting.id) + held AS turn
     FROM best CROSS JOIN LATERAL (
         SELECT j.id, j.priority, j.run_at FROM crawl_jobs AS j
-        WHERE j.status = 'queued' AND j.worker = best.worker AND j.tenant = best.tenant AND j.priority = best.priority
+        WHERE j.status = 'queued' AND j.kind = best.kind AND j.tenant = best.tenant AND j.priority = best.priority
           AND j.run_at <= :now
         ORDER BY j.run_at, j.id LIMIT :wanted + 50 / (SELECT greatest(count(*), 1) FROM best)) AS waiting
 ),
@@ -153,7 +153,7 @@ WHERE worker_id = :worker_id AND status = 'running'
 RETURNING id, run_lease, desired;
 
 -- name: renew
--- Renew one lease: an outside worker keeps its job alive over HTTP.
+-- Renew one lease: an external worker keeps its job alive over HTTP.
 UPDATE crawl_jobs SET last_heartbeat = :now, heartbeat_seq = heartbeat_seq + 1
 WHERE id = :id AND status = 'running' AND run_lease = :run_lease AND worker_id = :worker_id
 RETURNING desired;
@@ -225,16 +225,16 @@ SELECT id FROM crawl_jobs WHERE id >= :low::uuid AND id <= :high::uuid AND id::t
 SELECT * FROM crawl_jobs WHERE id < :before ORDER BY id DESC LIMIT :wanted;
 
 -- name: page_by_status
--- The same for one status and, unless :worker is null, one kind. A range of crawl_jobs_status and not `status = :status`:
+-- The same for one status and, unless :kind is null, one kind. A range of crawl_jobs_status and not `status = :status`:
 -- for that PostgreSQL trusts its statistics, which may be old or missing, and then reads and sorts every job.
 SELECT * FROM crawl_jobs
 WHERE (status, id) < (:status, :before) AND status >= :status
-  AND (CAST(:worker AS text) IS NULL OR worker = CAST(:worker AS text))
+  AND (CAST(:kind AS text) IS NULL OR kind = CAST(:kind AS text))
 ORDER BY status DESC, id DESC LIMIT :wanted;
 
--- name: page_by_worker
+-- name: page_by_kind
 -- CASE as in `search`.
-SELECT * FROM crawl_jobs WHERE id < :before AND CASE WHEN worker = :worker THEN true ELSE false END
+SELECT * FROM crawl_jobs WHERE id < :before AND CASE WHEN kind = :kind THEN true ELSE false END
 ORDER BY id DESC LIMIT :wanted;
 
 -- name: search
@@ -243,7 +243,7 @@ ORDER BY id DESC LIMIT :wanted;
 SELECT * FROM crawl_jobs
 WHERE id < :before AND CASE
     WHEN CAST(:status AS text) <> status THEN false
-    WHEN CAST(:worker AS text) <> worker THEN false
+    WHEN CAST(:kind AS text) <> kind THEN false
     ELSE lower(request_url) LIKE :pattern ESCAPE '\' END
 ORDER BY id DESC LIMIT :wanted;
 

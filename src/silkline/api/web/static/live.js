@@ -107,7 +107,7 @@
   const refreshHead = (job) => {
     const head = document.getElementById("head");
     if (!head) return;
-    document.title = `${visible(job.url || job.worker)} · ${job.status} · Silkline`;
+    document.title = `${visible(job.url || job.kind)} · ${job.status} · Silkline`;
     if (head.dataset.status === job.status) {
       headAt = ++steps; // what was asked for before this is older
       counts(job.progress);

@@ -1,4 +1,4 @@
-"""The `page` worker: one page, or a batch of them, each with one result, and no link followed.
+"""The kind `page`: one page, or a batch of them, each with one result, and no link followed.
 
 The ledger gets every URL in the first checkpoint; from then on each ends in the checkpoint that stores its result, so
 an attempt that died is taken up where it was. A page that could not be had has a result too, which says why.
@@ -26,22 +26,22 @@ from silkline.crawl.screen import open_renderer
 from silkline.crawl.seed_verdict import check_seeds, try_failed_seeds_again
 from silkline.fetch.client import Client
 from silkline.fetch.render import Renderer
+from silkline.kinds import cache
+from silkline.kinds.books import Books
+from silkline.kinds.browser import rendering_for
+from silkline.kinds.reading import limits_of, reader_for
+from silkline.kinds.visits import Visit, Visits
 from silkline.model import fetched as reasons
 from silkline.model.cached import PERSONAL, is_personal
 from silkline.model.fetched import Fetched
 from silkline.model.job import End
+from silkline.model.kind import Context, KindSettings
 from silkline.model.spec import Fetching, PageSpec, SiteSpec
 from silkline.model.url import canonical, host_of, url_key
-from silkline.model.worker import Context, WorkerSettings
 from silkline.parse.sniff import sniff
 from silkline.store.archive import Archive, open_archive, place_of
 from silkline.store.results import Result
 from silkline.store.urls import DONE, FAILED, QUEUED, NewResult, QueuedUrl, Settled
-from silkline.workers import cache
-from silkline.workers.books import Books
-from silkline.workers.browser import rendering_for
-from silkline.workers.reading import limits_of, reader_for
-from silkline.workers.visits import Visit, Visits
 
 # Somebody may be waiting for the page: fewer and shorter waits than a crawl has.
 TUNING: Final = Tuning(retry_base=0.5, longest_wait=60.0)
@@ -56,7 +56,7 @@ def run(context: Context) -> End | None:
     return uvloop.run(_work(context, plan))
 
 
-def plan_for(spec: Fetching, settings: WorkerSettings, urls: Sequence[str], rendering: Rendering | None = None) -> Plan:
+def plan_for(spec: Fetching, settings: KindSettings, urls: Sequence[str], rendering: Rendering | None = None) -> Plan:
     """How the pages of a spec are asked for, in the engine's own terms."""
     shared = {name: getattr(spec, name) for name in Fetching.model_fields}
     like = SiteSpec.model_construct(**shared, urls=tuple(urls), scope="any")

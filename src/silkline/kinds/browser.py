@@ -8,8 +8,8 @@ from silkline.crawl.plan import Rendering
 from silkline.errors import Permanent, UsageError
 from silkline.fetch.render_program import WHAT_TO_INSTALL, find_browser
 from silkline.fetch.render_proxy import Upstream
+from silkline.model.kind import Context, KindSettings
 from silkline.model.spec import Fetching
-from silkline.model.worker import Context, WorkerSettings
 
 SWITCHED_OFF = "no page is rendered here: the setting max_concurrent_chrome is 0"
 
@@ -34,7 +34,7 @@ def rendering_for(spec: Fetching, context: Context) -> Rendering | None:
     )
 
 
-def _problem(spec: Fetching, settings: WorkerSettings) -> str:
+def _problem(spec: Fetching, settings: KindSettings) -> str:
     if settings.max_concurrent_chrome == 0:
         return SWITCHED_OFF
     if spec.proxy:

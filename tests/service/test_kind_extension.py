@@ -1,4 +1,4 @@
-"""Jobs that a program outside fulfils: docs/how-to/outside_worker.py, that very file, against a real server."""
+"""Jobs that an external worker does: docs/how-to/external_worker.py, that very file, against a real server."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from silkline.store import results, urls
 from silkline.store.database import Database, open_database
 from tests.support.served import Client, Served
 
-SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "outside_worker.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "external_worker.py"
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def work(client: Client) -> None:
 def test_a_program_outside_fulfils_a_job(served: Client, database: Database) -> None:
     with SampleServer() as site:
         asked = [f"{site.url}birds/puffin", f"{site.url}directions", f"{site.url}nowhere"]
-        id = served.job(worker="extension", urls=asked)
+        id = served.job(kind="extension", urls=asked)
         work(served)
     job = served.get(f"/v1/jobs/{id}").json
     assert (job["status"], job["attempt"]) == ("completed", 1)
@@ -76,7 +76,7 @@ def test_one_that_dies_is_replaced_and_can_write_nothing_more(served: Client, da
 
     with SampleServer(respond=respond) as site:
         asked = [f"{site.url}birds/puffin", f"{site.url}birds/eider"]
-        id = served.job(worker="extension", urls=asked)
+        id = served.job(kind="extension", urls=asked)
         first = start(served)
         assert asked_for_two.wait(120)
         first.send_signal(signal.SIGSTOP)
@@ -104,7 +104,7 @@ def test_one_that_is_told_to_stop_gives_the_job_back(served: Client, database: D
         return sample(target, origin)
 
     with SampleServer(respond=respond) as site:
-        id = served.job(worker="extension", urls=[f"{site.url}birds/puffin", f"{site.url}birds/eider"])
+        id = served.job(kind="extension", urls=[f"{site.url}birds/puffin", f"{site.url}birds/eider"])
         worker = start(served, "--once")
         assert asked_once.wait(120)
         assert served.post(f"/v1/jobs/{id}/stop").status == 200

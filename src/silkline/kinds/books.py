@@ -1,4 +1,4 @@
-"""What workers that fetch share: a checkpoint when it is time for one, and orders obeyed while visits are under way."""
+"""What kinds that fetch share: a checkpoint when it is time for one, and orders obeyed while visits are under way."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 from silkline.crawl.messages import Ended
 from silkline.crawl.recorder import Recorder
 from silkline.model.job import End
-from silkline.model.worker import Context
+from silkline.model.kind import Context
 from silkline.store.urls import Checkpoint, NewResult, Settled
 
 MOST_UNSAVED: Final = 2_000

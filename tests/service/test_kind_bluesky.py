@@ -9,13 +9,13 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from silkline.errors import Permanent
+from silkline.kinds import endpoint, posts
+from silkline.kinds.bluesky import subject
 from silkline.model.job import Status, Verb
 from silkline.model.spec import BlueskySpec
 from silkline.sample.server import SampleServer
 from silkline.sample.site import Answer
 from silkline.store import jobs, urls
-from silkline.workers import endpoint, posts
-from silkline.workers.bluesky import subject
 from tests.support.inline import Inline
 
 DID = "did:plc:tern"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from silkline.kinds import map as mapping
 from silkline.model.job import NewJob, Status, Verb
 from silkline.sample.server import SampleServer
 from silkline.sample.site import Answer
 from silkline.store import jobs, results, urls
-from silkline.workers import map as mapping
 from tests.support.inline import Inline
 from tests.support.supervisors import Yard
 

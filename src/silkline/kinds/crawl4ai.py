@@ -1,7 +1,7 @@
-"""The `crawl4ai` worker: hands pages to crawl4ai and its browser, where that is installed; results look like `page`'s.
+"""The kind `crawl4ai`: hands pages to crawl4ai and its browser, where that is installed; results look like `page`'s.
 
 Each address is judged by our guard before it is handed over, and again where the browser landed. In between the browser
-goes its own way, so a machine with a private network to protect should not offer this worker.
+goes its own way, so a machine with a private network to protect should not offer this kind.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from silkline.fetch.guard import Guard, parse_exemption
 from silkline.fetch.origin import locate
 from silkline.model import fetched as reasons
 from silkline.model.job import End
+from silkline.model.kind import Context
 from silkline.model.page import Wanted
 from silkline.model.spec import Crawl4aiSpec
 from silkline.model.url import canonical, host_of, url_key
-from silkline.model.worker import Context
 from silkline.parse.html import parse_page
 from silkline.store import urls
 from silkline.store.urls import DONE, FAILED, SKIPPED, Checkpoint, NewResult, NewUrl, QueuedUrl, Settled

@@ -1,4 +1,4 @@
-"""The `bluesky` worker: a profile with its posts, a thread, or a search, through the public XRPC endpoints.
+"""The kind `bluesky`: a profile with its posts, a thread, or a search, through the public XRPC endpoints.
 
 Each page of answers is one checkpoint, together with the cursor for the next, so a job goes on exactly where it was.
 """
@@ -14,16 +14,16 @@ import msgspec
 import uvloop
 
 from silkline.errors import Permanent
+from silkline.kinds import posts
+from silkline.kinds.cache import HIDDEN_KEYS
+from silkline.kinds.endpoint import Endpoint, Interrupted
 from silkline.model.fetched import Fetched
 from silkline.model.job import End
+from silkline.model.kind import Context
 from silkline.model.spec import BlueskySpec
 from silkline.model.url import canonical, host_of, url_key
-from silkline.model.worker import Context
 from silkline.store import urls
 from silkline.store.urls import DONE, FAILED, Checkpoint, NewResult, NewUrl
-from silkline.workers import posts
-from silkline.workers.cache import HIDDEN_KEYS
-from silkline.workers.endpoint import Endpoint, Interrupted
 
 PAGE: Final = 100
 REMOVED: Final = "removed"

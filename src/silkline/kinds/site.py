@@ -1,4 +1,4 @@
-"""The `site` worker: one site or a million hosts, by the crawl engine."""
+"""The kind `site`: one site or a million hosts, by the crawl engine."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from silkline.crawl.file_budget import fitted
 from silkline.crawl.leader import Leader
 from silkline.crawl.plan import Tuning, plan_of
 from silkline.errors import Permanent
+from silkline.kinds.browser import rendering_for
+from silkline.kinds.reading import limits_of
 from silkline.model.job import End
+from silkline.model.kind import Context
 from silkline.model.spec import SiteSpec
 from silkline.model.url import canonical, host_of
-from silkline.model.worker import Context
 from silkline.store.archive import place_of
-from silkline.workers.browser import rendering_for
-from silkline.workers.reading import limits_of
 
 
 def run(context: Context) -> End | None:

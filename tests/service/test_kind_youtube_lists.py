@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from silkline.errors import Permanent
+from silkline.kinds.captions import videos_of
 from silkline.sample.server import SampleServer
 from silkline.sample.site import Answer
-from silkline.workers.captions import videos_of
 
 YOUTUBE = "https://www.youtube.com"
 PLAYLIST = f"{YOUTUBE}/playlist?list=PLlights"

@@ -1,4 +1,4 @@
-"""The `youtube` worker: transcripts of videos, playlists or channels, with title, channel and chapters.
+"""The kind `youtube`: transcripts of videos, playlists or channels, with title, channel and chapters.
 
 Each video is a URL of the ledger and ends in a checkpoint of its own. If YouTube blocks us, the job is put off and goes
 on from there; if there is nothing to be had at all, it fails with the reason.
@@ -13,15 +13,15 @@ from typing import Any, Final
 import msgspec
 
 from silkline.errors import Permanent, Temporary
+from silkline.kinds import video
+from silkline.kinds.cache import HIDDEN_KEYS
+from silkline.kinds.captions import Captions, Refused, videos_of
 from silkline.model.job import End
+from silkline.model.kind import Context
 from silkline.model.spec import YoutubeSpec
 from silkline.model.url import canonical, host_of, url_key
-from silkline.model.worker import Context
 from silkline.store import urls
 from silkline.store.urls import DONE, FAILED, Checkpoint, NewResult, NewUrl, QueuedUrl, Settled
-from silkline.workers import video
-from silkline.workers.cache import HIDDEN_KEYS
-from silkline.workers.captions import Captions, Refused, videos_of
 
 _LOOK: Final = 0.25
 _encode = msgspec.json.Encoder().encode

@@ -10,15 +10,15 @@ from typing import Final
 
 from silkline.config import Settings
 from silkline.errors import UsageError
+from silkline.kinds.registry import CRAWL4AI
 from silkline.model.spec import Fetching, Spec
-from silkline.workers.registry import CRAWL4AI
 
 # What needs it, the modules it imports, and the extra of ours that brings them.
 EXTRAS: Final = {
     "warc": ("--warc", ("warcio",)),
     "parquet": ("Parquet", ("pyarrow",)),
     "mcp": ("silkline mcp", ("mcp",)),
-    "youtube": ("the worker youtube", ("youtube_transcript_api",)),
+    "youtube": ("jobs of the kind youtube", ("youtube_transcript_api",)),
 }
 
 
@@ -45,7 +45,7 @@ def check_packages(kind: str, spec: Spec, settings: Settings, *, here: bool = Fa
     """
     if kind == CRAWL4AI and not settings.crawl4ai:
         raise UsageError(
-            "the worker crawl4ai is switched off: it goes its own way to the web, past the checks of addresses; where "
+            "the kind crawl4ai is switched off: it goes its own way to the web, past the checks of addresses; where "
             "that is acceptable, set SILKLINE_CRAWL4AI=true (docs/how-to/crawl4ai.md)"
         )
     if not here and not settings.database.startswith("sqlite"):

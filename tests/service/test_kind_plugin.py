@@ -1,4 +1,4 @@
-"""The worker of docs/how-to/write-a-worker.md, that very file, installed and run by a real supervisor."""
+"""The kind of docs/how-to/write-a-kind.md, that very file, installed and run by a real supervisor."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ SOURCE = (HOW_TO / "word_count.py").read_text()
 
 
 def test_the_page_shows_the_file() -> None:
-    text = (HOW_TO / "write-a-worker.md").read_text()
+    text = (HOW_TO / "write-a-kind.md").read_text()
     shown = text.split("```python\n")[1].split("```")[0]
     assert shown in SOURCE
     body = SOURCE[SOURCE.index("class WordCount") :]

@@ -1,4 +1,4 @@
-"""The `map` worker: the URLs of a site, as its sitemaps list them; with `links`, as a crawl finds them.
+"""The kind `map`: the URLs of a site, as its sitemaps list them; with `links`, as a crawl finds them.
 
 Sitemaps are found in robots.txt, else where sites keep them by habit. Each is in the ledger, and so is each URL that
 it lists, with a result that says where it stood and when the page was changed last. The pages are not fetched.
@@ -33,21 +33,21 @@ from silkline.crawl.sitemap_limits import (
     OVER_LIMIT,
 )
 from silkline.fetch.client import Client
+from silkline.kinds import site
+from silkline.kinds.books import Books
+from silkline.kinds.cache import HIDDEN_KEYS
+from silkline.kinds.page import plan_for
+from silkline.kinds.reading import reader_for
+from silkline.kinds.visits import Visit, Visits
 from silkline.model.fetched import READER_DIED
 from silkline.model.job import End
+from silkline.model.kind import Context
 from silkline.model.spec import Fetching, MapSpec, SiteSpec
 from silkline.model.url import canonical, host_of, origin_of, url_key
-from silkline.model.worker import Context
 from silkline.parse.sitemap import Entry as Listed
 from silkline.parse.sitemap import Sitemap
 from silkline.store import urls
 from silkline.store.urls import DONE, FAILED, QUEUED, SKIPPED, NewResult, Settled
-from silkline.workers import site
-from silkline.workers.books import Books
-from silkline.workers.cache import HIDDEN_KEYS
-from silkline.workers.page import plan_for
-from silkline.workers.reading import reader_for
-from silkline.workers.visits import Visit, Visits
 
 GUESSES: Final = ("/sitemap.xml", "/sitemap_index.xml")
 MAX_BODY: Final = 52_428_800

@@ -22,7 +22,7 @@ from silkline.fetch.origin import locate
 from silkline.fetch.redirects import follow
 from silkline.fetch.settings import FetchSettings
 from silkline.model.fetched import Fetched, Request, retry_after
-from silkline.model.worker import Control
+from silkline.model.kind import Control
 
 TRIES: Final = 4
 LONGEST_WAIT: Final = 60.0

@@ -1,4 +1,4 @@
-"""The reader of a worker that fetches pages: within the limits of the settings, and with what was blamed before."""
+"""The reader of a job that fetches pages: within the limits of the settings, and with what was blamed before."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import msgspec
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.plan import Plan, Tuning
 from silkline.crawl.suspects import Suspects
-from silkline.model.worker import Context, WorkerSettings
+from silkline.model.kind import Context, KindSettings
 from silkline.reading_marks import ReadingMarks
 from silkline.store import blames
 
 
-def limits_of(settings: WorkerSettings, tuning: Tuning) -> Tuning:
+def limits_of(settings: KindSettings, tuning: Tuning) -> Tuning:
     """The tuning with the limits that the operator set for reading."""
     return msgspec.structs.replace(tuning, read_seconds=settings.read_seconds, read_memory=settings.read_memory)
 

@@ -2,7 +2,7 @@
 
 A copy that a job takes from the cache, and a page that was fetched with somebody's own headers, cookies or proxy, are
 stored with keys that no look-up finds: the one would make an old page look new for ever, the other belongs to one
-person. What a worker outside delivered is never found either, since nobody checked that it is what the site sent.
+person. What an external worker delivered is never found either, since nobody checked that it is what the site sent.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Final
 
 from silkline.errors import NotFound
+from silkline.kinds.registry import is_external
 from silkline.model.cached import PERSONAL, is_personal, serves
 from silkline.model.spec import PageSpec
 from silkline.model.url import canonical, url_key
@@ -18,7 +19,6 @@ from silkline.store import jobs
 from silkline.store.database import Database
 from silkline.store.page_cache import newest_page
 from silkline.store.results import Result
-from silkline.workers.registry import is_external
 
 # What `original_key` and `final_key` of a result are that the cache must not find.
 HIDDEN_KEYS: Final[tuple[None, int]] = (None, 0)
@@ -37,7 +37,7 @@ def fresh(database: Database, url: str, spec: PageSpec) -> Result | None:
         job = jobs.get(database, found.job_id)
     except NotFound:  # it is being deleted
         return None
-    if is_external(job.worker):
+    if is_external(job.kind):
         return None
     will_do = serves(
         found.data,

@@ -1,10 +1,10 @@
-"""Which kinds of job there are: names and specs, without importing any worker.
+"""Which kinds of job there are: names and specs, without importing any of their code.
 
-The one door through which the API, the command line and the supervisor know about workers. Plugins announce themselves
-by the entry point group `silkline.workers`: the name of the entry point is the kind, its value the code that runs it, a
+The one door through which the API, the command line and the supervisor know about them. Plugins announce themselves
+by the entry point group `silkline.kinds`: the name of the entry point is the kind, its value the code that runs it, a
 function `run(context)` or a class with that method, with the spec as its attribute `spec`. A supervisor only reads the
 names. Who takes jobs in must know the spec too; a plugin whose code is heavy names its spec apart, in the group
-`silkline.specs`, so that the API never imports the rest. docs/how-to/write-a-worker.md shows it all.
+`silkline.specs`, so that the API never imports the rest. docs/how-to/write-a-kind.md shows it all.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any
 
 from silkline.errors import SpecError
 from silkline.model import spec as specs
-from silkline.model.worker import Run
+from silkline.model.kind import Run
 
 CRAWL4AI = "crawl4ai"
-GROUP = "silkline.workers"
+GROUP = "silkline.kinds"
 SPECS_GROUP = "silkline.specs"
 
 
@@ -32,32 +32,32 @@ class Kind:
     name: str
     target: str
     spec: type[specs.Spec] | None = None
-    external: bool = False  # fulfilled by a program outside, through the API; a supervisor never claims it
+    external: bool = False  # done by an external worker, through the API; a supervisor never claims it
     crawl: bool = False  # may run for days: has the wall-clock limit of a site, not of a page
 
 
 BUILT_IN = {
     kind.name: kind
     for kind in (
-        Kind("page", "silkline.workers.page:run", specs.PageSpec),
-        Kind("site", "silkline.workers.site:run", specs.SiteSpec, crawl=True),
-        Kind("map", "silkline.workers.map:run", specs.MapSpec),
-        Kind("youtube", "silkline.workers.youtube:run", specs.YoutubeSpec),
-        Kind("bluesky", "silkline.workers.bluesky:run", specs.BlueskySpec),
-        Kind("crawl4ai", "silkline.workers.crawl4ai:run", specs.Crawl4aiSpec),
+        Kind("page", "silkline.kinds.page:run", specs.PageSpec),
+        Kind("site", "silkline.kinds.site:run", specs.SiteSpec, crawl=True),
+        Kind("map", "silkline.kinds.map:run", specs.MapSpec),
+        Kind("youtube", "silkline.kinds.youtube:run", specs.YoutubeSpec),
+        Kind("bluesky", "silkline.kinds.bluesky:run", specs.BlueskySpec),
+        Kind("crawl4ai", "silkline.kinds.crawl4ai:run", specs.Crawl4aiSpec),
         Kind("extension", "", specs.ExtensionSpec, external=True),
     )
 }
-DIAGNOSTIC = Kind("diagnostic", "silkline.workers.diagnostic:run", specs.DiagnosticSpec)
+DIAGNOSTIC = Kind("diagnostic", "silkline.kinds.diagnostic:run", specs.DiagnosticSpec)
 
 
-def kinds(*, test_workers: bool = False) -> dict[str, Kind]:
+def kinds(*, test_kinds: bool = False) -> dict[str, Kind]:
     """Every kind this installation knows. A plugin never replaces a built-in kind."""
-    return {**_plugins(), **_own(test_workers)}
+    return {**_plugins(), **_own(test_kinds)}
 
 
-def _own(test_workers: bool) -> dict[str, Kind]:
-    return {**BUILT_IN, DIAGNOSTIC.name: DIAGNOSTIC} if test_workers else BUILT_IN
+def _own(test_kinds: bool) -> dict[str, Kind]:
+    return {**BUILT_IN, DIAGNOSTIC.name: DIAGNOSTIC} if test_kinds else BUILT_IN
 
 
 @functools.cache
@@ -66,26 +66,26 @@ def _plugins() -> dict[str, Kind]:
     return {point.name: Kind(point.name, point.value) for point in entry_points(group=GROUP)}
 
 
-def kind_named(name: str, *, test_workers: bool = False) -> Kind:
-    own = _own(test_workers)
+def kind_named(name: str, *, test_kinds: bool = False) -> Kind:
+    own = _own(test_kinds)
     if name in own:
         return own[name]
-    known = kinds(test_workers=test_workers)
+    known = kinds(test_kinds=test_kinds)
     if name in known:
         return known[name]
     close = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise SpecError(f"unknown worker {name!r}{hint} (known: {', '.join(sorted(known))})")
+    raise SpecError(f"unknown kind {name!r}{hint} (known: {', '.join(sorted(known))})")
 
 
-def claimable(*, test_workers: bool = False, crawl4ai: bool = False) -> list[str]:
+def claimable(*, test_kinds: bool = False, crawl4ai: bool = False) -> list[str]:
     """The kinds that a supervisor runs itself. `crawl4ai` goes its own way to the web, so it has to be switched on."""
-    known = kinds(test_workers=test_workers).items()
+    known = kinds(test_kinds=test_kinds).items()
     return [name for name, kind in known if not kind.external and (crawl4ai or name != CRAWL4AI)]
 
 
 def is_external(name: str) -> bool:
-    """Whether programs outside fulfil this kind, who may deliver whatever they like."""
+    """Whether external workers do jobs of this kind. They may deliver anything."""
     return name in BUILT_IN and BUILT_IN[name].external
 
 
@@ -115,11 +115,11 @@ def spec_of(kind: Kind) -> type[specs.Spec]:
         spec = _import(apart, "spec") if apart else getattr(_import(kind.target, "run"), "spec", None)
     except Exception as error:
         raise SpecError(
-            f"the plugin for worker {kind.name!r} cannot be loaded: {type(error).__name__}: {error}"
+            f"the plugin for kind {kind.name!r} cannot be loaded: {type(error).__name__}: {error}"
         ) from error
     if not (isinstance(spec, type) and issubclass(spec, specs.Spec)):
         raise SpecError(
-            f"the plugin for worker {kind.name!r} has no spec: it needs a subclass of silkline.model.spec.Spec"
+            f"the plugin for kind {kind.name!r} has no spec: it needs a subclass of silkline.model.spec.Spec"
         )
     return spec
 

@@ -1,4 +1,4 @@
-"""A worker that misbehaves on purpose, for tests and drills. Offered only under the setting `test_workers`."""
+"""A kind of job that misbehaves on purpose, for tests and drills. Offered only under the setting `test_kinds`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import time
 
 from silkline.errors import Permanent, Temporary
 from silkline.model.job import End
+from silkline.model.kind import Context
 from silkline.model.spec import DiagnosticSpec
-from silkline.model.worker import Context
 from silkline.store.urls import DONE, Checkpoint, NewResult, NewUrl, Settled, last_id, queued
 
 
 def run(context: Context) -> End | None:
     spec: DiagnosticSpec = context.spec
-    context.log.info("diagnostic worker: %s", spec.do)
+    context.log.info("diagnostic job: %s", spec.do)
     return _ACTS[spec.do](context, spec)
 
 

@@ -10,11 +10,11 @@ from xml.sax.saxutils import escape
 import pytest
 
 from silkline.errors import Permanent
+from silkline.kinds import captions, video
 from silkline.model.job import Verb
 from silkline.sample.server import SampleServer
 from silkline.sample.site import Answer
 from silkline.store import jobs, urls
-from silkline.workers import captions, video
 from tests.support.inline import Inline
 
 ONE, TWO = "lightlight1", "lightlight2"

@@ -1,6 +1,6 @@
-"""A worker outside: takes `extension` jobs from Silkline over HTTP, gets their pages its own way, and brings them.
+"""An external worker: takes `extension` jobs from Silkline over HTTP, gets their pages its own way, and brings them.
 
-    python outside_worker.py http://127.0.0.1:8700
+    python external_worker.py http://127.0.0.1:8700
 
 Standard library only; a browser extension does the same with `fetch`.
 """

@@ -1,4 +1,4 @@
-"""What a worker is given, and what it gives back. The whole interface:
+"""What a kind's code is given, and what it gives back. The whole interface:
 
     def run(context: Context) -> End | None:
         for step in work_to_do(context.spec):
@@ -25,8 +25,8 @@ from silkline.model.job import End, Job
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkerSettings:
-    """The settings that a worker may know. The supervisor sends them with the job; a worker reads no settings itself.
+class KindSettings:
+    """The settings that a kind's code may know. They come with the job; the code reads no settings itself.
 
     Secrets of the service, such as the database URL and the API token, are not among them.
     """
@@ -79,7 +79,7 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The five things a worker gets, and one more for those that read pages.
+    """The five things a kind's code gets, and one more for those that read pages.
 
     `marks` is the path of the file in which they mark what they read (reading_marks.py). Without one there is no
     supervisor that watches them, and they read everything in a process of its own.
@@ -89,7 +89,7 @@ class Context:
     control: Control
     progress: Progress
     log: logging.Logger
-    settings: WorkerSettings
+    settings: KindSettings
     marks: str = ""
 
 
