@@ -25,7 +25,7 @@ from pathlib import Path
 
 import uvloop
 
-from silkline.fetch.client import Client
+from silkline.fetch.client import HttpClient
 from silkline.fetch.dns import Resolution
 from silkline.fetch.guard import Guard, parse_exemption
 from silkline.fetch.settings import FetchSettings
@@ -118,7 +118,7 @@ class Names:
 async def ask(urls: list[str], concurrency: int, warm: int, ca_bundle: str) -> tuple[float, float, int]:
     """CPU seconds, wall seconds and bytes for these URLs, after `warm` of them that are not counted."""
     guard = Guard([parse_exemption("127.0.0.0/8")])
-    client = Client(FetchSettings(ca_bundle=ca_bundle, http2=False), guard, Names())
+    client = HttpClient(FetchSettings(ca_bundle=ca_bundle, http2=False), guard, Names())
     done = asyncio.Event()
     rest = iter(urls)
     left, size = len(urls), 0

@@ -14,7 +14,7 @@ from ada_url import join_url
 from turbohtml import parse
 
 from silkline.model.page import Wanted
-from silkline.model.url import KEEP_ALL, Rules, canonical, canonical_links, url_key
+from silkline.model.url import KEEP_ALL, UrlRules, canonical, canonical_links, url_key
 from silkline.parse.html import parse_page
 
 ROUNDS = 15
@@ -83,7 +83,7 @@ def main() -> None:
     urls = [url for url in canonical_links(base, hrefs) if url]
     ways: dict[str, Callable[[], object]] = {
         "`canonical_links`": lambda: canonical_links(base, hrefs),
-        "… tracking parameters dropped": lambda: canonical_links(base, hrefs, Rules(drop_tracking=True)),
+        "… tracking parameters dropped": lambda: canonical_links(base, hrefs, UrlRules(drop_tracking=True)),
         "`canonical`, the long way": lambda: [canonical(href, KEEP_ALL, base) for href in hrefs],
         "ada `join_url` alone": lambda: [join_url(base, href) for href in hrefs],
         "`url_key`": lambda: [url_key(url) for url in urls],

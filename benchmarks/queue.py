@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Protocol
 
-from silkline.model.job import Backoff, End, Ended, NewJob, decide
+from silkline.model.job import AttemptEnd, Backoff, End, NewJob, decide
 from silkline.store import jobs
 from silkline.store.database import open_database
 from tests.support.postgres import PostgresServer
@@ -78,7 +78,7 @@ class Silkline:
         """Claim and finish, as a supervisor does it."""
         claimed = jobs.claim(self._database, "bench", "bench", ["site"], count)
         now = self._database.now()
-        end = partial(decide, ended=Ended(End.COMPLETED), backoff=Backoff(), now=now, jitter=0.5)
+        end = partial(decide, ended=AttemptEnd(End.COMPLETED), backoff=Backoff(), now=now, jitter=0.5)
         if count == 1:
             jobs.finish(self._database, claimed[0], end)
             return

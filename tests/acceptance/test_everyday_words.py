@@ -10,11 +10,11 @@ import pytest
 from silkline.cli.exits import run
 from silkline.cli.progress import progress_line
 from silkline.cli.terminal import size, wrapped
-from silkline.model.job import Backoff, End, Ended, Job, Verb, decide
+from silkline.model.job import AttemptEnd, Backoff, End, Job, Verb, decide
 from silkline.model.url import url_key
 from silkline.model.wait import DELAY, Wait
 from silkline.sample.server import SampleServer
-from silkline.sample.site import Answer
+from silkline.sample.site import SampleAnswer
 from silkline.store import jobs, logs, urls
 from silkline.store.database import Database
 from silkline.store.urls import Checkpoint, NewResult, NewUrl, Settled
@@ -46,7 +46,7 @@ def begin(store: Database, job: Job) -> Job:
 
 def finish(store: Database, job: Job, end: End = End.COMPLETED) -> None:
     def how(now: Job) -> object:
-        return decide(now, Ended(end), backoff=Backoff(), now=store.now(), jitter=0.5)
+        return decide(now, AttemptEnd(end), backoff=Backoff(), now=store.now(), jitter=0.5)
 
     jobs.finish(store, job, how)  # type: ignore[arg-type]
 
@@ -203,7 +203,9 @@ def test_cookies_are_sent_to_the_named_origin(here: Run) -> None:
 
 def test_an_empty_page_is_explained(here: Run) -> None:
     shell = b"<title>App</title><div id=root></div><script src=/app.js></script>"
-    with SampleServer(respond=lambda target, origin: Answer(404 if "robots" in target else 200, HTML, shell)) as site:
+    with SampleServer(
+        respond=lambda target, origin: SampleAnswer(404 if "robots" in target else 200, HTML, shell)
+    ) as site:
         done = here(site.url)
     assert (done.code, done.out) == (0, "")
     assert "it has no text; if its scripts make the text, run them with --render auto" in done.err

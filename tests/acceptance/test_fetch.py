@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from silkline.sample.server import SampleServer
-from silkline.sample.site import Answer
+from silkline.sample.site import SampleAnswer
 from silkline.store import jobs, urls
 from silkline.store.database import Database
 from tests.acceptance.conftest import PATIENCE, Silkline
@@ -20,8 +20,8 @@ PROSE = b"<h1>Landed</h1><p>" + b"Some words that make this a page worth keeping
 def serving(status: int, body: bytes = PROSE, location: str = "") -> SampleServer:
     """A server with one answer to everything but robots.txt, which it does not have."""
 
-    def respond(target: str, origin: str) -> Answer:
-        return Answer(404, HTML, b"") if target == "/robots.txt" else Answer(status, HTML, body, location)
+    def respond(target: str, origin: str) -> SampleAnswer:
+        return SampleAnswer(404, HTML, b"") if target == "/robots.txt" else SampleAnswer(status, HTML, body, location)
 
     return SampleServer(respond=respond)
 
@@ -174,10 +174,10 @@ def test_what_cannot_be_meant_is_refused(silkline: Silkline, arguments: tuple[st
 def test_ctrl_c_cancels_the_job(silkline: Silkline, store: Database) -> None:
     asked, gate = threading.Event(), threading.Event()
 
-    def respond(target: str, origin: str) -> Answer:
+    def respond(target: str, origin: str) -> SampleAnswer:
         asked.set()
         gate.wait(PATIENCE)
-        return Answer(404, HTML, b"")
+        return SampleAnswer(404, HTML, b"")
 
     with SampleServer(respond=respond) as site:
         process = silkline.start(site.url)

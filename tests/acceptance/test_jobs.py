@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from silkline.model.job import Backoff, End, Ended, Job, decide
+from silkline.model.job import AttemptEnd, Backoff, End, Job, decide
 from silkline.store import jobs, urls
 from silkline.store.database import Database, open_database
 from silkline.store.urls import Checkpoint, NewResult, NewUrl, Settled
@@ -17,7 +17,7 @@ def finish(database: Database, job: Job, end: End, message: str = "") -> None:
     jobs.finish(
         database,
         job,
-        lambda now: decide(now, Ended(end, message=message), backoff=Backoff(), now=database.now(), jitter=0.5),
+        lambda now: decide(now, AttemptEnd(end, message=message), backoff=Backoff(), now=database.now(), jitter=0.5),
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from silkline.sample.server import SampleServer
-from silkline.sample.site import Answer
+from silkline.sample.site import SampleAnswer
 from silkline.store import jobs, urls
 from silkline.store.database import Database
 from tests.acceptance.conftest import PATIENCE, Silkline
@@ -26,9 +26,9 @@ def urlset(*locs: str) -> bytes:
 
 
 def serving(pages: Callable[[str], dict[str, bytes]]) -> SampleServer:
-    def respond(target: str, origin: str) -> Answer:
+    def respond(target: str, origin: str) -> SampleAnswer:
         body = pages(origin).get(target)
-        return Answer(404, XML, b"") if body is None else Answer(200, XML, body)
+        return SampleAnswer(404, XML, b"") if body is None else SampleAnswer(200, XML, body)
 
     return SampleServer(respond=respond)
 
@@ -100,16 +100,16 @@ class Slow:
         self.gate = threading.Event()
         self.server = SampleServer(respond=self.respond)
 
-    def respond(self, target: str, origin: str) -> Answer:
+    def respond(self, target: str, origin: str) -> SampleAnswer:
         if target == "/":
             links = "".join(f"<a href='/{number}'>{number}</a> " for number in range(100))
-            return Answer(200, "text/html", f"<h1>Start</h1>{links}".encode())
+            return SampleAnswer(200, "text/html", f"<h1>Start</h1>{links}".encode())
         name = target.strip("/")
         if not name.isdigit():
-            return Answer(404, "text/html", b"")
+            return SampleAnswer(404, "text/html", b"")
         if int(name) >= 10:
             self.gate.wait(PATIENCE)
-        return Answer(200, "text/html", b"<h1>Page</h1><p>Words</p>")
+        return SampleAnswer(200, "text/html", b"<h1>Page</h1><p>Words</p>")
 
     def __enter__(self) -> "Slow":
         self.server.__enter__()

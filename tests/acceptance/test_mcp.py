@@ -145,9 +145,11 @@ def test_a_long_page_comes_in_parts(silkline: Silkline) -> None:
     words = "".join(f"<p>Paragraph {number} has a few words to make the page a long one.</p>" for number in range(2000))
 
     def respond(_: str, path: str) -> Any:
-        from silkline.sample.site import Answer
+        from silkline.sample.site import SampleAnswer
 
-        return Answer(200, {"Content-Type": "text/html"}, f"<title>Long</title><article>{words}</article>".encode())
+        return SampleAnswer(
+            200, {"Content-Type": "text/html"}, f"<title>Long</title><article>{words}</article>".encode()
+        )
 
     async def talk(url: str) -> None:
         async with assistant(silkline) as client:

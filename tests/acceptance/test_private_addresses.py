@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from silkline.sample.server import SampleServer
-from silkline.sample.site import Answer
+from silkline.sample.site import SampleAnswer
 from tests.acceptance.conftest import Silkline
 
 HTML = "text/html"
@@ -44,13 +44,13 @@ def test_a_password_in_a_seeds_file_is_refused(silkline: Silkline) -> None:
 
 
 def test_passwords_in_links_and_redirects_are_neither_sent_nor_stored(silkline: Silkline) -> None:
-    def respond(target: str, origin: str) -> Answer:
+    def respond(target: str, origin: str) -> SampleAnswer:
         inside = origin.replace("://", f"://me:{SECRET}@")
         if target == "/":
-            return Answer(200, HTML, f"<h1>Start</h1><a href='{inside}/a'>a</a> <a href='/moved'>b</a>".encode())
+            return SampleAnswer(200, HTML, f"<h1>Start</h1><a href='{inside}/a'>a</a> <a href='/moved'>b</a>".encode())
         if target == "/moved":
-            return Answer(302, HTML, b"", f"{inside}/b")
-        return Answer(404 if "robots" in target else 200, HTML, b"<h1>Page</h1><p>Words</p>")
+            return SampleAnswer(302, HTML, b"", f"{inside}/b")
+        return SampleAnswer(404 if "robots" in target else 200, HTML, b"<h1>Page</h1><p>Words</p>")
 
     with SampleServer(respond=respond) as site:
         assert silkline("crawl", site.url, "--speed", "max", "--fetchers", "1").code == 0
@@ -66,7 +66,7 @@ def test_a_header_for_one_origin_does_not_follow_a_redirect_to_another(silkline:
     basic = "Basic " + base64.b64encode(b"me:pw").decode()
     with SampleServer() as other:
         elsewhere = other.url
-        with SampleServer(respond=lambda target, origin: Answer(302, HTML, b"", f"{elsewhere}about/")) as site:
+        with SampleServer(respond=lambda target, origin: SampleAnswer(302, HTML, b"", f"{elsewhere}about/")) as site:
             done = silkline(
                 *(site.url, "--ignore-robots", "--speed", "max", "--header", f"Authorization: {basic}"),
                 *("--allow-private", elsewhere.removeprefix("http://").rstrip("/")),

@@ -8,10 +8,10 @@ from pathlib import Path
 from warcio.archiveiterator import ArchiveIterator
 
 from silkline.sample.server import SampleServer
-from silkline.sample.site import Answer
+from silkline.sample.site import SampleAnswer
 from silkline.store import jobs
-from silkline.store.archive import folder_of
 from silkline.store.database import Database
+from silkline.warc_files import folder_of
 from tests.acceptance.conftest import Silkline
 
 
@@ -71,8 +71,10 @@ def test_a_record_that_was_cut_short_is_left_out(silkline: Silkline, store: Data
 
 
 def test_bodies_are_stored_decoded(silkline: Silkline, tmp_path: Path) -> None:
-    def respond(target: str, origin: str) -> Answer:
-        return Answer(200, "text/html\r\nContent-Encoding: gzip", gzip.compress(b"<p>Packed for the journey.</p>"))
+    def respond(target: str, origin: str) -> SampleAnswer:
+        return SampleAnswer(
+            200, "text/html\r\nContent-Encoding: gzip", gzip.compress(b"<p>Packed for the journey.</p>")
+        )
 
     with SampleServer(respond=respond) as site:
         assert silkline("fetch", site.url, "--warc", "--ignore-robots").code == 0

@@ -12,7 +12,7 @@ import pytest
 
 from silkline.api import sources
 from silkline.api.events import BACKLOG, EAGER, Feed, Hub
-from silkline.api.sources import Cursor, Event, JobSource, read_cursor
+from silkline.api.sources import Cursor, JobSource, StreamEvent, read_cursor
 from silkline.model.job import End, NewJob, Status
 from silkline.store import jobs, logs, urls
 from silkline.store.database import Database, open_database
@@ -161,9 +161,9 @@ class Counted:
         self.looks = 0
         self._events = events
 
-    def poll(self) -> list[Event]:
+    def poll(self) -> list[StreamEvent]:
         self.looks += 1
-        return [Event("logs", "1.0.0", b"{}") for _ in range(self._events)]
+        return [StreamEvent("logs", "1.0.0", b"{}") for _ in range(self._events)]
 
 
 def test_many_listeners_share_one_look() -> None:
@@ -185,7 +185,7 @@ def test_a_listener_that_cannot_keep_up_is_let_go() -> None:
     async def run() -> None:
         feed = Feed(Counted(events=BACKLOG // 2 + 1))
         slow = feed.listen()
-        told: Event | None = Event("", "", b"")
+        told: StreamEvent | None = StreamEvent("", "", b"")
         while told is not None:  # whoever takes one event between two looks cannot keep up
             told = await slow.get()
             await asyncio.sleep(EAGER)

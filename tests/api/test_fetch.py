@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from silkline.sample.server import SampleServer
-from silkline.sample.site import Answer as Page
+from silkline.sample.site import SampleAnswer as Page
 from silkline.sample.site import answer as answer_of
 from tests.support.served import Answer, Client
 

@@ -17,9 +17,9 @@ from silkline.model import wait as reasons
 from silkline.model.job import Job, NewJob, Verb
 from silkline.model.wait import Wait
 from silkline.store import jobs, urls
-from silkline.store.archive import folder_of
 from silkline.store.database import Database, open_database
 from silkline.store.urls import Checkpoint, NewUrl
+from silkline.warc_files import folder_of
 from tests.support.served import Client, Served
 
 EVIL = "<script>alert('silk')</script>"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from silkline.api.address import is_loopback
-from silkline.api.security import Hosts, scope_needed
+from silkline.api.security import AllowedHosts, scope_needed
 from silkline.store import jobs, logs
 from silkline.store.database import Database, open_database
 from tests.support.served import Client, Served, command_line
@@ -79,14 +79,14 @@ def test_names_from_the_settings_are_answered(guarded: Served) -> None:
 
 
 def test_bound_to_every_address_only_addresses_and_our_own_name_are_answered() -> None:
-    hosts = Hosts("0.0.0.0", 8700, ["named.example.com"])
+    hosts = AllowedHosts("0.0.0.0", 8700, ["named.example.com"])
     assert hosts.allow("192.168.1.7:8700")
     assert hosts.allow("[fe80::1]:8700")
     assert hosts.allow("named.example.com")
     assert hosts.allow(f"{socket.gethostname()}:8700")
     assert not hosts.allow("evil.test:8700")
     assert not hosts.allow("192.168.1.7:80")
-    assert not Hosts("192.168.1.7", 8700).allow("192.168.1.8:8700")
+    assert not AllowedHosts("192.168.1.7", 8700).allow("192.168.1.8:8700")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """A real parser or fetcher process in which an attacker runs code: `captured_parser.py ROLE WIRE DOOR MARKS PARENT`.
 
-Everything runs as it does in `silkline.crawl.child`, except that the reader of pages runs the body of a page as Python
-code and gives back what it printed. A fetcher runs the pieces of code in CAPTURED_CODE when its client is opened.
+Everything runs as it does in `silkline.crawl.child_process`, except that the reader of pages runs the body of a page as
+Python code and gives back what it printed. A fetcher runs the pieces of code in CAPTURED_CODE when it opens its client.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import os
 import sys
 
-from silkline.crawl import child, parser
+from silkline.crawl import child_process, parser
 from silkline.crawl.reading import Body, PageReader, Reading
 
 
@@ -43,5 +43,5 @@ def open_captured_client(plan: object) -> None:
 if __name__ == "__main__":
     parser.PageReader = CapturedReader  # type: ignore[misc]
     if "CAPTURED_CODE" in os.environ:
-        child.open_client = open_captured_client  # type: ignore[assignment]
-    child.main(*sys.argv[1:])
+        child_process.open_client = open_captured_client  # type: ignore[assignment]
+    child_process.main(*sys.argv[1:])

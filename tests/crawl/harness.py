@@ -19,8 +19,8 @@ import psutil
 from silkline.kinds import registry
 from silkline.model.job import Decision, Job, NewJob, Status, Wish
 from silkline.store import jobs, results, urls
+from silkline.store.backlinks import into, out_of
 from silkline.store.database import Database, open_database
-from silkline.store.neighbours import into, out_of
 from tests.crawl.synthetic_web import Web
 
 HERE = Path(__file__).parent

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import uvloop
 
-from silkline.fetch.client import Client
+from silkline.fetch.client import HttpClient
 from silkline.fetch.dns import Resolution
 from silkline.fetch.guard import Guard, parse_exemption
 from silkline.fetch.settings import FetchSettings
@@ -40,7 +40,7 @@ class Names:
 
 
 def with_client(
-    use: Callable[[Client], Awaitable[T]],
+    use: Callable[[HttpClient], Awaitable[T]],
     *,
     guard: Guard = LOOPBACK,
     names: Names | None = None,
@@ -51,7 +51,7 @@ def with_client(
 
     async def main() -> T:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: troubles.append(context))
-        client = Client(replace(SETTINGS, **settings), guard, names or Names({}))  # type: ignore[arg-type]
+        client = HttpClient(replace(SETTINGS, **settings), guard, names or Names({}))  # type: ignore[arg-type]
         try:
             return await asyncio.wait_for(_awaited(use(client)), 120)
         finally:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import uvloop
 
-from silkline.fetch.client import Client
+from silkline.fetch.client import HttpClient
 from silkline.fetch.dns import SystemResolver
 from silkline.fetch.guard import Guard, parse_exemption
 from silkline.fetch.render import Renderer
@@ -15,7 +15,7 @@ from silkline.model.fetched import Request
 
 
 async def main(url: str, places: str) -> None:
-    client = Client(FetchSettings(), Guard([parse_exemption("127.0.0.0/8")]), SystemResolver())
+    client = HttpClient(FetchSettings(), Guard([parse_exemption("127.0.0.0/8")]), SystemResolver())
     renderer = Renderer(client, places=Path(places), count=1, fallback=False, limits=RenderLimits(seconds=300))
     fetched = await client.fetch(Request(url))
     await asyncio.shield(renderer.render(fetched))

@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import uvloop
 
-from silkline.fetch.client import Client
+from silkline.fetch.client import HttpClient
 from silkline.fetch.dns import Resolution, SystemResolver
 from silkline.fetch.guard import Guard, parse_exemption
 from silkline.fetch.render import Renderer
@@ -30,14 +30,22 @@ class Renderers:
         self._places = places
         self._open: list[Any] = []
 
-    def client(self, *servers: ScriptedPages, **settings: Any) -> Client:
+    def client(self, *servers: ScriptedPages, **settings: Any) -> HttpClient:
         guard = Guard(parse_exemption(f"127.0.0.1:{server.port}") for server in servers)
-        client = Client(FetchSettings(user_agent="Silkline/test", **settings), guard, SystemResolver(look_up=look_up))
+        client = HttpClient(
+            FetchSettings(user_agent="Silkline/test", **settings), guard, SystemResolver(look_up=look_up)
+        )
         self._open += [client, client.resolver]
         return client
 
     def __call__(
-        self, client: Client, *, count: int = 2, fallback: bool = False, limits: RenderLimits = LIMITS, url: str = ""
+        self,
+        client: HttpClient,
+        *,
+        count: int = 2,
+        fallback: bool = False,
+        limits: RenderLimits = LIMITS,
+        url: str = "",
     ) -> Renderer:
         limits = replace(limits, origin_headers=client.settings.origin_headers)
         renderer = Renderer(client, places=self._places, count=count, fallback=fallback, limits=limits, url=url)
@@ -66,7 +74,7 @@ def run(places: Path, work: Callable[[Renderers], Coroutine[Any, Any, Any]]) -> 
     return uvloop.run(whole())
 
 
-async def shown(renderer: Renderer, client: Client, url: str) -> Fetched:
+async def shown(renderer: Renderer, client: HttpClient, url: str) -> Fetched:
     fetched = await client.fetch(Request(url))
     assert fetched.ok, fetched
     return await renderer.render(fetched)

@@ -17,7 +17,7 @@ import pytest
 import uvloop
 
 from silkline.confine import landlock
-from silkline.crawl.messages import Start, encoder
+from silkline.crawl.messages import StartFetcher, encoder
 from silkline.crawl.parser import ParserPool
 from silkline.crawl.plan import PACES, Plan
 from silkline.crawl.reading import Body, Reading
@@ -68,7 +68,7 @@ class CapturedProcess:
         until_the_end.callback(self.process.kill)
         theirs.close()
         their_door.close()
-        send(self._wire, Start(0, plan, 2))
+        send(self._wire, StartFetcher(0, plan, 2))
 
     def fetcher_end(self) -> socket.socket:
         """A socket to the parser, handed over as the leader does it: after the parser was confined."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import uvloop
 
-from silkline.fetch.client import Client
+from silkline.fetch.client import HttpClient
 from silkline.fetch.dns import Resolution, SystemResolver, look_up
 from silkline.fetch.guard import Guard, parse_exemption
 from silkline.model import fetched
@@ -60,7 +60,7 @@ def test_an_answer_that_changes_is_judged_again(server: HostileServer) -> None:
     guard = Guard([parse_exemption(f"127.0.0.2:{server.port}")])
     names = Names({"rebind.test": [("127.0.0.2",), ("127.0.0.1",)]})
 
-    async def twice(client: Client) -> list[str | None]:
+    async def twice(client: HttpClient) -> list[str | None]:
         first = await client.fetch(Request(server.url("/truncated/gzip", "rebind.test")))
         second = await client.fetch(Request(server.url("/ok", "rebind.test")))
         return [first.reason, second.reason]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from silkline.errors import UsageError
-from silkline.fetch.client import Client
+from silkline.fetch.client import HttpClient
 from silkline.fetch.settings import FetchSettings
 from silkline.model import fetched
 from silkline.model.fetched import Fetched, Request
@@ -82,7 +82,7 @@ def test_headers_before_the_answer_and_behind_it_do_not_count(server: HostileSer
 
 
 def test_connections_are_used_again(server: HostileServer) -> None:
-    async def twice(client: Client) -> None:
+    async def twice(client: HttpClient) -> None:
         await client.fetch(Request(server.url("/ok")))
         await client.fetch(Request(server.url("/ok?again")))
 
@@ -92,7 +92,7 @@ def test_connections_are_used_again(server: HostileServer) -> None:
 
 
 def test_many_at_once_each_get_their_own_answer(server: HostileServer) -> None:
-    async def many(client: Client) -> list[Fetched]:
+    async def many(client: HttpClient) -> list[Fetched]:
         return await asyncio.gather(*(client.fetch(Request(server.url(f"/status/{200 + n}"))) for n in range(300)))
 
     answers = with_client(many)
@@ -102,7 +102,7 @@ def test_many_at_once_each_get_their_own_answer(server: HostileServer) -> None:
 def test_headers_of_a_request_replace_those_of_the_job_and_do_not_stay(server: HostileServer) -> None:
     own = {server.url(""): (("X-Job", "job"), ("Cookie", "a=1"))}
 
-    async def three(client: Client) -> list[dict[str, str]]:
+    async def three(client: HttpClient) -> list[dict[str, str]]:
         url = server.url("/echo")
         answers = [await client.fetch(Request(url, headers=headers)) for headers in ((), (("x-job", "page"),), ())]
         return [json.loads(answer.body) for answer in answers]
@@ -116,7 +116,7 @@ def test_headers_of_a_request_replace_those_of_the_job_and_do_not_stay(server: H
 def test_headers_of_one_origin_are_not_sent_to_another(server: HostileServer) -> None:
     own = {"http://one.test:" + str(server.port): (("X-Job", "secret"),)}
 
-    async def both(client: Client) -> tuple[Fetched, Fetched]:
+    async def both(client: HttpClient) -> tuple[Fetched, Fetched]:
         one = await client.fetch(Request(server.url("/echo", "one.test")))
         return one, await client.fetch(Request(server.url("/echo", "two.test")))
 
@@ -166,7 +166,7 @@ def test_a_url_that_leads_nowhere_is_a_value_too(url: str, reason: str) -> None:
 
 
 def test_a_wait_that_is_cancelled_ends_the_transfer(server: HostileServer) -> None:
-    async def cancel(client: Client) -> Fetched:
+    async def cancel(client: HttpClient) -> Fetched:
         arrived = asyncio.Event()
         loop = asyncio.get_running_loop()
         gone = asyncio.Event()
@@ -189,7 +189,7 @@ def test_a_wait_that_is_cancelled_ends_the_transfer(server: HostileServer) -> No
 
 
 def test_closing_tells_those_who_wait(server: HostileServer) -> None:
-    async def close(client: Client) -> list[Fetched]:
+    async def close(client: HttpClient) -> list[Fetched]:
         waiting = asyncio.gather(*(client.fetch(Request(server.url("/hang"))) for _ in range(3)))
         await asyncio.sleep(0)
         client.close()
@@ -200,7 +200,7 @@ def test_closing_tells_those_who_wait(server: HostileServer) -> None:
 
 
 def test_a_callback_that_raises_does_not_stop_the_others(server: HostileServer) -> None:
-    async def use(client: Client) -> tuple[Fetched, list[str]]:
+    async def use(client: HttpClient) -> tuple[Fetched, list[str]]:
         loop = asyncio.get_running_loop()
         told: list[str] = []
         raised = asyncio.Event()
@@ -225,7 +225,7 @@ def test_a_callback_that_raises_does_not_stop_the_others(server: HostileServer) 
 def test_a_time_that_ran_out_while_nobody_looked_is_not_the_servers_fault(server: HostileServer) -> None:
     """A page that takes long to read keeps the process from seeing the answer of another server."""
 
-    async def ask(client: Client) -> Fetched:
+    async def ask(client: HttpClient) -> Fetched:
         client.start(Request(server.url("/ok")), lambda _: time.sleep(2.5))  # the slow reading
         return await client.fetch(Request(server.url("/late")))
 

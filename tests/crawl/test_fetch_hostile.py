@@ -6,7 +6,7 @@ from urllib.parse import quote_plus
 
 import pytest
 
-from silkline.fetch.client import Client
+from silkline.fetch.client import HttpClient
 from silkline.model import fetched
 from silkline.model.fetched import Fetched, Request
 from tests.crawl.hostile_client import fetch, with_client
@@ -77,7 +77,7 @@ def test_a_body_may_be_cut_instead(server: HostileServer) -> None:
     "path", ["/hang", "/hang-in-headers", "/hang-in-body", "/drip", "/drip-headers", "/informational/endless"]
 )
 def test_servers_that_never_finish(server: HostileServer, path: str) -> None:
-    async def ask(client: Client) -> Fetched:
+    async def ask(client: HttpClient) -> Fetched:
         # With a connection to begin with: a loaded machine may need all of the time to make one.
         while not (await client.fetch(Request(server.url("/ok")))).ok:
             continue
@@ -148,7 +148,7 @@ def test_raw_responses_each_give_a_value(server: HostileServer) -> None:
     names = sorted(path.name for path in RAW_RESPONSES.glob("*.asis"))
     assert len(names) == 103
 
-    async def ask(client: Client) -> dict[str, Fetched]:
+    async def ask(client: HttpClient) -> dict[str, Fetched]:
         return {name: await client.fetch(Request(server.url(f"/asis/{name}"))) for name in names}
 
     answers = with_client(ask)
@@ -160,7 +160,7 @@ def test_raw_responses_each_give_a_value(server: HostileServer) -> None:
 
 
 def test_many_large_bodies_at_once_stay_within_the_memory_allowed(server: HostileServer) -> None:
-    async def ask(client: Client) -> tuple[list[str | None], int]:
+    async def ask(client: HttpClient) -> tuple[list[str | None], int]:
         answers = await asyncio.gather(*(client.fetch(Request(server.url("/large/2000000"))) for _ in range(20)))
         return [answer.reason for answer in answers], client.buffered
 

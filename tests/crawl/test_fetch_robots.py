@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from silkline.fetch.client import Client
+from silkline.fetch.client import HttpClient
 from silkline.fetch.robots import MAX_BYTES, Robots, load
 from silkline.model.fetched import Request
 from tests.crawl.hostile_client import with_client
@@ -79,7 +79,7 @@ def test_failures_close_the_host(server: HostileServer, raw: bytes, reason: str)
 def test_silence_closes_the_host(server: HostileServer) -> None:
     server.route("/robots.txt", server.routes["/hang"])
 
-    async def ask(client: Client) -> Robots:
+    async def ask(client: HttpClient) -> Robots:
         # With a connection to begin with: a loaded machine may need all of the time to make one.
         while not (await client.fetch(Request(server.url("/ok")))).ok:
             continue

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from silkline.fetch.client import Client
+from silkline.fetch.client import HttpClient
 from silkline.fetch.guard import Guard
 from silkline.model import fetched
 from silkline.model.fetched import Fetched, Request
@@ -88,7 +88,7 @@ def test_a_handshake_that_never_comes() -> None:
 
 
 def test_http2(certificate: tuple[Path, Path]) -> None:
-    async def many(client: Client, url: str) -> list[Fetched]:
+    async def many(client: HttpClient, url: str) -> list[Fetched]:
         return await asyncio.gather(*(client.fetch(Request(f"{url}/{n}")) for n in range(20)))
 
     with Http2Server(server_context(*certificate)) as server:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from silkline.store.neighbours import into, out_of
+from silkline.store.backlinks import into, out_of
 from tests.crawl.harness import assert_links_are_those_of
 from tests.crawl.hostile_routes import answer
 from tests.crawl.hostile_server import HostileServer

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from silkline.fetch import render
-from silkline.fetch.render_browser import Folder, sweep
+from silkline.fetch.render_browser import BrowserFolder, sweep
 from silkline.fetch.render_program import WHAT_TO_INSTALL
 from silkline.model.fetched import Fetched
 from tests.crawl.harness import ENVIRONMENT
@@ -180,7 +180,7 @@ def test_a_folder_is_locked_as_soon_as_others_can_see_its_lock(monkeypatch: pyte
         return descriptor
 
     monkeypatch.setattr("os.open", look)
-    folder = Folder()
+    folder = BrowserFolder()
     assert swept
     assert (folder.path / "in-use").exists()
     sweep()

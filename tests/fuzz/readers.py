@@ -17,7 +17,7 @@ from silkline.fetch.robots import read as read_robots
 from silkline.model.fetched import Fetched, retry_after
 from silkline.model.page import Wanted
 from silkline.model.spec import SiteSpec
-from silkline.model.url import Rules, canonical, canonical_links, host_of, origin_of, url_key
+from silkline.model.url import UrlRules, canonical, canonical_links, host_of, origin_of, url_key
 from silkline.parse.html import parse_page
 from silkline.parse.pdf import parse_pdf
 from silkline.parse.plain import decode_text, plain_markdown
@@ -26,7 +26,7 @@ from silkline.parse.sniff import charset_of, sniff
 from tests.fuzz.limited_child import Reader
 
 URL = "https://a.example/folder/page?x=1"
-TRIM_ALL = Rules(drop_tracking=True, drop_sessions=True)
+TRIM_ALL = UrlRules(drop_tracking=True, drop_sessions=True)
 MAX_BODY = 20 << 20
 _encode = msgspec.json.Encoder().encode
 

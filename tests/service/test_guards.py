@@ -11,20 +11,20 @@ import pytest
 
 from silkline.config import Settings
 from silkline.errors import UsageError
-from silkline.model.job import End, Ended, NewJob, Status, Verb
+from silkline.model.job import AttemptEnd, End, NewJob, Status, Verb
 from silkline.reading_marks import ReadingMarks
-from silkline.runner import wire
-from silkline.service import tree
+from silkline.runner import protocol
+from silkline.service import process_table
 from silkline.service.attempts import Attempts
 from silkline.service.cgroup import Cgroups
-from silkline.service.child import Child
 from silkline.service.cleaner import Cleaner
 from silkline.service.launcher import Launcher
-from silkline.service.output import LogFile, LogQueue, Output, Pump, Source
+from silkline.service.output import LogFile, LogQueue, Output, OutputPipe, Pump
+from silkline.service.runner_process import RunnerProcess
 from silkline.service.supervisor import Supervisor
 from silkline.store import jobs
-from silkline.store.archive import folder_of
 from silkline.store.database import Database, open_database
+from silkline.warc_files import folder_of
 from tests.support.supervisors import STALE, Yard, eventually
 from tests.support.supervisors import yard as open_yard
 
@@ -104,7 +104,7 @@ def attempts_without_launcher(database: Database) -> Attempts:
 def test_a_job_that_took_long_to_start_is_not_given_back(database: Database) -> None:
     """The heartbeat has seen it twice without a process; then it got one."""
     attempts, job = attempts_without_launcher(database), claimed(database)
-    ours, theirs = wire.pair()
+    ours, theirs = protocol.pair()
     with ours, theirs:
         attempts._children[1] = child_of(job, 1, ours)
         attempts.release_unknown({(job.id, job.run_lease)}, "worker")
@@ -114,25 +114,25 @@ def test_a_job_that_took_long_to_start_is_not_given_back(database: Database) -> 
         assert jobs.get(database, job.id).status is Status.QUEUED
 
 
-def child_of(job: jobs.Job, pid: int, channel: socket.socket) -> Child:
+def child_of(job: jobs.Job, pid: int, channel: socket.socket) -> RunnerProcess:
     output = Output(job.id, 1, LogFile(Path(os.devnull), 1 << 20), LogQueue(), 10)
-    return Child(job, pid, channel, output, None, ReadingMarks.open(""))
+    return RunnerProcess(job, pid, channel, output, None, ReadingMarks.open(""))
 
 
 def test_a_kill_that_comes_after_the_end_does_not_change_it(database: Database) -> None:
     job = claimed(database)
-    ours, theirs = wire.pair()
+    ours, theirs = protocol.pair()
     runner = subprocess.Popen(["true"])
     os.waitid(os.P_PID, runner.pid, os.WEXITED | os.WNOWAIT)
     child, pump = child_of(job, runner.pid, ours), Pump()
     pump.start()
     streams = [os.pipe(), os.pipe()]
     child.watch(pump, streams[0][0], streams[1][0])
-    wire.send(theirs, wire.Event(end=End.COMPLETED))
+    protocol.send(theirs, protocol.RunnerEvent(end=End.COMPLETED))
     for _, writing in streams:
         os.close(writing)
     theirs.close()
-    child.kill(Ended(End.CRASHED, "timeout"))
+    child.kill(AttemptEnd(End.CRASHED, "timeout"))
     child.exited(os.waitpid(runner.pid, 0)[1])
     runner.returncode = 0
     child.close()
@@ -145,26 +145,26 @@ def test_what_a_runner_said_last_counts_however_late_it_is_read(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The machine stands still, and an escaped process holds the streams open: a pause is not taken for completed."""
-    monkeypatch.setattr("silkline.service.child.STREAMS_TIMEOUT", 0.01)
-    given_up: list[Source] = []
+    monkeypatch.setattr("silkline.service.runner_process.STREAMS_TIMEOUT", 0.01)
+    given_up: list[OutputPipe] = []
 
     class Late(Pump):
-        def abandon(self, source: Source) -> None:
+        def abandon(self, source: OutputPipe) -> None:
             super().abandon(source)
             given_up.append(source)
             if len(given_up) == 3:
                 self.start()
 
     job = claimed(database)
-    ours, theirs = wire.pair()
+    ours, theirs = protocol.pair()
     runner = subprocess.Popen(["true"])
     child, pump = child_of(job, runner.pid, ours), Late()
     streams = [os.pipe(), os.pipe()]
     child.watch(pump, streams[0][0], streams[1][0])
     os.write(streams[1][1], b"some words\n")
     for _ in range(50):
-        wire.send(theirs, wire.Event(message="a line"))
-    wire.send(theirs, wire.Event(end=End.PAUSED))
+        protocol.send(theirs, protocol.RunnerEvent(message="a line"))
+    protocol.send(theirs, protocol.RunnerEvent(end=End.PAUSED))
     child.exited(os.waitpid(runner.pid, 0)[1])
     runner.returncode = 0
     child.close()
@@ -181,8 +181,8 @@ def test_children_are_found_where_the_kernel_does_not_list_them(tmp_path: Path) 
     (tmp_path / "1").mkdir()
     child = subprocess.Popen(["sleep", "600"])
     try:
-        assert child.pid in tree.own_children(tmp_path)
-        assert child.pid in tree.own_children()
+        assert child.pid in process_table.own_children(tmp_path)
+        assert child.pid in process_table.own_children()
     finally:
         child.kill()
         child.wait()

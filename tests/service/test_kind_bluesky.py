@@ -9,12 +9,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from silkline.errors import Permanent
-from silkline.kinds import endpoint, posts
+from silkline.kinds import json_api, posts
 from silkline.kinds.bluesky import subject
 from silkline.model.job import Status, Verb
 from silkline.model.spec import BlueskySpec
 from silkline.sample.server import SampleServer
-from silkline.sample.site import Answer
+from silkline.sample.site import SampleAnswer
 from silkline.store import jobs, urls
 from tests.support.inline import Inline
 
@@ -33,19 +33,19 @@ class Sky:
     """Answers as XRPC does. `fail` gives the next answers before it comes to itself."""
 
     def __init__(self) -> None:
-        self.fail: list[Answer] = []
+        self.fail: list[SampleAnswer] = []
         self.posts = [post(number) for number in range(250)]
         self.thread: dict[str, Any] = {}
         self.server = SampleServer(respond=self._respond)
 
-    def _respond(self, target: str, origin: str) -> Answer:
+    def _respond(self, target: str, origin: str) -> SampleAnswer:
         if self.fail:
             return self.fail.pop(0)
         parts = urlsplit(target)
         asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
         return self._answer(parts.path.removeprefix("/xrpc/"), asked)
 
-    def _answer(self, method: str, asked: dict[str, str]) -> Answer:
+    def _answer(self, method: str, asked: dict[str, str]) -> SampleAnswer:
         start = int(asked.get("cursor", 0))
         some = self.posts[start : start + int(asked.get("limit", 50))]
         after = {"cursor": str(start + len(some))} if start + len(some) < len(self.posts) else {}
@@ -64,17 +64,17 @@ class Sky:
         return refuse(501, "MethodNotImplemented", method)
 
 
-def say(value: Any, status: int = 200) -> Answer:
-    return Answer(status, "application/json", json.dumps(value).encode())
+def say(value: Any, status: int = 200) -> SampleAnswer:
+    return SampleAnswer(status, "application/json", json.dumps(value).encode())
 
 
-def refuse(status: int, error: str, message: str = "") -> Answer:
+def refuse(status: int, error: str, message: str = "") -> SampleAnswer:
     return say({"error": error, "message": message}, status)
 
 
 @pytest.fixture
 def sky(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sky]:
-    monkeypatch.setattr(endpoint.Endpoint.__init__, "__kwdefaults__", {"contact": "", "wait": 0.01})
+    monkeypatch.setattr(json_api.Endpoint.__init__, "__kwdefaults__", {"contact": "", "wait": 0.01})
     sky = Sky()
     with sky.server:
         yield sky
@@ -139,10 +139,12 @@ def test_a_thread_with_posts_that_are_gone(sky: Sky, inline: Inline) -> None:
         ({"search": "x"}, refuse(403, "Forbidden"), ("needs a login", "bluesky_url")),
         ({"url": "https://bsky.app/profile/keeper.example/post/p2"}, None, ("the post was removed",)),
         ({"url": "https://bsky.app/about"}, None, ("is no profile, post or search",)),
-        ({"actor": "x"}, Answer(200, "text/html", b"<h1>maintenance</h1>"), ("not JSON",)),
+        ({"actor": "x"}, SampleAnswer(200, "text/html", b"<h1>maintenance</h1>"), ("not JSON",)),
     ],
 )
-def test_what_cannot_be_had(sky: Sky, inline: Inline, payload: dict, failure: Answer | None, words: tuple) -> None:
+def test_what_cannot_be_had(
+    sky: Sky, inline: Inline, payload: dict, failure: SampleAnswer | None, words: tuple
+) -> None:
     sky.fail = [failure] if failure else []
     assert inline.run("bluesky", **payload) == []
     inline.assert_failed(*words)
@@ -154,7 +156,7 @@ def test_what_may_pass_is_waited_out(sky: Sky, inline: Inline) -> None:
 
 
 def test_a_long_rate_limit_is_for_another_time(sky: Sky, inline: Inline, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoint, "_patience", lambda fetched, now: 3600.0)
+    monkeypatch.setattr(json_api, "_patience", lambda fetched, now: 3600.0)
     sky.fail = [refuse(429, "RateLimitExceeded")]
     inline.run("bluesky", search="x")
     inline.assert_failed("limits how often it may be asked", "3600 s")
@@ -165,9 +167,9 @@ def test_a_job_goes_on_at_its_cursor(sky: Sky, inline: Inline) -> None:
     sky.fail = []
     respond = sky._answer
 
-    def stop_after_two(method: str, asked: dict[str, str]) -> Answer:
+    def stop_after_two(method: str, asked: dict[str, str]) -> SampleAnswer:
         if asked.get("cursor") == "200":
-            return Answer(200, "application/json", b"not json")
+            return SampleAnswer(200, "application/json", b"not json")
         return respond(method, asked)
 
     sky._answer = stop_after_two  # type: ignore[method-assign]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from silkline.sample.server import SampleServer
-from silkline.sample.site import Answer
+from silkline.sample.site import SampleAnswer
 from silkline.sample.site import answer as sample
 from silkline.store import results, urls
 from silkline.store.database import Database, open_database
@@ -68,7 +68,7 @@ IMPATIENT = {"heartbeat_interval": 0.3, "fence_after": 3.0, "stale_after": 4.0, 
 def test_one_that_dies_is_replaced_and_can_write_nothing_more(served: Client, database: Database) -> None:
     asked_for_two, gate = threading.Event(), threading.Event()
 
-    def respond(target: str, origin: str) -> Answer:
+    def respond(target: str, origin: str) -> SampleAnswer:
         if target == "/birds/eider" and not gate.is_set():
             asked_for_two.set()
             gate.wait(120)
@@ -98,7 +98,7 @@ def test_one_that_dies_is_replaced_and_can_write_nothing_more(served: Client, da
 def test_one_that_is_told_to_stop_gives_the_job_back(served: Client, database: Database) -> None:
     asked_once, gate = threading.Event(), threading.Event()
 
-    def respond(target: str, origin: str) -> Answer:
+    def respond(target: str, origin: str) -> SampleAnswer:
         asked_once.set()
         gate.wait(120)
         return sample(target, origin)

@@ -9,7 +9,7 @@ import pytest
 from silkline.kinds import map as mapping
 from silkline.model.job import NewJob, Status, Verb
 from silkline.sample.server import SampleServer
-from silkline.sample.site import Answer
+from silkline.sample.site import SampleAnswer
 from silkline.store import jobs, results, urls
 from tests.support.inline import Inline
 from tests.support.supervisors import Yard
@@ -18,8 +18,10 @@ XML = "application/xml"
 EACH = 40
 
 
-def listing(kind: str, tag: str, locs: list[str]) -> Answer:
-    return Answer(200, XML, f"<{kind}>{''.join(f'<{tag}><loc>{loc}</loc></{tag}>' for loc in locs)}</{kind}>".encode())
+def listing(kind: str, tag: str, locs: list[str]) -> SampleAnswer:
+    return SampleAnswer(
+        200, XML, f"<{kind}>{''.join(f'<{tag}><loc>{loc}</loc></{tag}>' for loc in locs)}</{kind}>".encode()
+    )
 
 
 class Maps:
@@ -30,7 +32,7 @@ class Maps:
         self.reached = threading.Event()
         self.server = SampleServer(respond=self._respond)
 
-    def _respond(self, target: str, origin: str) -> Answer:
+    def _respond(self, target: str, origin: str) -> SampleAnswer:
         if target == "/sitemap.xml":
             return listing("sitemapindex", "sitemap", [f"{origin}/map/{number}.xml" for number in range(4)])
         if target.startswith("/map/"):
@@ -39,7 +41,7 @@ class Maps:
                 self.reached.set()
                 self.gate.wait(120)
             return listing("urlset", "url", [f"{origin}/{number}/{page}" for page in range(EACH)])
-        return Answer(404, XML, b"")
+        return SampleAnswer(404, XML, b"")
 
 
 @pytest.fixture
@@ -89,9 +91,9 @@ def test_a_map_that_was_paused_goes_on(yard: Yard, maps: Maps) -> None:
 def test_sitemaps_without_end_come_to_one(inline: Inline) -> None:
     """Each index names the next one."""
 
-    def respond(target: str, origin: str) -> Answer:
+    def respond(target: str, origin: str) -> SampleAnswer:
         if target == "/robots.txt":
-            return Answer(404, XML, b"")
+            return SampleAnswer(404, XML, b"")
         number = int("".join(filter(str.isdigit, target)) or 0)
         return listing("sitemapindex", "sitemap", [f"{origin}/{number + 1}.xml"])
 

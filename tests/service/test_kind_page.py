@@ -11,7 +11,7 @@ import pytest
 from silkline.model.job import NewJob, Status, Verb
 from silkline.model.url import url_key
 from silkline.sample.server import SampleServer
-from silkline.sample.site import Answer
+from silkline.sample.site import SampleAnswer
 from silkline.store import jobs, results, urls
 from tests.support.supervisors import Yard, eventually
 
@@ -28,12 +28,12 @@ class GatedWeb:
         self.gate = threading.Event()
         self.server = SampleServer(respond=self._respond)
 
-    def _respond(self, target: str, origin: str) -> Answer:
+    def _respond(self, target: str, origin: str) -> SampleAnswer:
         if target == "/robots.txt":
-            return Answer(404, HTML, b"")
+            return SampleAnswer(404, HTML, b"")
         if len(self.server.requests) > self.free:
             self.gate.wait(120)
-        return Answer(200, HTML, f"<title>{target}</title><p>This is the page {target}.</p>".encode())
+        return SampleAnswer(200, HTML, f"<title>{target}</title><p>This is the page {target}.</p>".encode())
 
 
 @pytest.fixture

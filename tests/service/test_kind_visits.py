@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from silkline.sample.server import SampleServer
-from silkline.sample.site import Answer
+from silkline.sample.site import SampleAnswer
 from silkline.store.results import Result
 from tests.support.inline import Inline
 
 HTML = "text/html; charset=utf-8"
-PAGE = Answer(200, HTML, b"<title>Here</title><p>A page.</p>")
-MISSING = Answer(404, HTML, b"")
-BUSY = Answer(503, HTML, b"")
+PAGE = SampleAnswer(200, HTML, b"<title>Here</title><p>A page.</p>")
+MISSING = SampleAnswer(404, HTML, b"")
+BUSY = SampleAnswer(503, HTML, b"")
 
 
 @pytest.fixture
@@ -24,12 +24,12 @@ def inline(tmp_path: Path) -> Iterator[Inline]:
     inline.close()
 
 
-def serving(respond: Callable[[str], Answer]) -> SampleServer:
+def serving(respond: Callable[[str], SampleAnswer]) -> SampleServer:
     return SampleServer(respond=lambda target, origin: respond(target))
 
 
-def robots(text: str) -> Answer:
-    return Answer(200, "text/plain", text.encode())
+def robots(text: str) -> SampleAnswer:
+    return SampleAnswer(200, "text/plain", text.encode())
 
 
 def fetch(inline: Inline, *urls: str, **more: object) -> list[Result]:
@@ -37,7 +37,7 @@ def fetch(inline: Inline, *urls: str, **more: object) -> list[Result]:
 
 
 def test_a_passing_failure_is_tried_again(inline: Inline) -> None:
-    answers = [BUSY, Answer(500, HTML, b""), PAGE]
+    answers = [BUSY, SampleAnswer(500, HTML, b""), PAGE]
     with serving(lambda target: MISSING if target == "/robots.txt" else answers.pop(0)) as site:
         (found,) = fetch(inline, site.url)
     assert found.success
@@ -52,7 +52,7 @@ def test_a_failure_that_stays_is_given_up(inline: Inline) -> None:
 
 
 def test_a_server_that_wants_to_be_left_alone_for_long_is_left_alone(inline: Inline) -> None:
-    tired = Answer(429, f"{HTML}\r\nRetry-After: 3600", b"")
+    tired = SampleAnswer(429, f"{HTML}\r\nRetry-After: 3600", b"")
     with serving(lambda target: MISSING if target == "/robots.txt" else tired) as site:
         (found,) = fetch(inline, site.url)
         assert site.requests.count("/") == 1
@@ -61,7 +61,7 @@ def test_a_server_that_wants_to_be_left_alone_for_long_is_left_alone(inline: Inl
 
 
 def test_other_pages_of_a_server_that_wants_to_be_left_alone_are_given_up_too(inline: Inline) -> None:
-    tired = Answer(503, f"{HTML}\r\nRetry-After: 3600", b"")
+    tired = SampleAnswer(503, f"{HTML}\r\nRetry-After: 3600", b"")
     with (
         serving(lambda target: MISSING if target == "/robots.txt" else tired) as site,
         serving(lambda target: MISSING if target == "/robots.txt" else PAGE) as other,
@@ -77,7 +77,7 @@ def test_other_pages_of_a_server_that_wants_to_be_left_alone_are_given_up_too(in
 
 
 def test_a_server_that_gives_no_robots_txt_for_an_hour_is_given_up(inline: Inline) -> None:
-    tired = Answer(503, f"{HTML}\r\nRetry-After: 3600", b"")
+    tired = SampleAnswer(503, f"{HTML}\r\nRetry-After: 3600", b"")
     with serving(lambda target: tired if target == "/robots.txt" else PAGE) as site:
         found = fetch(inline, f"{site.url}a", f"{site.url}b")
         assert site.requests == ["/robots.txt"]
@@ -95,8 +95,8 @@ def test_without_robots_txt_to_read_nothing_is_fetched(inline: Inline) -> None:
 def test_robots_txt_is_asked_at_every_hop(inline: Inline) -> None:
     with serving(lambda target: robots("User-agent: *\nDisallow: /secret") if target == "/robots.txt" else PAGE) as far:
 
-        def respond(target: str) -> Answer:
-            return MISSING if target == "/robots.txt" else Answer(302, HTML, b"", f"{far.url}{target[1:]}")
+        def respond(target: str) -> SampleAnswer:
+            return MISSING if target == "/robots.txt" else SampleAnswer(302, HTML, b"", f"{far.url}{target[1:]}")
 
         with serving(respond) as near:
             secret, open_to_all = fetch(inline, f"{near.url}secret/1", f"{near.url}open")
@@ -110,7 +110,7 @@ def test_robots_txt_is_asked_at_every_hop(inline: Inline) -> None:
 def test_a_host_is_not_hurried(inline: Inline) -> None:
     asked: list[float] = []
 
-    def respond(target: str) -> Answer:
+    def respond(target: str) -> SampleAnswer:
         if target == "/robots.txt":
             return MISSING
         asked.append(time.monotonic())

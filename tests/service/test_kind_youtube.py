@@ -13,7 +13,7 @@ from silkline.errors import Permanent
 from silkline.kinds import captions, video
 from silkline.model.job import Verb
 from silkline.sample.server import SampleServer
-from silkline.sample.site import Answer
+from silkline.sample.site import SampleAnswer
 from silkline.store import jobs, urls
 from tests.support.inline import Inline
 
@@ -32,7 +32,7 @@ class Tube:
 
     def __init__(self) -> None:
         self.said: dict[str, dict[str, Any]] = {ONE: self.playable(ONE), TWO: self.playable(TWO)}
-        self.down: list[Answer] = []
+        self.down: list[SampleAnswer] = []
         self.server = SampleServer(respond=self._respond)
 
     def playable(self, name: str, *languages: str, **more: Any) -> dict[str, Any]:
@@ -59,21 +59,21 @@ class Tube:
             **more,
         }
 
-    def _respond(self, target: str, origin: str) -> Answer:
+    def _respond(self, target: str, origin: str) -> SampleAnswer:
         if self.down:
             return self.down.pop(0)
         if target.startswith("/watch"):
-            return Answer(200, "text/html", b'<script>{"INNERTUBE_API_KEY": "key-1"}</script>')
+            return SampleAnswer(200, "text/html", b'<script>{"INNERTUBE_API_KEY": "key-1"}</script>')
         if target.startswith("/youtubei/v1/player"):
             name = json.loads(self.server.bodies[-1])["videoId"]
             gone = {"playabilityStatus": {"status": "ERROR", "reason": "This video is unavailable"}}
-            return Answer(200, "application/json", json.dumps(self.said.get(name, gone)).encode())
+            return SampleAnswer(200, "application/json", json.dumps(self.said.get(name, gone)).encode())
         if target.startswith("/api/timedtext"):
             lines = "".join(f'<text start="{start}" dur="4">{escape(text)}</text>' for start, text in SPOKEN)
-            return Answer(200, "text/xml", f"<transcript>{lines}</transcript>".encode())
+            return SampleAnswer(200, "text/xml", f"<transcript>{lines}</transcript>".encode())
         if target.startswith("/oembed"):
-            return Answer(200, "application/json", b'{"title": "From oEmbed", "author_name": "Tern Rock"}')
-        return Answer(404, "text/plain", b"")
+            return SampleAnswer(200, "application/json", b'{"title": "From oEmbed", "author_name": "Tern Rock"}')
+        return SampleAnswer(404, "text/plain", b"")
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_a_transcript_with_its_facts(tube: Tube, inline: Inline) -> None:
 def test_a_redirect_does_not_lead_inside(tube: Tube, inline: Inline, inside: str) -> None:
     """An empty address stands for a server of this machine, which must not be asked."""
     with SampleServer() as secret:
-        tube.down.append(Answer(302, "text/plain", b"", inside or secret.url))
+        tube.down.append(SampleAnswer(302, "text/plain", b"", inside or secret.url))
         (found,) = inline.run("youtube", url=video.watch_url(ONE))
         assert secret.requests == []
     assert (found.success, found.metadata["error"]) == (False, "address_blocked")
@@ -166,8 +166,8 @@ def test_some_of_several_is_enough(tube: Tube, inline: Inline) -> None:
 def test_a_block_is_waited_out_and_the_job_goes_on(tube: Tube, inline: Inline, status: int) -> None:
     respond = tube._respond
 
-    def blocked_for_two(target: str, origin: str) -> Answer:
-        return Answer(status, "text/html", b"") if TWO in target else respond(target, origin)
+    def blocked_for_two(target: str, origin: str) -> SampleAnswer:
+        return SampleAnswer(status, "text/html", b"") if TWO in target else respond(target, origin)
 
     tube.server.respond = blocked_for_two
     assert len(inline.run("youtube", urls=[video.watch_url(ONE), video.watch_url(TWO)])) == 1

@@ -10,7 +10,7 @@ import pytest
 from silkline.errors import Permanent
 from silkline.kinds.captions import videos_of
 from silkline.sample.server import SampleServer
-from silkline.sample.site import Answer
+from silkline.sample.site import SampleAnswer
 
 YOUTUBE = "https://www.youtube.com"
 PLAYLIST = f"{YOUTUBE}/playlist?list=PLlights"
@@ -24,9 +24,9 @@ def listed(name: str) -> dict[str, Any]:
     return {"playlistVideoRenderer": {"videoId": name, "title": {"runs": [{"text": f"Film {name}"}]}}}
 
 
-def page(data: dict[str, Any]) -> Answer:
+def page(data: dict[str, Any]) -> SampleAnswer:
     body = f"<script>ytcfg.set({json.dumps(CLIENT)});</script><script>var ytInitialData = {json.dumps(data)};</script>"
-    return Answer(200, "text/html; charset=utf-8", body.encode())
+    return SampleAnswer(200, "text/html; charset=utf-8", body.encode())
 
 
 def tab(content: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -34,14 +34,14 @@ def tab(content: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"twoColumnBrowseResultsRenderer": {"tabs": tabs}}
 
 
-def playlist() -> Answer:
+def playlist() -> SampleAnswer:
     videos = [listed("lightlight1"), listed("lightlight2"), {"continuationItemRenderer": MORE}]
     section = {"itemSectionRenderer": {"contents": [{"playlistVideoListRenderer": {"contents": videos}}]}}
     title = {"playlistMetadataRenderer": {"title": "Lights"}}
     return page({"metadata": title, "contents": tab({"sectionListRenderer": {"contents": [section]}})})
 
 
-def channel() -> Answer:
+def channel() -> SampleAnswer:
     video = {"videoId": "lightlight3", "title": {"runs": [{"text": "Film"}]}}
     grid = {"richGridRenderer": {"contents": [{"richItemRenderer": {"content": {"videoRenderer": video}}}]}}
     endpoint = {"commandMetadata": {"webCommandMetadata": {"url": "/@ternrock/videos"}}}
@@ -49,7 +49,7 @@ def channel() -> Answer:
     return page({"metadata": title, "contents": tab(grid, title="Videos", endpoint=endpoint)})
 
 
-def respond(target: str, origin: str) -> Answer:
+def respond(target: str, origin: str) -> SampleAnswer:
     if target.startswith("/playlist?list=PLgone"):
         said = {"type": "ERROR", "text": {"runs": [{"text": "The playlist does not exist."}]}}
         return page({"alerts": [{"alertRenderer": said}]})
@@ -57,8 +57,8 @@ def respond(target: str, origin: str) -> Answer:
         return playlist()
     if target.startswith("/youtubei/v1/browse"):
         added = [{"appendContinuationItemsAction": {"continuationItems": [listed("lightlight4")]}}]
-        return Answer(200, "application/json", json.dumps({"onResponseReceivedActions": added}).encode())
-    return channel() if target.startswith("/@ternrock") else Answer(404, "text/plain", b"")
+        return SampleAnswer(200, "application/json", json.dumps({"onResponseReceivedActions": added}).encode())
+    return channel() if target.startswith("/@ternrock") else SampleAnswer(404, "text/plain", b"")
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_a_playlist_of_several_pages(base: str) -> None:
 def test_a_redirect_of_a_list_does_not_lead_inside(inside: str) -> None:
     """An empty address stands for a server of this machine, which must not be asked."""
     with SampleServer() as secret:
-        away = Answer(302, "text/plain", b"", inside or secret.url)
+        away = SampleAnswer(302, "text/plain", b"", inside or secret.url)
         with (
             SampleServer(respond=lambda target, origin: away) as server,
             pytest.raises(Permanent, match="a redirect led to an address inside the network"),

@@ -14,13 +14,13 @@ import pytest
 
 from silkline.config import Settings
 from silkline.model.job import Job, NewJob, Status
-from silkline.runner import wire
+from silkline.runner import protocol
 from silkline.service import launcher as launching
 from silkline.service.attempts import Attempts
 from silkline.service.cgroup import Cgroup, Cgroups
-from silkline.service.child import Child
 from silkline.service.launcher import Launcher
 from silkline.service.output import LogQueue, Pump
+from silkline.service.runner_process import RunnerProcess
 from silkline.store import jobs
 from silkline.store.database import Database, open_database
 from tests.support.supervisors import PATIENCE, eventually
@@ -137,7 +137,7 @@ def test_a_runner_that_cannot_be_watched_is_ended(
         raise OSError("too many open files")
 
     monkeypatch.setattr(launcher, "launch", noting)
-    monkeypatch.setattr(Child, "watch", failing)
+    monkeypatch.setattr(RunnerProcess, "watch", failing)
     attempts.start(job)
     (pid,) = born
     eventually("the runner is gone", lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie")
@@ -149,8 +149,8 @@ def test_a_runner_that_cannot_be_watched_is_ended(
 
 def test_a_fork_server_that_breaks_leaves_no_process_behind(tmp_path: Path) -> None:
     """What its runners started is ended, also when it ends by an error."""
-    ours, theirs = wire.pair()
-    mark = {wire.MARK_WORKER: f"worker-{os.getpid()}-broken"}
+    ours, theirs = protocol.pair()
+    mark = {protocol.MARK_WORKER: f"worker-{os.getpid()}-broken"}
     left = subprocess.Popen([sys.executable, "-c", "input()"], env={**os.environ, **mark}, stdin=subprocess.PIPE)
     with left, ours:
         with theirs:
@@ -158,7 +158,7 @@ def test_a_fork_server_that_breaks_leaves_no_process_behind(tmp_path: Path) -> N
             server = subprocess.Popen(
                 command, env={**os.environ, **mark}, pass_fds=[theirs.fileno()], stderr=subprocess.DEVNULL
             )
-        assert isinstance(wire.receive(ours, wire.Launched), wire.Launched)
+        assert isinstance(protocol.receive(ours, protocol.Launched), protocol.Launched)
         socket.send_fds(ours, [b"{nonsense"], [])
         assert server.wait(PATIENCE) != 0
         assert left.wait(PATIENCE) == -9

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from silkline.private_files import repair_folder
-from silkline.store.archive import folder_of
 from silkline.store.database import open_database
+from silkline.warc_files import folder_of
 from tests.support.served import Served
 
 

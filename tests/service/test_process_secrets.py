@@ -16,7 +16,7 @@ import pytest
 
 from silkline.confine.environment import scrubbed
 from silkline.model.job import NewJob, Status
-from silkline.runner.wire import MARK_JOB, MARK_WORKER
+from silkline.runner.protocol import MARK_JOB, MARK_WORKER
 from silkline.store import jobs
 from silkline.store.database import open_database
 from tests.support.supervisors import Yard, eventually
@@ -122,7 +122,7 @@ def test_no_process_of_a_running_tree_shows_a_secret(tree: psutil.Process) -> No
             assert MARK_WORKER.encode() in text, process
         assert b"SILKLINE_DATABASE_URL=" not in text, process
         assert b"SILKLINE_API_TOKEN=" not in text, process
-    children = [process for process in found if b"silkline.crawl.child" in shown(process, "cmdline")]
+    children = [process for process in found if b"silkline.crawl.child_process" in shown(process, "cmdline")]
     assert all(MARK_JOB.encode() in shown(process, "environ") for process in children)
 
 

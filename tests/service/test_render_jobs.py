@@ -12,7 +12,7 @@ import pytest
 from silkline.kinds import browser
 from silkline.model.job import NewJob, Status
 from silkline.runner.leftovers import environment
-from silkline.runner.wire import MARK_JOB
+from silkline.runner.protocol import MARK_JOB
 from silkline.store import jobs, results
 from tests.crawl.renderers import anything_of, browsers, folder_of
 from tests.crawl.scripted_pages import PAGES, ScriptedPages

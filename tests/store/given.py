@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from silkline.model.ids import new_id
-from silkline.model.job import Backoff, Decision, End, Ended, Job, NewJob, Status, Verb, decide
+from silkline.model.job import AttemptEnd, Backoff, Decision, End, Job, NewJob, Status, Verb, decide
 from silkline.store import jobs
 from silkline.store.database import Database
 from silkline.store.urls import NewResult, NewUrl, Settled
@@ -32,7 +32,7 @@ def running(database: Database, worker_id: str = "w1", **fields: Any) -> Job:
 def deciding(
     database: Database, end: End, *, reason: str = "", message: str = "", wait: float = 0.0
 ) -> Callable[[Job], Decision]:
-    ended = Ended(end, reason, message, wait)
+    ended = AttemptEnd(end, reason, message, wait)
     return lambda job: decide(job, ended, backoff=BACKOFF, now=database.now(), jitter=0.0)
 
 

@@ -8,9 +8,9 @@ import pytest
 from silkline.errors import LeaseLost
 from silkline.model.job import Job
 from silkline.store import jobs, links, urls
+from silkline.store.backlinks import Backlink, LinksIn, LinksOut, into, out_of
 from silkline.store.database import Database
 from silkline.store.links import PageLinks
-from silkline.store.neighbours import LinksIn, LinksOut, Source, into, out_of
 from silkline.store.urls import Checkpoint, Url
 from tests.store.given import finished, rescued, running, settled, url
 
@@ -123,13 +123,13 @@ def test_links_in_are_pages_and_sitemaps_and_what_lies_behind_redirects(database
     assert links_in[5] == LinksIn(
         4,
         (
-            Source(1, "https://example.com/1", "page"),
-            Source(2, "https://example.com/2", "sitemap"),
-            Source(3, "https://example.com/3", "page", ("https://example.com/4",)),
-            Source(6, "https://example.com/6", "redirect"),
+            Backlink(1, "https://example.com/1", "page"),
+            Backlink(2, "https://example.com/2", "sitemap"),
+            Backlink(3, "https://example.com/3", "page", ("https://example.com/4",)),
+            Backlink(6, "https://example.com/6", "redirect"),
         ),
     )
-    assert links_in[3] == LinksIn(1, (Source(1, "https://example.com/1", "page"),))
+    assert links_in[3] == LinksIn(1, (Backlink(1, "https://example.com/1", "page"),))
     assert links_in[6] == LinksIn()
     assert len(into(database, job.id, [row(database, job, 5)], most=2)[5].sources) == 2
     assert into(database, job.id, []) == {}
@@ -152,7 +152,7 @@ def test_a_crawl_without_links_knows_who_named_a_url_first(database: Database) -
     job = running(database)
     urls.record(database, job, Checkpoint(found=[url(1), url(2, found_on=1), url(3, found_on=1)]))
     assert into(database, job.id, [row(database, job, 2)])[2] == LinksIn(
-        1, (Source(1, "https://example.com/1", "page"),)
+        1, (Backlink(1, "https://example.com/1", "page"),)
     )
     out = out_of(database, row(database, job, 1))
     assert (out.count, [each.id for each in out.urls]) == (None, [2, 3])

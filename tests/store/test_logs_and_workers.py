@@ -16,7 +16,7 @@ def write(database: Database, job_id: str, *messages: str, attempt: int = 1) -> 
     logs.append(database, [NewLine(job_id, attempt, "info", message, database.now()) for message in messages])
 
 
-def texts(lines: list[logs.Line]) -> list[str]:
+def texts(lines: list[logs.LogLine]) -> list[str]:
     return [line.message for line in lines]
 
 

@@ -19,9 +19,9 @@ from silkline.errors import LeaseLost, Refused
 from silkline.model.job import (
     LIVE,
     TRANSITIONS,
+    AttemptEnd,
     Backoff,
     End,
-    Ended,
     Job,
     NewJob,
     Refusal,
@@ -74,7 +74,7 @@ class Lives(RuleBasedStateMachine):
             jobs.rescue(self.database, job, self._decision(job, End.CRASHED))
 
     def _decision(self, job: Job, end: End) -> Any:
-        return decide(job, Ended(end), backoff=NOW, now=self.database.now(), jitter=self.random.random())
+        return decide(job, AttemptEnd(end), backoff=NOW, now=self.database.now(), jitter=self.random.random())
 
     def _pick(self, number: int, things: list[Any]) -> Any:
         return things[number % len(things)] if things else None

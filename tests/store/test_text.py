@@ -49,7 +49,7 @@ def test_odd_text_in_a_job(database: Database, odd: tuple[str, str]) -> None:
     )
     assert job.payload == {"text": kept, kept + "key": [kept, {"deep": kept}]}
     assert (job.metadata, job.request_url, job.tenant, job.dedupe_key) == ({"text": kept}, kept, kept, kept)
-    again, new = jobs.enqueue(database, NewJob("page", {}, dedupe_key=given))
+    again, new = jobs.enqueue(database, NewJob("page", {}, tenant=given, dedupe_key=given))
     assert (again.id, new) == (job.id, False)
     jobs.note(database, job.id, {"note": given})
     assert jobs.get(database, job.id).metadata == {"note": kept}

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from silkline.errors import UsageError
-from silkline.export.folder import Folder, document, place_of
+from silkline.export.folder import ResultFolder, document, place_of
 from silkline.export.jsonl import JsonLines
 from silkline.export.open import format_of, refuse_to_overwrite, to_path
 from silkline.export.rows import Filter, with_right_types
-from silkline.export.sitemap import Sitemap
+from silkline.export.sitemap import SitemapFile
 from silkline.export.table import Table, harmless
 from silkline.model.url import canonical
 from silkline.store.results import Result
@@ -84,7 +84,7 @@ def test_files_lie_as_the_site_does(url: str, place: str) -> None:
 )
 def test_no_name_leaves_the_folder_or_means_something(tmp_path: Path, path: str) -> None:
     folder = tmp_path / "out"
-    Folder(folder).write(result(f"https://example.com/{path}"))
+    ResultFolder(folder).write(result(f"https://example.com/{path}"))
     (file,) = folder.rglob("*.md")
     assert folder in file.resolve().parents
     for part in file.relative_to(folder).parts:
@@ -106,7 +106,7 @@ def test_any_url_has_a_place(path: str) -> None:
 
 
 def test_pages_whose_names_meet_are_both_kept(tmp_path: Path) -> None:
-    folder = Folder(tmp_path / "out")
+    folder = ResultFolder(tmp_path / "out")
     for url in (
         "http://example.com/a",
         "https://example.com/a",
@@ -126,7 +126,7 @@ def test_front_matter_cannot_be_broken_out_of() -> None:
 def test_a_large_sitemap_is_split(tmp_path: Path) -> None:
     path = tmp_path / "map.xml"
     with path.open("w+b") as stream:
-        sitemap = Sitemap(stream, path, most=2)
+        sitemap = SitemapFile(stream, path, most=2)
         for number in range(5):
             sitemap.write(result(f"https://example.com/{number}?a=1&b=2"))
         sitemap.write(result(success=False))

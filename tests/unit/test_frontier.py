@@ -4,15 +4,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from silkline.crawl.frontier import Entry, Frontier
+from silkline.crawl.frontier import Frontier, FrontierUrl
 from silkline.crawl.plan import Pace
 
 PACE = Pace(delay=1.0, per_host=1, per_address=8, patience=0.0, most=60.0)
 HOSTS = ("a.example", "b.example", "c.example")
 
 
-def entry(id: int, depth: int = 0) -> Entry:
-    return Entry(depth, id, f"https://{id}", depth)
+def entry(id: int, depth: int = 0) -> FrontierUrl:
+    return FrontierUrl(depth, id, f"https://{id}", depth)
 
 
 def frontier(**bounds: int) -> Frontier:
@@ -98,7 +98,7 @@ class Spilling(RuleBasedStateMachine):
         self.queue = Frontier(PACE, window=4, per_host=2)
         self.queue.more = True
         self.ledger: dict[int, str] = {}
-        self.taken: dict[int, tuple[str, Entry]] = {}
+        self.taken: dict[int, tuple[str, FrontierUrl]] = {}
         self.ended: set[int] = set()
         self.durable: set[int] = set()
         self.now = 0.0

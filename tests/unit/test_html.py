@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from silkline.model.page import Link, Page, Robots, Wanted
-from silkline.model.url import Rules
+from silkline.model.page import Link, Page, RobotsDirectives, Wanted
+from silkline.model.url import UrlRules
 from silkline.parse.html import parse_page
 
 URL = "https://a.example/dir/page?q=1"
@@ -73,7 +73,7 @@ def test_links_in_noscript_and_svg_count():
 
 
 def test_rules_reach_the_links():
-    wanted = Wanted(rules=Rules(drop_tracking=True))
+    wanted = Wanted(rules=UrlRules(drop_tracking=True))
     assert urls("<a href='/x?utm_source=1&a=2'>", wanted=wanted) == ["https://a.example/x?a=2"]
 
 
@@ -152,20 +152,24 @@ def test_json_ld_survives_broken_blocks_and_keeps_only_what_can_be_stored():
 @pytest.mark.parametrize(
     ("markup", "headers", "expected"),
     [
-        ("", [], Robots()),
-        ("<meta name=robots content=noindex>", [], Robots(True, False, ("noindex",))),
-        ("<meta name=ROBOTS content='NoIndex, NoFollow'>", [], Robots(True, True, ("noindex", "nofollow"))),
-        ("<meta name=robots content=none>", [], Robots(True, True, ("none",))),
-        ("<meta name=silkline content=nofollow>", [], Robots(False, True, ("nofollow",))),
-        ("<meta name=otherbot content=none>", [], Robots()),
-        ("<meta name=robots content=all><meta name=silkline content=none>", [], Robots(True, True, ("all", "none"))),
-        ("", ["noindex"], Robots(True, False, ("noindex",))),
-        ("", ["otherbot: noindex, nofollow"], Robots()),
-        ("", ["otherbot: noindex", "silkline: nofollow"], Robots(False, True, ("nofollow",))),
-        ("", ["otherbot: noindex, Silkline: nofollow"], Robots(False, True, ("nofollow",))),
-        ("", ["unavailable_after: 1 Jan 2030"], Robots(False, False, ("unavailable_after: 1 jan 2030",))),
-        ("", ["max-snippet: 20, none"], Robots(True, True, ("max-snippet: 20", "none"))),
-        ("<meta name=robots content=noindex>", ["nofollow"], Robots(True, True, ("noindex", "nofollow"))),
+        ("", [], RobotsDirectives()),
+        ("<meta name=robots content=noindex>", [], RobotsDirectives(True, False, ("noindex",))),
+        ("<meta name=ROBOTS content='NoIndex, NoFollow'>", [], RobotsDirectives(True, True, ("noindex", "nofollow"))),
+        ("<meta name=robots content=none>", [], RobotsDirectives(True, True, ("none",))),
+        ("<meta name=silkline content=nofollow>", [], RobotsDirectives(False, True, ("nofollow",))),
+        ("<meta name=otherbot content=none>", [], RobotsDirectives()),
+        (
+            "<meta name=robots content=all><meta name=silkline content=none>",
+            [],
+            RobotsDirectives(True, True, ("all", "none")),
+        ),
+        ("", ["noindex"], RobotsDirectives(True, False, ("noindex",))),
+        ("", ["otherbot: noindex, nofollow"], RobotsDirectives()),
+        ("", ["otherbot: noindex", "silkline: nofollow"], RobotsDirectives(False, True, ("nofollow",))),
+        ("", ["otherbot: noindex, Silkline: nofollow"], RobotsDirectives(False, True, ("nofollow",))),
+        ("", ["unavailable_after: 1 Jan 2030"], RobotsDirectives(False, False, ("unavailable_after: 1 jan 2030",))),
+        ("", ["max-snippet: 20, none"], RobotsDirectives(True, True, ("max-snippet: 20", "none"))),
+        ("<meta name=robots content=noindex>", ["nofollow"], RobotsDirectives(True, True, ("noindex", "nofollow"))),
     ],
 )  # fmt: skip
 def test_robots_directives(markup, headers, expected):

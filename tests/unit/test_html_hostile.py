@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from silkline.model.page import CONTENT_MODES, Wanted
-from silkline.parse.defuse import defused
+from silkline.parse.bomb_guard import defused
 from silkline.parse.html import parse_page
 
 URL = "https://a.example/"

@@ -11,11 +11,11 @@ from silkline.model.job import (
     ENDED,
     LIVE,
     TRANSITIONS,
+    AttemptEnd,
     Backoff,
     Change,
     Decision,
     End,
-    Ended,
     Job,
     Refusal,
     Status,
@@ -41,7 +41,7 @@ def job(**fields: Any) -> Job:
 
 def ended(end: End, **fields: Any) -> Decision:
     wait = fields.pop("wait", 0.0)
-    return decide(job(**fields), Ended(end, wait=wait), backoff=BACKOFF, now=NOW, jitter=0.0)
+    return decide(job(**fields), AttemptEnd(end, wait=wait), backoff=BACKOFF, now=NOW, jitter=0.0)
 
 
 # The whole table: for each state (with its wish) what each verb leads to; None is a refusal.
@@ -211,7 +211,7 @@ def test_what_becomes_of_an_attempt(end: End) -> None:
 
 
 def test_a_reason_and_a_message_are_kept() -> None:
-    decision = decide(job(), Ended(End.CRASHED, "memory", "too much"), backoff=BACKOFF, now=NOW, jitter=0)
+    decision = decide(job(), AttemptEnd(End.CRASHED, "memory", "too much"), backoff=BACKOFF, now=NOW, jitter=0)
     assert (decision.exit_reason, decision.error_message) == ("memory", "too much")
 
 
@@ -261,7 +261,7 @@ def test_what_people_are_shown(status: Status) -> None:
 
 @pytest.mark.parametrize("wish", Wish)
 def test_a_crash_that_an_input_is_blamed_for_counts_for_nothing_and_waits_for_nothing(wish: Wish) -> None:
-    crashed = Ended(End.CRASHED, "read_timeout", "killed", excused=True)
+    crashed = AttemptEnd(End.CRASHED, "read_timeout", "killed", excused=True)
     decision = decide(job(desired=wish, max_retries=0), crashed, backoff=BACKOFF, now=NOW, jitter=0.0)
     wished = {W.RUN: S.QUEUED, W.PAUSE: S.PAUSED, W.STOP: S.STOPPED, W.CANCEL: S.CANCELLED}
     assert (decision.status, decision.crash_count, decision.run_at) == (wished[wish], 0, NOW)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from silkline.api.auth import Caller, Doorkeeper
 from silkline.api.credentials import new_token
 from silkline.api.login_throttle import ADDRESSES, ALL, ALL_EVERY, EACH, EACH_EVERY, LoginThrottle
 from silkline.api.problems import Problem
-from silkline.api.tokens import Caller, Doorkeeper
 from silkline.store import tokens
 from silkline.store.database import open_database
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from silkline.model.url import Rules
-from silkline.parse.sitemap import Entry, parse_sitemap
+from silkline.model.url import UrlRules
+from silkline.parse.sitemap import SitemapEntry, parse_sitemap
 
 URL = "https://a.example/sitemap.xml"
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -40,8 +40,8 @@ def test_a_url_set():
     )
     assert found.kind == "urlset"
     assert found.entries == [
-        Entry("https://a.example/1?a=1&b=2", "2026-01-02", 0.8),
-        Entry("https://a.example/2", "", 1.0),
+        SitemapEntry("https://a.example/1?a=1&b=2", "2026-01-02", 0.8),
+        SitemapEntry("https://a.example/2", "", 1.0),
     ]
     assert not found.truncated
     assert found.problem == ""
@@ -51,7 +51,7 @@ def test_an_index():
     found = read(
         f"<sitemapindex {NS}><sitemap><loc>https://a.example/s1.xml.gz</loc><lastmod>2026</lastmod></sitemap></sitemapindex>"
     )
-    assert (found.kind, found.entries) == ("index", [Entry("https://a.example/s1.xml.gz", "2026")])
+    assert (found.kind, found.entries) == ("index", [SitemapEntry("https://a.example/s1.xml.gz", "2026")])
 
 
 def test_images_and_videos_of_a_page_are_no_pages():
@@ -83,7 +83,10 @@ def test_rss():
         "<item><guid>https://a.example/two</guid></item></channel></rss>"
     )
     assert found.kind == "feed"
-    assert found.entries == [Entry("https://a.example/one", "Mon, 5 Jan 2026"), Entry("https://a.example/two")]
+    assert found.entries == [
+        SitemapEntry("https://a.example/one", "Mon, 5 Jan 2026"),
+        SitemapEntry("https://a.example/two"),
+    ]
 
 
 def test_atom():
@@ -92,7 +95,7 @@ def test_atom():
         "<link rel='self' href='https://a.example/self'/><link href='/one'/><id>tag:x</id><updated>2026-02-03</updated>"
         "</entry></feed>"
     )
-    assert found.entries == [Entry("https://a.example/one", "2026-02-03")]
+    assert found.entries == [SitemapEntry("https://a.example/one", "2026-02-03")]
 
 
 def test_rdf():
@@ -105,7 +108,7 @@ def test_rdf():
 
 def test_rules_and_canonical_spelling_apply():
     text = "https://A.example:443/x?utm_source=1#y\nhttps://me:secret@a.example/z"
-    assert locs(text, rules=Rules(drop_tracking=True)) == ["https://a.example/x", "https://a.example/z"]
+    assert locs(text, rules=UrlRules(drop_tracking=True)) == ["https://a.example/x", "https://a.example/z"]
 
 
 def test_gzip_also_in_several_members():

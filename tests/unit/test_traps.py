@@ -5,14 +5,14 @@ import random
 import pytest
 
 from silkline.crawl.plan import Tuning
-from silkline.crawl.traps import CLOSE_LOOK, LAST_ROW, Host, Traps, template_of
+from silkline.crawl.traps import CLOSE_LOOK, LAST_ROW, HostBudget, Traps, template_of
 
 SMALL = Tuning(host_budget=2_000, template_budget=500, query_budget=100)
 
 
 def taken(traps: Traps, urls: list[str]) -> int:
     """How many of them are let through."""
-    host = Host()
+    host = HostBudget()
     return sum(traps.judge(host, url) is None for url in urls)
 
 
@@ -28,14 +28,14 @@ def test_every_combination_of_filters() -> None:
 
 def test_a_path_that_repeats_itself() -> None:
     traps = Traps(SMALL)
-    assert traps.judge(Host(), "https://a.example/b/c/b/c/b/c/b/c") is not None
-    assert traps.judge(Host(), "https://a.example/" + "x/" * 50) is not None
-    assert traps.judge(Host(), "https://a.example/" + "/".join(map(str, range(50)))) is not None
-    assert traps.judge(Host(), "https://a.example/2024/01/a/b/c/d/e/f") is None
+    assert traps.judge(HostBudget(), "https://a.example/b/c/b/c/b/c/b/c") is not None
+    assert traps.judge(HostBudget(), "https://a.example/" + "x/" * 50) is not None
+    assert traps.judge(HostBudget(), "https://a.example/" + "/".join(map(str, range(50)))) is not None
+    assert traps.judge(HostBudget(), "https://a.example/2024/01/a/b/c/d/e/f") is None
 
 
 def test_a_host_has_a_budget() -> None:
-    traps, host = Traps(SMALL), Host()
+    traps, host = Traps(SMALL), HostBudget()
     let_through = sum(traps.judge(host, f"https://a.example/word-{number:x}") is None for number in range(3_000))
     assert let_through == SMALL.host_budget
     assert "2000 URLs" in (traps.judge(host, "https://a.example/one-more") or "")
@@ -48,7 +48,7 @@ def test_large_honest_sites_are_not_traps() -> None:
 
 
 def test_pages_that_are_all_alike_close_their_template() -> None:
-    traps, host = Traps(SMALL), Host()
+    traps, host = Traps(SMALL), HostBudget()
     host.found = CLOSE_LOOK + 1
     for number in range(64):
         traps.fetched(host, f"https://a.example/session/{number}", 0b1011 if number % 2 else 0b1010)
@@ -57,7 +57,7 @@ def test_pages_that_are_all_alike_close_their_template() -> None:
 
 
 def test_pages_that_differ_keep_their_template_open() -> None:
-    traps, host = Traps(SMALL), Host()
+    traps, host = Traps(SMALL), HostBudget()
     host.found = CLOSE_LOOK + 1
     fingerprints = random.Random(1)  # not `hash`, which is another one in every process
     for number in range(640):
@@ -77,17 +77,17 @@ def test_templates(url: str, template: str) -> None:
 
 
 def test_only_some_urls_of_a_trap_are_stored() -> None:
-    traps, host = Traps(Tuning(trap_rows=3)), Host()
+    traps, host = Traps(Tuning(trap_rows=3)), HostBudget()
     assert [traps.store(host, "why") for _ in range(5)] == ["why", "why", f"why; {LAST_ROW}", None, None]
-    assert traps.store(Host(), "why") == "why", "another host has rows of its own"
+    assert traps.store(HostBudget(), "why") == "why", "another host has rows of its own"
 
 
 def test_what_the_ledger_has_of_a_trap_counts_after_a_restart() -> None:
-    traps, host = Traps(Tuning(trap_rows=3)), Host()
+    traps, host = Traps(Tuning(trap_rows=3)), HostBudget()
     traps.know(host, 2)
     assert [traps.store(host, "why") for _ in range(2)] == [f"why; {LAST_ROW}", None]
 
 
 def test_endless_hosts_share_a_bound() -> None:
     traps = Traps(Tuning(trap_rows=3))
-    assert sum(traps.store(Host(), "why") is not None for _ in range(1_000)) == 150
+    assert sum(traps.store(HostBudget(), "why") is not None for _ in range(1_000)) == 150

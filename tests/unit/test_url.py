@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from silkline.model.url import (
     KEEP_ALL,
     MAX_LENGTH,
-    Rules,
+    UrlRules,
     canonical,
     canonical_links,
     host_of,
@@ -24,7 +24,7 @@ from silkline.model.url import (
 
 WPT = Path(__file__).parent.parent / "data" / "wpt-url" / "urltestdata.json"
 CASES = [case for case in json.loads(WPT.read_text()) if isinstance(case, dict)]
-TIDY = Rules(drop_tracking=True, drop_sessions=True, drop_parameters=frozenset({"ref"}))
+TIDY = UrlRules(drop_tracking=True, drop_sessions=True, drop_parameters=frozenset({"ref"}))
 
 
 def expected_href(case):
@@ -117,8 +117,8 @@ def test_rules_leave_parameters_out(href, expected):
 def test_only_what_the_rules_name_is_left_out():
     href = "http://a.example/p;jsessionid=1?utm_source=2&ref=3"
     assert canonical(href, KEEP_ALL) == href
-    assert canonical(href, Rules(drop_tracking=True)) == "http://a.example/p;jsessionid=1?ref=3"
-    assert canonical(href, Rules(drop_sessions=True)) == "http://a.example/p?utm_source=2&ref=3"
+    assert canonical(href, UrlRules(drop_tracking=True)) == "http://a.example/p;jsessionid=1?ref=3"
+    assert canonical(href, UrlRules(drop_sessions=True)) == "http://a.example/p?utm_source=2&ref=3"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from silkline.model.job import NewJob
 from silkline.sample.server import SampleServer
-from silkline.sample.site import Answer, answer
+from silkline.sample.site import SampleAnswer, answer
 from silkline.store import jobs
 from silkline.store.database import open_database
 from tests.support.served import Client, Served
@@ -25,8 +25,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     folder = tmp_path_factory.mktemp("slow")
     url = f"sqlite:///{folder / 'silkline.db'}"
 
-    def patient(target: str, origin: str) -> Answer:
-        return Answer(200, "text/plain", SLOW) if target == "/robots.txt" else answer(target, origin)
+    def patient(target: str, origin: str) -> SampleAnswer:
+        return SampleAnswer(200, "text/plain", SLOW) if target == "/robots.txt" else answer(target, origin)
 
     with SampleServer(respond=patient) as slow, closing(Served(url, folder)) as server:
         client = server.ready()

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 import silkline
 from silkline.api import problems
 from silkline.api.address import is_loopback
+from silkline.api.auth import Doorkeeper
 from silkline.api.body_limits import BodyLimit
 from silkline.api.events import Hub
 from silkline.api.metrics import Metrics, Watching
@@ -22,10 +23,9 @@ from silkline.api.routes.jobs import JobRoutes
 from silkline.api.routes.ledger import LedgerRoutes
 from silkline.api.routes.system import SystemRoutes
 from silkline.api.routes.tokens import TokenRoutes
-from silkline.api.security import Gate, Hosts
+from silkline.api.security import AllowedHosts, Gate
 from silkline.api.shapes import ProblemShape
 from silkline.api.tallies import Tallies
-from silkline.api.tokens import Doorkeeper
 from silkline.api.web import site
 from silkline.config import Settings
 from silkline.store.database import Database
@@ -62,7 +62,7 @@ def create_app(settings: Settings, database: Database, hub: Hub, host: str, port
     page = site.install(app, settings, database, doorkeeper, tallies, with_sample=is_loopback(host))
     problems.install(app, page)
     describe(app)
-    gate = Gate(BodyLimit(app, settings.api_body_limit), Hosts(host, port, settings.api_hosts), doorkeeper)
+    gate = Gate(BodyLimit(app, settings.api_body_limit), AllowedHosts(host, port, settings.api_hosts), doorkeeper)
     return Watching(gate, metrics)
 
 

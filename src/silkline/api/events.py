@@ -16,10 +16,10 @@ from typing import Protocol
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Scope
 
+from silkline.api.auth import ANYBODY
 from silkline.api.connections import network_of
 from silkline.api.problems import Problem
-from silkline.api.sources import Cursor, Event, JobSource, OverviewSource, catch_up
-from silkline.api.tokens import ANYBODY
+from silkline.api.sources import Cursor, JobSource, OverviewSource, StreamEvent, catch_up
 from silkline.errors import StoreError
 from silkline.model.job import Job, Status
 from silkline.store.database import Database
@@ -31,21 +31,21 @@ ALIVE_EVERY = 15.0
 RETRY = b"retry: 2000\n\n"
 STILL_HERE = b": still here\n\n"
 
-Listener = asyncio.Queue[Event | None]
+Listener = asyncio.Queue[StreamEvent | None]
 
 log = logging.getLogger("silkline.events")
 
 
-class Source(Protocol):
+class EventSource(Protocol):
     cursor: Cursor
 
-    def poll(self) -> list[Event]: ...
+    def poll(self) -> list[StreamEvent]: ...
 
 
 class Feed:
     """One source and those who listen to it."""
 
-    def __init__(self, source: Source, *, slowest: float = INTERVAL) -> None:
+    def __init__(self, source: EventSource, *, slowest: float = INTERVAL) -> None:
         self.source = source
         self.cursor: Cursor | None = None  # what has been sent round; None before the first look
         self._slowest = slowest
@@ -86,7 +86,7 @@ class Feed:
             self._eager = max(0, self._eager - 1)
             await asyncio.sleep(min(EAGER, self._slowest) if self._eager else self._slowest)
 
-    def _send_round(self, events: list[Event]) -> None:
+    def _send_round(self, events: list[StreamEvent]) -> None:
         for queue in list(self._listeners):
             for event in events:
                 try:

@@ -9,8 +9,8 @@ from silkline.errors import NotFound, UsageError
 from silkline.model.job import Job
 from silkline.model.url import canonical, url_key
 from silkline.store import results, urls
+from silkline.store.backlinks import into, out_of
 from silkline.store.database import Database
-from silkline.store.neighbours import into, out_of
 from silkline.store.urls import Url
 
 LONGEST_WAY = 50

@@ -20,7 +20,7 @@ from silkline.api.views import to_json
 from silkline.config import Settings
 from silkline.errors import SpecError, StoreError, Unavailable
 from silkline.kinds import registry
-from silkline.model.job import Backoff, Decision, End, Ended, Job, Wish, decide
+from silkline.model.job import AttemptEnd, Backoff, Decision, End, Job, Wish, decide
 from silkline.model.url import canonical, host_of, url_key
 from silkline.store import jobs, urls
 from silkline.store.database import Database
@@ -95,7 +95,7 @@ class ExternalWorkers:
             except StoreError as error:
                 raise Problem("conflict", "another delivery for this job came in at the same time") from error
 
-    def finish(self, id: str, lease: Lease, ended: Ended) -> Job:
+    def finish(self, id: str, lease: Lease, ended: AttemptEnd) -> Job:
         """The attempt ended; the same decision as for any other job."""
         job = jobs.owned(self._database, id, lease.number, lease.worker_id)
         if ended.end is End.COMPLETED:
@@ -105,7 +105,7 @@ class ExternalWorkers:
         jobs.finish(self._database, job, lambda now: self._decide(now, ended))
         return jobs.get(self._database, id)
 
-    def _decide(self, job: Job, ended: Ended) -> Decision:
+    def _decide(self, job: Job, ended: AttemptEnd) -> Decision:
         jitter = random.random()  # noqa: S311 - spreads retries, guards nothing
         return decide(job, ended, backoff=self._backoff, now=self._database.now(), jitter=jitter)
 

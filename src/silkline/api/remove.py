@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 
+from silkline import warc_files
 from silkline.config import Settings
-from silkline.store import archive, jobs
+from silkline.store import jobs
 from silkline.store.database import Database
 
 log = logging.getLogger("silkline.api")
@@ -14,6 +15,6 @@ log = logging.getLogger("silkline.api")
 def remove(database: Database, settings: Settings, id: str) -> None:
     jobs.delete(database, id)
     try:
-        archive.remove(settings.data, settings.logs, id)
+        warc_files.remove(settings.data, settings.logs, id)
     except OSError as error:
         log.warning("job %s was removed, but not all of its files: %s", id, error)

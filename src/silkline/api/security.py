@@ -20,9 +20,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from silkline.api.address import is_loopback
+from silkline.api.auth import WORKER, Caller, Doorkeeper
 from silkline.api.connections import network_of
 from silkline.api.problems import Problem
-from silkline.api.tokens import WORKER, Caller, Doorkeeper
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 MOST_PARAMETERS = 100
@@ -44,7 +44,7 @@ HEADERS = {
 }
 
 
-class Hosts:
+class AllowedHosts:
     """The names this server answers to: exactly those, each with its port."""
 
     def __init__(self, host: str, port: int, more: Iterable[str] = ()) -> None:
@@ -88,7 +88,7 @@ def scope_needed(method: str, path: str) -> str | None:
 
 
 class Gate:
-    def __init__(self, app: ASGIApp, hosts: Hosts, doorkeeper: Doorkeeper) -> None:
+    def __init__(self, app: ASGIApp, hosts: AllowedHosts, doorkeeper: Doorkeeper) -> None:
         self._app = app
         self._hosts = hosts
         self._doorkeeper = doorkeeper

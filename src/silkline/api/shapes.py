@@ -44,7 +44,7 @@ class ProblemShape(Shape):
     retryable: bool
 
 
-class Progress(Shape):
+class ProgressShape(Shape):
     """discovered = queued + in_flight + done + unchanged + failed + skipped, always."""
 
     discovered: int
@@ -71,7 +71,7 @@ class JobShape(Shape):
     url: str | None
     spec: dict[str, Any] = Field(description="What was asked; headers, cookies and proxies are hidden.")
     metadata: dict[str, Any]
-    progress: Progress
+    progress: ProgressShape
     attempt: int
     retries: int
     crashes: int
@@ -159,7 +159,7 @@ class LineShape(Shape):
     message: str
 
 
-class Page(Shape, Generic[Item]):
+class ListPage(Shape, Generic[Item]):
     """One page of a list. Ask again with `cursor` = `next_cursor` until that is null."""
 
     items: list[Item]
@@ -201,7 +201,7 @@ class WaitShape(Shape):
     says: str = Field(examples=["robots.txt asks for 5 s between pages; next page in 3 s"])
 
 
-class Hosts(Shape):
+class HostReportShape(Shape):
     """Why is it slow? `waiting`: the hosts that hold a running crawl up most. `items`: those with the most URLs.
 
     Hosts that pages of the crawl only link to come last.
@@ -252,14 +252,14 @@ class Claims(Shape):
     heartbeat_seconds: float = Field(description="Send a heartbeat at least this often.")
 
 
-class Heartbeat(Shape):
+class HeartbeatAnswer(Shape):
     desired: Literal["run", "pause", "stop", "cancel"]
 
 
 class Recorded(Shape):
     recorded: int
     known: int = Field(description="Pages that had been recorded before, and were left as they are.")
-    progress: Progress
+    progress: ProgressShape
 
 
 class Requeued(Shape):

@@ -46,7 +46,7 @@ def read_cursor(text: str) -> Cursor | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StreamEvent:
     """One message to everybody who listens. `ended`: nothing more will come by itself."""
 
     name: str
@@ -71,20 +71,20 @@ class JobSource:
         self.cursor = Cursor()
         self.job: Job | None = None
 
-    def poll(self) -> list[Event]:
+    def poll(self) -> list[StreamEvent]:
         """What is new since the last look."""
         first = self.job is None
         try:
             job, counts, now = read_job(self._database, self._id)
         except NotFound:
-            return [Event("gone", str(self.cursor), b"{}", ended=True)]
+            return [StreamEvent("gone", str(self.cursor), b"{}", ended=True)]
         if first:
             newest = logs.tail(self._database, job.id, wanted=1)
             self.cursor = Cursor(newest[-1].id if newest else 0)
         self.job = job
         return [*self._status_event(job, counts, now), *self._line_events(job), *self._end_event(job, now)]
 
-    def _status_event(self, job: Job, counts: Counts, now: datetime) -> list[Event]:
+    def _status_event(self, job: Job, counts: Counts, now: datetime) -> list[StreamEvent]:
         view = job_view(job, counts, now)
         progress, heartbeat = view.pop("progress"), view.pop("last_heartbeat")
         counted = (counts.checkpoints, counts.updated_at)
@@ -95,32 +95,32 @@ class JobSource:
         self._status, self._counted, self._progress_at = view, counted, time.monotonic()
         self.cursor = Cursor(self.cursor.line, counts.checkpoints, microseconds(job.updated_at))
         if not changed:
-            return [Event("progress", str(self.cursor), to_json({**progress, "live": counts.live}))]
+            return [StreamEvent("progress", str(self.cursor), to_json({**progress, "live": counts.live}))]
         whole = {**view, "progress": progress, "last_heartbeat": heartbeat}
-        return [Event("status", str(self.cursor), to_json(whole))]
+        return [StreamEvent("status", str(self.cursor), to_json(whole))]
 
-    def _line_events(self, job: Job) -> list[Event]:
+    def _line_events(self, job: Job) -> list[StreamEvent]:
         events = line_events(self._database, job, self.cursor, upto=None)
         if events:
             self._quiet = False
             self.cursor = Cursor(int(events[-1].id.partition(".")[0]), self.cursor.checkpoints, self.cursor.changed)
         return events
 
-    def _end_event(self, job: Job, now: datetime) -> list[Event]:
+    def _end_event(self, job: Job, now: datetime) -> list[StreamEvent]:
         """The end is told when a job has ended and its last lines had time to come in."""
         if job.status not in ENDED or (job.finished_at and now - job.finished_at < LAST_LINES):
             return []
         if not self._quiet:
             self._quiet = True
             return []
-        return [Event("end", str(self.cursor), b"{}", ended=True)]
+        return [StreamEvent("end", str(self.cursor), b"{}", ended=True)]
 
 
 def read_job(database: Database, id: str) -> tuple[Job, Counts, datetime]:
     return jobs.get(database, id), urls.counts(database, id), database.now()
 
 
-def line_events(database: Database, job: Job, cursor: Cursor, *, upto: int | None) -> list[Event]:
+def line_events(database: Database, job: Job, cursor: Cursor, *, upto: int | None) -> list[StreamEvent]:
     """Log lines after the cursor, and not after `upto`."""
     found = logs.page(database, job.id, after=cursor.line, wanted=LINES)
     lines = [line for line in found if upto is None or line.id <= upto]
@@ -128,14 +128,14 @@ def line_events(database: Database, job: Job, cursor: Cursor, *, upto: int | Non
         return []
     secrets = secrets_of(job.payload)
     id = Cursor(lines[-1].id, cursor.checkpoints, cursor.changed)
-    return [Event("logs", str(id), to_json({"lines": [line_view(line, secrets) for line in lines]}))]
+    return [StreamEvent("logs", str(id), to_json({"lines": [line_view(line, secrets) for line in lines]}))]
 
 
-def catch_up(database: Database, job_id: str, seen: Cursor | None, upto: Cursor) -> list[Event]:
+def catch_up(database: Database, job_id: str, seen: Cursor | None, upto: Cursor) -> list[StreamEvent]:
     """What somebody who comes, or comes back, has to be told first: how things stand, and the lines they missed."""
     job, counts, now = read_job(database, job_id)
     state = Cursor(seen.line if seen else 0, counts.checkpoints, microseconds(job.updated_at))
-    events = [] if seen == state else [Event("status", str(state), to_json(job_view(job, counts, now)))]
+    events = [] if seen == state else [StreamEvent("status", str(state), to_json(job_view(job, counts, now)))]
     if seen is None:
         tail = logs.tail(database, job_id, wanted=TAIL)
         seen = Cursor(tail[0].id - 1 if tail else upto.line)
@@ -157,7 +157,7 @@ class OverviewSource:
         self._number = 0
         self.cursor = Cursor()
 
-    def poll(self) -> list[Event]:
+    def poll(self) -> list[StreamEvent]:
         counts = {status.value: number for status, number in jobs.counts(self._database).items()}
         running = jobs.running(self._database)
         states = urls.counts_of(self._database, [job.id for job in running])
@@ -170,7 +170,7 @@ class OverviewSource:
             return []
         self._before = now
         self._number += 1
-        return [Event("jobs", str(self._number), to_json(counts))]
+        return [StreamEvent("jobs", str(self._number), to_json(counts))]
 
 
 def microseconds(moment: datetime) -> int:

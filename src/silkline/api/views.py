@@ -13,8 +13,8 @@ from silkline.api.secrecy import secrets_of, shown_spec, without_secrets
 from silkline.model.job import Job, Status, shown_status
 from silkline.model.wait import Wait, in_words, moment, waits_in
 from silkline.store import waiting
-from silkline.store.logs import Line
-from silkline.store.neighbours import LinksIn, LinksOut
+from silkline.store.backlinks import LinksIn, LinksOut
+from silkline.store.logs import LogLine
 from silkline.store.results import Result
 from silkline.store.urls import Counts, Url, not_stored
 from silkline.store.workers import Worker
@@ -189,7 +189,7 @@ def wait_view(wait: Wait, now: datetime) -> dict[str, Any]:
     return {**wait._asdict(), "next_at": moment(wait), "says": in_words(wait, now)}
 
 
-def line_view(line: Line, secrets: list[str]) -> dict[str, Any]:
+def line_view(line: LogLine, secrets: list[str]) -> dict[str, Any]:
     return {
         "id": line.id,
         "at": line.at,

@@ -17,8 +17,8 @@ from silkline.cli.urls import sources_of
 from silkline.errors import NotFound, UsageError
 from silkline.model.url import canonical, url_key
 from silkline.store import results, urls
+from silkline.store.backlinks import LinksIn, LinksOut, into, out_of
 from silkline.store.database import Database
-from silkline.store.neighbours import LinksIn, LinksOut, into, out_of
 from silkline.store.results import Result
 from silkline.store.urls import Url
 

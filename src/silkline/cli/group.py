@@ -108,7 +108,7 @@ def is_address(text: str) -> bool:
         "resume": Lazy("silkline.cli.crawl:resume", "Go on with a paused job, here and now, from its checkpoint."),
         "explain": Lazy("silkline.cli.explain:explain", "Tell the story of one URL of a crawl."),
         "workers": Lazy("silkline.cli.workers:workers", "Show which supervisors are alive."),
-        "worker": Lazy("silkline.cli.service:worker", "Run a supervisor: it claims jobs and watches over them."),
+        "worker": Lazy("silkline.cli.worker:worker", "Run a supervisor: it claims jobs and watches over them."),
         "serve": Lazy("silkline.cli.serve:serve", "Run Silkline on this machine: API, web page and a supervisor."),
         "mcp": Lazy("silkline.cli.mcp:mcp", "Give a language model tools to fetch and crawl (MCP)."),
         "tokens": Lazy("silkline.cli.tokens:tokens", "Make, list and take back tokens for the API."),

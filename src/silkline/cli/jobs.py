@@ -215,13 +215,13 @@ def _retry_reason(session: Session, database: Database, id: str, reason: str) ->
 @click.pass_obj
 def rm(session: Session, id: str) -> None:
     """Remove a job that has ended, with its results, ledger and log."""
-    from silkline.store import archive
+    from silkline import warc_files
 
     settings = settings_of(session)
     with opened_to_find(settings) as database:
         job = chosen(session, database, id, has_ended, "that has ended")
         store.delete(database, job.id)
-    archive.remove(settings.data, settings.logs, job.id)
+    warc_files.remove(settings.data, settings.logs, job.id)
     if session.json:
         terminal.print_json({"id": job.id, "removed": True})
     session.say(f"Job {job.id} was removed.")

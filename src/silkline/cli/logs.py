@@ -40,7 +40,7 @@ def logs(session: Session, id: str, follow: bool, wanted: int | None) -> None:
             _print(line, as_json=session.json)
 
 
-def _lines(database: Database, job_id: str, wanted: int | None, follow: bool) -> Iterator[lines.Line]:
+def _lines(database: Database, job_id: str, wanted: int | None, follow: bool) -> Iterator[lines.LogLine]:
     newest = lines.tail(database, job_id, wanted) if wanted else []
     yield from newest
     after = newest[-1].id if newest else 0
@@ -63,7 +63,7 @@ def _may_write(database: Database, job_id: str) -> bool:
     return ended is None or database.now() - ended < LATE
 
 
-def _print(line: lines.Line, *, as_json: bool) -> None:
+def _print(line: lines.LogLine, *, as_json: bool) -> None:
     if as_json:
         value = {"id": line.id, "at": line.at, "attempt": line.attempt, "level": line.level, "message": line.message}
         terminal.print_json(value, indent=None)

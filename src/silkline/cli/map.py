@@ -53,7 +53,7 @@ def map_site(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:
     payload = spec.model_dump(mode="json", exclude_unset=True)
     with opened(settings) as database:
         new = NewJob("map", payload, request_url=spec.request_url(), max_retries=settings.max_retries)
-        listing = Listing(session, options["limit"])
+        listing = MapPrinter(session, options["limit"])
         job = run_here(database, settings, new, logging.getLogger("silkline.job"), listing)
         if listing.interrupted:
             session.say(f"Interrupted: {listing.number:,} URLs were found and kept in job {job.id}.")
@@ -63,7 +63,7 @@ def map_site(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:
     return codes.OK if listing.number and job.status is Status.COMPLETED else codes.FAILED
 
 
-class Listing(Watcher):
+class MapPrinter(Watcher):
     """Prints the URLs of a map while it is made, and ends it when there are enough, or at Ctrl-C."""
 
     def __init__(self, session: Session, limit: int | None) -> None:

@@ -12,8 +12,8 @@ from silkline import log
 from silkline.api import address
 from silkline.cli.logging_level import level_of
 from silkline.cli.resources import settings_of
-from silkline.cli.service import slots
 from silkline.cli.session import Session, everywhere, text
+from silkline.cli.worker import slots
 from silkline.config import Settings
 from silkline.model.secret_url import masked
 from silkline.service.companion import Companion

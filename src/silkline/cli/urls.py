@@ -12,12 +12,12 @@ from silkline.cli import terminal
 from silkline.cli.job_choice import chosen
 from silkline.cli.resources import opened_to_find, settings_of
 from silkline.cli.session import Session, everywhere, text
-from silkline.export.problems import Problem, grouped, ledger
+from silkline.export.problems import FailureGroup, grouped, ledger
 from silkline.export.rows import pattern_of
 from silkline.model.job import Job
 from silkline.model.reasons import at_command_line
+from silkline.store.backlinks import LinksIn
 from silkline.store.database import Database
-from silkline.store.neighbours import LinksIn
 from silkline.store.urls import STATES, UNCHANGED, Url, counts
 
 SHOWN_STATES = tuple(state for state in STATES if state != UNCHANGED)  # nothing sets that one until pages are recrawled
@@ -78,7 +78,7 @@ def errors(session: Session, /, id: str, examples: int) -> None:
             _print_problem(problem, job.id)
 
 
-def _print_problem(problem: Problem, job_id: str) -> None:
+def _print_problem(problem: FailureGroup, job_id: str) -> None:
     terminal.line(f"{problem.count:,} {terminal.safe(problem.reason)}: {at_command_line(problem.reason)}")
     for example in problem.examples:
         terminal.line(f"  {terminal.safe(example.url)}")

@@ -2,21 +2,22 @@
 
 1.  **Seeds** enter the ledger in the first checkpoint (leader.py). From then on every process is told only what the
     ledger says, so a first start and a start after a crash are the same thing.
-2.  The **leader** is fetcher 0 and the recorder; it starts the other fetchers and the parsers (tree.py, child.py).
+2.  The **leader** is fetcher 0 and the recorder; it starts the other fetchers and the parsers (process_tree.py,
+    child_process.py).
     Hosts are spread over fetchers by a hash (shards.py): a fetcher owns the queues, clocks, rules and seen-set of its
     hosts.
 3.  A fetcher asks for what is queued in the ledger (`Refill`) and puts it into its **frontier** (frontier.py): a window
     of per-host queues, breadth first. What does not fit stays in the ledger until there is room.
-4.  A URL is **taken** when its host's clock (politeness.py), its address and its robots.txt (introductions.py) allow
+4.  A URL is **taken** when its host's clock (politeness.py), its address and its robots.txt (host_gate.py) allow
     it, and fetched (fetcher.py). A passing failure puts it back, to be tried later; any other end gets its reason.
 5.  A page is **read** (guarded_reader.py, reading.py), here, in a parser (parser.py) or, if it looks risky, in a
     process of its own (isolated_reader.py), into facts, links and the JSON that is stored. Whoever reads marks first
     what it reads.
 6.  Links go to the fetchers that **own** their hosts (discovery.py). An owner drops what it has seen before (seen.py),
     judges the rest by scope (scope.py) and budgets (traps.py), and reports what is new.
-7.  Everything goes to the leader in **batches** (outbox.py, messages.py, wire.py): ends of URLs, results, new URLs,
-    links for others. The leader issues a ticket (tickets.py) for links to another fetcher; the pages they stood on
-    count when all tickets of their batch are answered.
+7.  Everything goes to the leader in **batches** (outbox.py, messages.py, connection.py): ends of URLs, results, new
+    URLs, links for others. The leader issues a ticket (link_acks.py) for links to another fetcher; the pages they stood
+    on count when all tickets of their batch are answered.
 8.  The **recorder** (recorder.py) gives new URLs their ids, keeps the books, and every second or 500 pages writes one
     checkpoint: results, states, new URLs, who links where, and counters in one transaction, fenced by the lease.
 9.  Fetchers hear which batches are durable, forget those URLs, and go on. They slow down when too much is not.

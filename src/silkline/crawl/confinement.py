@@ -11,7 +11,7 @@ from typing import Final
 
 from silkline.confine.roles import confine_fetcher, confine_runner
 from silkline.crawl.plan import Plan
-from silkline.store.archive import folder_of
+from silkline.warc_files import folder_of
 
 # The encodings of the web platform. Python loads each from a file when it is first used, and a reader opens no file.
 _ENCODINGS: Final = (

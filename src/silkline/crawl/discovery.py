@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from silkline.crawl import traps
-from silkline.crawl.messages import Found, Links
+from silkline.crawl.messages import FoundUrl, Links
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Plan
 from silkline.crawl.scope import EXCLUDED, OUT_OF_SCOPE, Scope
@@ -38,7 +38,7 @@ class Discovery:
         self._abroad = Seen()
         self._scope = Scope(plan)
         self._traps = traps.Traps(plan.tuning)
-        self._hosts: dict[str, traps.Host] = {}
+        self._hosts: dict[str, traps.HostBudget] = {}
 
     def know(self, keys: array[int]) -> None:
         """URLs that the ledger has."""
@@ -72,7 +72,7 @@ class Discovery:
 
     def ours(self, urls: Iterable[str], links: Links) -> None:
         """Links to our own hosts."""
-        found, judge, make = self._outbox.found, self._judge, Found._make
+        found, judge, make = self._outbox.found, self._judge, FoundUrl._make
         depth, via, chain, found_on = links.depth, links.via, links.chain or None, links.found_on or None
         for url, digest in self._seen.add_all(urls):
             host = host_of(url)
@@ -130,8 +130,8 @@ class Discovery:
             return SKIPPED, OUT_OF_SCOPE, FOREIGN
         return QUEUED, None, None
 
-    def _host(self, name: str) -> traps.Host:
+    def _host(self, name: str) -> traps.HostBudget:
         host = self._hosts.get(name)
         if host is None:
-            host = self._hosts[name] = traps.Host()
+            host = self._hosts[name] = traps.HostBudget()
         return host

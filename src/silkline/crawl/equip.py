@@ -23,7 +23,7 @@ from silkline.crawl.messages import (
     ToFetcher,
 )
 from silkline.crawl.plan import Plan
-from silkline.fetch.client import Client
+from silkline.fetch.client import HttpClient
 from silkline.fetch.dns import SystemResolver
 from silkline.fetch.guard import Guard, parse_exemption
 from silkline.fetch.settings import FetchSettings
@@ -36,7 +36,7 @@ _BURST_ALONE: Final = 128
 _KEPT: Final = 2048
 
 
-def open_client(plan: Plan) -> Client:
+def open_client(plan: Plan) -> HttpClient:
     """The HTTP client that a plan calls for."""
     tuning, files = plan.tuning, allowed_files()
     most = max(1, connections_for(plan, files))
@@ -52,7 +52,7 @@ def open_client(plan: Plan) -> Client:
         proxy=plan.proxy,
         origin_headers=plan.origin_headers,
     )
-    return Client(
+    return HttpClient(
         settings, Guard(map(parse_exemption, plan.allow_private)), SystemResolver(threads=look_ups_for(files))
     )
 

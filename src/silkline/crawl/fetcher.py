@@ -13,29 +13,29 @@ from itertools import islice
 from typing import Final, Protocol
 
 from silkline.crawl.discovery import Discovery
-from silkline.crawl.frontier import Entry, Frontier, Host
+from silkline.crawl.frontier import Frontier, FrontierUrl, HostQueue
 from silkline.crawl.guarded_reader import GuardedReader
-from silkline.crawl.introductions import Introductions
+from silkline.crawl.host_gate import Introductions
+from silkline.crawl.host_status import Lookout
 from silkline.crawl.messages import Assigned, Batch, Committed, Incoming, Links, Live, Refilled, links_decoder
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.outcomes import body_of, page_of, redirect_of, storable, wrong_redirect
 from silkline.crawl.plan import Plan
 from silkline.crawl.politeness import retry_delay
 from silkline.crawl.reading import Reading
+from silkline.crawl.render_queue import Screen
 from silkline.crawl.robots import unreachable
-from silkline.crawl.screen import Screen
 from silkline.crawl.sitemap_limits import OVER_LIMIT, SITEMAP_VIAS
 from silkline.crawl.sitemaps import Sitemaps
-from silkline.crawl.waits import Lookout
-from silkline.fetch.client import Client, Exchange
+from silkline.fetch.client import Exchange, HttpClient
 from silkline.fetch.robots import Robots
 from silkline.model import fetched as reasons
 from silkline.model import wait as waiting
 from silkline.model.fetched import HOST_UNAVAILABLE, Fetched, Request, is_temporary, retry_after
 from silkline.model.url import canonical
 from silkline.model.wait import Wait
-from silkline.store.archive import open_archive
 from silkline.store.urls import FAILED, QUEUED, SKIPPED, Settled
+from silkline.warc_files import open_archive
 
 ROBOTS: Final = "robots"
 ROBOTS_UNAVAILABLE: Final = "robots_unavailable"
@@ -54,7 +54,7 @@ class Desk(Protocol):
 class Fetcher:
     """The way of a URL through one fetcher."""
 
-    def __init__(self, index: int, plan: Plan, client: Client, reader: GuardedReader, desk: Desk) -> None:
+    def __init__(self, index: int, plan: Plan, client: HttpClient, reader: GuardedReader, desk: Desk) -> None:
         tuning = plan.tuning
         self._plan = plan
         self._tuning = tuning
@@ -70,8 +70,8 @@ class Fetcher:
         self._links_decoder = links_decoder()
         self._archive = open_archive(plan.archive, index)
         self._screen = Screen(plan, client) if plan.rendering is not None else None
-        self._flying: dict[int, tuple[Entry, float, Exchange | None]] = {}
-        self._reading: dict[int, tuple[Host, Entry, Fetched]] = {}
+        self._flying: dict[int, tuple[FrontierUrl, float, Exchange | None]] = {}
+        self._reading: dict[int, tuple[HostQueue, FrontierUrl, Fetched]] = {}
         self._gave_up: dict[str, str] = {}
         self._allowance = plan.limit
         self._running = False
@@ -100,7 +100,7 @@ class Fetcher:
         for id, found in enumerate(self._outbox.assigned(message.seq), message.first_id):
             if found.state == QUEUED:
                 chain = found.detail or ""
-                offer(found.host, Entry(found.depth, id, found.url, found.depth, 0, chain, found.found_via), now)
+                offer(found.host, FrontierUrl(found.depth, id, found.url, found.depth, 0, chain, found.found_via), now)
         self._pump_now()
 
     def committed(self, message: Committed) -> None:
@@ -133,7 +133,7 @@ class Fetcher:
         now = self._loop.time()
         for row in message.rows:
             chain = (row.detail or "") if row.found_via == "redirect" or row.found_via in SITEMAP_VIAS else ""
-            entry = Entry(row.depth, row.id, row.url, row.depth, row.attempts, chain, row.found_via)
+            entry = FrontierUrl(row.depth, row.id, row.url, row.depth, row.attempts, chain, row.found_via)
             if row.found_via == "seed" and (reason := self.discovery.refuses_seed(row.url, row.host)):
                 self._refuse(entry, reason)
             else:
@@ -141,7 +141,7 @@ class Fetcher:
         self.frontier.read_to(message.cursor, end=message.end)
         self._pump_now()
 
-    def _refuse(self, entry: Entry, reason: str) -> None:
+    def _refuse(self, entry: FrontierUrl, reason: str) -> None:
         """A seed from a file that the rules of the crawl leave out."""
         if entry.id not in self.frontier.held:
             self.frontier.held.add(entry.id)
@@ -232,7 +232,7 @@ class Fetcher:
             self._asked = True
             self._desk.ask_for_more(self.frontier.cursor)
 
-    def _begin(self, host: Host, entry: Entry, now: float) -> int:
+    def _begin(self, host: HostQueue, entry: FrontierUrl, now: float) -> int:
         """Send a request for the URL, or for what must be known before; how many requests that makes."""
         if host.name in self._gave_up:
             self._end(entry, FAILED, HOST_UNAVAILABLE, self._gave_up[host.name])
@@ -262,7 +262,7 @@ class Fetcher:
             self._flying[entry.id] = (entry, now, exchange)
         return 1
 
-    def _introduced(self, host: Host, url: str, rules: Robots, failures: int) -> None:
+    def _introduced(self, host: HostQueue, url: str, rules: Robots, failures: int) -> None:
         now = self._loop.time()
         if failures:
             self._robots_missing(host, rules, failures, now)
@@ -274,7 +274,7 @@ class Fetcher:
         self.frontier.wake(host, now)
         self._pump_now()
 
-    def _robots_missing(self, host: Host, rules: Robots, failures: int, now: float) -> None:
+    def _robots_missing(self, host: HostQueue, rules: Robots, failures: int, now: float) -> None:
         """Nothing may be fetched; try again a few times, then leave the host alone."""
         if failures < self._tuning.robots_tries and is_temporary(rules.reason):
             wait = retry_delay(failures, self._tuning.retry_base, self._tuning.retry_cap)
@@ -291,7 +291,7 @@ class Fetcher:
 
     # What came back.
 
-    def _fetched(self, host: Host, entry: Entry, fetched: Fetched) -> None:
+    def _fetched(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched) -> None:
         now = self._loop.time()
         _, started, _ = self._flying.pop(entry.id, (entry, now, None))
         self._introductions.ended(host, now)
@@ -315,7 +315,7 @@ class Fetcher:
         if self._draining:
             self._maybe_drained()
 
-    def _note_pace(self, host: Host, fetched: Fetched, started: float, now: float) -> None:
+    def _note_pace(self, host: HostQueue, fetched: Fetched, started: float, now: float) -> None:
         reason, clock, tuning = fetched.reason, host.clock, self._tuning
         if reason is None or not is_temporary(reason) or reason == reasons.MEMORY_FULL:
             clock.answered(now, fetched.timings.total)
@@ -331,7 +331,7 @@ class Fetcher:
             if not reason.startswith("http_") and clock.failures >= tuning.give_up_after:
                 self._give_up(host, reason)
 
-    def _give_up(self, host: Host, reason: str) -> None:
+    def _give_up(self, host: HostQueue, reason: str) -> None:
         """The host has failed too often in a row: what is left of it fails too, and can be asked for again later."""
         self._gave_up[host.name] = reason
         for entry in (*self.frontier.clear_host(host), *self.frontier.clear_retries(host)):
@@ -349,7 +349,7 @@ class Fetcher:
                 host, f"{host.clock.trouble or 'it'} asks for {seconds:.0f} s more, the longest wait is {longest:.0f} s"
             )
 
-    def _redirected(self, entry: Entry, fetched: Fetched) -> None:
+    def _redirected(self, entry: FrontierUrl, fetched: Fetched) -> None:
         target = canonical(fetched.location or "")
         chain = [*entry.chain.split(), entry.url]
         wrong = wrong_redirect(target, chain, self._tuning.max_redirects)
@@ -360,7 +360,7 @@ class Fetcher:
         self.discovery.links([target], Links(entry.id, entry.depth, via, " ".join(chain), []))
         self._outbox.page(redirect_of(entry, fetched, target))
 
-    def _failed(self, host: Host, entry: Entry, fetched: Fetched, now: float) -> None:
+    def _failed(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched, now: float) -> None:
         reason = fetched.reason or reasons.BAD_RESPONSE
         attempts, status = entry.attempts + 1, fetched.status or None
         if not is_temporary(reason) or attempts >= self._tuning.tries or host.name in self._gave_up:
@@ -372,7 +372,7 @@ class Fetcher:
 
     def _end(
         self,
-        entry: Entry,
+        entry: FrontierUrl,
         state: str,
         reason: str | None,
         detail: str | None,
@@ -386,7 +386,7 @@ class Fetcher:
         self._outbox.settle(settled, entry.depth)
         self._flush_soon()
 
-    def _read(self, host: Host, entry: Entry, fetched: Fetched) -> None:
+    def _read(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched) -> None:
         self._reading[entry.id] = (host, entry, fetched)
         wants_simhash, is_sitemap = self.discovery.wants_simhash(host.name), entry.via in SITEMAP_VIAS
         self.reader.read(body_of(entry, fetched, simhash=wants_simhash, sitemap=is_sitemap), self._was_read)
@@ -411,7 +411,7 @@ class Fetcher:
         self._outbox.page(page_of(entry, fetched, reading))
         self._after()
 
-    def _shown(self, host: Host, entry: Entry, fetched: Fetched) -> None:
+    def _shown(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched) -> None:
         """The page has been in a browser."""
         if fetched.rendered is not None:
             self._outbox.wire_bytes += fetched.rendered.wire_bytes

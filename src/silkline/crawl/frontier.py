@@ -17,7 +17,7 @@ from silkline.crawl.plan import Pace
 from silkline.crawl.politeness import Address, Clock
 
 
-class Entry(NamedTuple):
+class FrontierUrl(NamedTuple):
     """A URL to fetch. `chain` are the URLs that redirected to it, first to last, separated by blanks."""
 
     rank: float
@@ -29,7 +29,7 @@ class Entry(NamedTuple):
     via: str = ""
 
 
-class Host:
+class HostQueue:
     """One host: what is queued for it and when it may be asked."""
 
     __slots__ = ("address", "behind", "clock", "due", "in_flight", "name", "parked", "queue", "reserved")
@@ -37,7 +37,7 @@ class Host:
     def __init__(self, name: str, pace: Pace) -> None:
         self.name = name
         self.clock = Clock(pace)
-        self.queue: list[Entry] = []
+        self.queue: list[FrontierUrl] = []
         self.in_flight = 0
         self.due = False
         self.parked = ""  # why it is left out until it is woken, if it is
@@ -53,10 +53,10 @@ class Frontier:
         self._pace = pace
         self._window = window
         self._per_host = per_host
-        self._due: list[tuple[float, int, Host]] = []
-        self._later: list[tuple[float, int, str, Entry]] = []
+        self._due: list[tuple[float, int, HostQueue]] = []
+        self._later: list[tuple[float, int, str, FrontierUrl]] = []
         self._tie = count()
-        self.hosts: dict[str, Host] = {}
+        self.hosts: dict[str, HostQueue] = {}
         self.held: set[int] = set()
         self.size = 0
         self.level: float = inf
@@ -67,15 +67,15 @@ class Frontier:
         self._behind: int | None = None
         self._again = False
 
-    def host(self, name: str) -> Host:
+    def host(self, name: str) -> HostQueue:
         host = self.hosts.get(name)
         if host is None:
-            host = self.hosts[name] = Host(name, self._pace)
+            host = self.hosts[name] = HostQueue(name, self._pace)
         return host
 
     # What comes in.
 
-    def offer(self, name: str, entry: Entry, now: float) -> bool:
+    def offer(self, name: str, entry: FrontierUrl, now: float) -> bool:
         """Take a URL into memory. False: there is no room, and it waits in the ledger."""
         if entry.id in self.held:
             return True
@@ -90,11 +90,11 @@ class Frontier:
         self._enqueue(host, entry, now)
         return True
 
-    def put_back(self, name: str, entry: Entry, now: float) -> None:
+    def put_back(self, name: str, entry: FrontierUrl, now: float) -> None:
         """A URL that was taken and not fetched."""
         self._enqueue(self.host(name), entry, now)
 
-    def retry(self, name: str, entry: Entry, at: float) -> None:
+    def retry(self, name: str, entry: FrontierUrl, at: float) -> None:
         """A URL that is to be tried again, not before a time."""
         self.size += 1
         heappush(self._later, (at, entry.id, name, entry))
@@ -105,7 +105,7 @@ class Frontier:
 
     # What goes out.
 
-    def take(self, now: float) -> tuple[Host, Entry] | None:
+    def take(self, now: float) -> tuple[HostQueue, FrontierUrl] | None:
         """The next URL that may be fetched now."""
         while self._later and self._later[0][0] <= now:
             _, _, name, entry = heappop(self._later)
@@ -123,18 +123,18 @@ class Frontier:
             return host, heappop(host.queue)
         return None
 
-    def started(self, host: Host, now: float) -> None:
+    def started(self, host: HostQueue, now: float) -> None:
         """A request to the host is on its way."""
         host.in_flight += 1
         host.clock.started(now)
         self._schedule(host, now)
 
-    def ended(self, host: Host, now: float) -> None:
+    def ended(self, host: HostQueue, now: float) -> None:
         """A request to the host is over."""
         host.in_flight -= 1
         self.wake(host, now)
 
-    def wake(self, host: Host, now: float) -> None:
+    def wake(self, host: HostQueue, now: float) -> None:
         """Something about the host changed: look again when it may be asked."""
         self._schedule(host, now)
         if host.behind and len(host.queue) < self._host_limit() // 2:
@@ -147,7 +147,7 @@ class Frontier:
         for host in self.hosts.values():
             self._schedule(host, now)
 
-    def clear_host(self, host: Host) -> Iterator[Entry]:
+    def clear_host(self, host: HostQueue) -> Iterator[FrontierUrl]:
         """Take out everything queued for a host."""
         while host.queue:
             self.size -= 1
@@ -156,7 +156,7 @@ class Frontier:
             host.behind = False
             self._again = True
 
-    def asleep_after(self, moment: float) -> list[Host]:
+    def asleep_after(self, moment: float) -> list[HostQueue]:
         """Hosts with something to do that may not be asked before a moment, though nothing else holds them up."""
         later = {name for at, _, name, _ in self._later if at > moment}
         return [
@@ -165,7 +165,7 @@ class Frontier:
             if (host.queue or host.name in later) and host.clock.next_at > moment and not host.parked
         ]
 
-    def clear_retries(self, host: Host) -> list[Entry]:
+    def clear_retries(self, host: HostQueue) -> list[FrontierUrl]:
         """Take out everything of a host that was to be tried again."""
         mine = [entry for _, _, name, entry in self._later if name == host.name]
         if mine:
@@ -218,16 +218,16 @@ class Frontier:
         """A few hosts may use the whole window; many must leave room for each other."""
         return max(self._per_host, self._window // (2 * len(self.hosts) or 1))
 
-    def _enqueue(self, host: Host, entry: Entry, now: float) -> None:
+    def _enqueue(self, host: HostQueue, entry: FrontierUrl, now: float) -> None:
         heappush(host.queue, entry)
         self.size += 1
         self._schedule(host, now)
 
-    def _may_go(self, host: Host) -> bool:
+    def _may_go(self, host: HostQueue) -> bool:
         queue = host.queue
         return bool(queue) and not host.parked and host.in_flight < host.clock.at_once and queue[0].depth <= self.level
 
-    def _schedule(self, host: Host, now: float) -> None:
+    def _schedule(self, host: HostQueue, now: float) -> None:
         if host.due or not self._may_go(host):
             return
         host.due = True

@@ -17,6 +17,8 @@ from typing import Any
 from silkline.crawl.equip import open_client
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.guarded_reader import GuardedReader
+from silkline.crawl.host_status import most_waiting
+from silkline.crawl.link_acks import LinkAcks
 from silkline.crawl.messages import (
     Assigned,
     Batch,
@@ -24,9 +26,10 @@ from silkline.crawl.messages import (
     Committed,
     Drain,
     Drained,
-    Found,
+    FoundUrl,
     FromFetcher,
     Go,
+    HostReport,
     Incoming,
     Known,
     KnownTraps,
@@ -35,19 +38,16 @@ from silkline.crawl.messages import (
     Refill,
     Refilled,
     Roots,
-    Start,
-    Waiting,
+    StartFetcher,
 )
 from silkline.crawl.plan import Plan
+from silkline.crawl.process_tree import LocalSeat, ProcessTree, Seat
 from silkline.crawl.recorder import Delivery, Recorder
 from silkline.crawl.scope import Scope
 from silkline.crawl.seed_verdict import check_seeds, try_failed_seeds_again
 from silkline.crawl.seen import Seen, digest_of, key_of
 from silkline.crawl.shards import Shards
 from silkline.crawl.suspects import Suspects
-from silkline.crawl.tickets import Tickets
-from silkline.crawl.tree import LocalSeat, Seat, Tree
-from silkline.crawl.waits import most_waiting
 from silkline.errors import StoreError
 from silkline.model.job import End
 from silkline.model.kind import Context
@@ -77,7 +77,7 @@ class Leader:
         self._log = context.log
         self._loop = asyncio.get_running_loop()
         self._recorder = Recorder(context.progress, plan, context.log)
-        self._tickets = Tickets()
+        self._tickets = LinkAcks()
         self._shards = Shards(plan.fetchers)
         self._seats: list[Seat] = []
         self._live: list[Live] = [Live()] * plan.fetchers
@@ -93,7 +93,7 @@ class Leader:
         self._marks = ReadingMarks.open(context.marks)
         self._suspects = Suspects(everything=not context.marks)
         self._looked_at_marks = self._started_at
-        self._tree = Tree(
+        self._tree = ProcessTree(
             plan,
             self._marks,
             self.heard,
@@ -145,7 +145,7 @@ class Leader:
             if seen.add(url):
                 reason = scope.judge(url, host_of(url), 0)
                 state = QUEUED if reason is None else "skipped"
-                found.append(Found(key_of(digest_of(url)), url, host_of(url), 0, state, reason, None, None, "seed"))
+                found.append(FoundUrl(key_of(digest_of(url)), url, host_of(url), 0, state, reason, None, None, "seed"))
         self._recorder.append(found)
         await self._recorder.save()
 
@@ -211,8 +211,8 @@ class Leader:
 
     # What ended a process.
 
-    def _start_message(self, index: int, slot: int) -> Start:
-        return Start(index, self._plan, slot, self._suspects.listed(), self._suspects.everything)
+    def _start_message(self, index: int, slot: int) -> StartFetcher:
+        return StartFetcher(index, self._plan, slot, self._suspects.listed(), self._suspects.everything)
 
     def _blame(self, mark: Mark) -> None:
         """A fetcher or parser died while it read this: from now on it is read in isolation, by everyone."""
@@ -238,7 +238,7 @@ class Leader:
     def heard(self, seat: Seat, message: FromFetcher) -> None:
         if isinstance(message, Batch):
             self._take(seat, message)
-        elif isinstance(message, Waiting):
+        elif isinstance(message, HostReport):
             self._waits[seat.index] = message.waits
             self._live[seat.index] = message.live
         elif isinstance(message, Refill):
@@ -280,7 +280,7 @@ class Leader:
             for seat in self._seats:
                 seat.send(Level(levels.current))
 
-    def _spread_roots(self, found: list[Found]) -> None:
+    def _spread_roots(self, found: list[FoundUrl]) -> None:
         """What a seed redirected to widens the scope, for everyone and before its links are seen."""
         roots = [each.url for each in found if each.depth == 0 and each.found_via == "redirect"]
         if roots:
@@ -439,7 +439,7 @@ class LocalDesk:
         self._heard(self.seat, batch)
 
     def show(self, waits: list[Wait], live: Live) -> None:
-        self._heard(self.seat, Waiting(waits, live))
+        self._heard(self.seat, HostReport(waits, live))
 
     def ask_for_more(self, cursor: int) -> None:
         self._heard(self.seat, Refill(cursor))

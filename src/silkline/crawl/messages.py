@@ -12,7 +12,7 @@ from silkline.model.wait import Wait
 from silkline.store.urls import NewResult, QueuedUrl, Settled
 
 
-class Found(NamedTuple):
+class FoundUrl(NamedTuple):
     """A new URL, as `store.urls.NewUrl` but without its id: the recorder gives it one."""
 
     url_key: int
@@ -36,7 +36,7 @@ class Links(NamedTuple):
     urls: list[str]
 
 
-class Ended(NamedTuple):
+class FetchedPage(NamedTuple):
     """A page that was fetched: its end, what it brought and what it names.
 
     It counts once its links have found their owners. `names` has eight bytes for each address (seen.py).
@@ -70,8 +70,8 @@ class Batch(msgspec.Struct, array_like=True, tag=True, gc=False):
 
     seq: int
     settled: list[tuple[Settled, int]]
-    pages: list[Ended]
-    found: list[Found]
+    pages: list[FetchedPage]
+    found: list[FoundUrl]
     foreign: list[tuple[int, bytes]]
     answers: list[int]
     wire_bytes: int
@@ -79,7 +79,7 @@ class Batch(msgspec.Struct, array_like=True, tag=True, gc=False):
     not_stored: int = 0
 
 
-class Waiting(msgspec.Struct, array_like=True, tag=True, gc=False):
+class HostReport(msgspec.Struct, array_like=True, tag=True, gc=False):
     """The hosts this fetcher waits for most, and what it is doing, once in a while."""
 
     waits: list[Wait]
@@ -95,7 +95,7 @@ class Refill(msgspec.Struct, array_like=True, tag=True, gc=False):
 # From the leader to a fetcher.
 
 
-class Start(msgspec.Struct, array_like=True, tag=True):
+class StartFetcher(msgspec.Struct, array_like=True, tag=True):
     """`slot` is where the process marks what it reads; `blamed` as in `Blamed`."""
 
     index: int
@@ -174,9 +174,9 @@ class Blamed(msgspec.Struct, array_like=True, tag=True, gc=False):
     inputs: list[tuple[str, int]]
 
 
-FromFetcher = Batch | Waiting | Refill | Drained
+FromFetcher = Batch | HostReport | Refill | Drained
 ToFetcher = (
-    Start | Known | KnownTraps | Roots | Go | Assigned | Committed | Incoming | Refilled | Level | Drain | Blamed
+    StartFetcher | Known | KnownTraps | Roots | Go | Assigned | Committed | Incoming | Refilled | Level | Drain | Blamed
 )
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import msgspec
 
-from silkline.crawl.messages import Batch, Ended, Found, Links, Live
+from silkline.crawl.messages import Batch, FetchedPage, FoundUrl, Links, Live
 from silkline.store.urls import QUEUED, Settled
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -18,8 +18,8 @@ class Outbox:
     def __init__(self) -> None:
         self._seq = 0
         self.settled: list[tuple[Settled, int]] = []
-        self.pages: list[Ended] = []
-        self.found: list[Found] = []
+        self.pages: list[FetchedPage] = []
+        self.found: list[FoundUrl] = []
         self.answers: list[int] = []
         self.wire_bytes = 0
         self.not_stored = 0
@@ -27,7 +27,7 @@ class Outbox:
         self._foreign: defaultdict[int, list[Links]] = defaultdict(list)
         self._bytes = 0
         self._sent: dict[int, tuple[list[int], int, int, list[str]]] = {}
-        self._unassigned: dict[int, list[Found]] = {}
+        self._unassigned: dict[int, list[FoundUrl]] = {}
         self.unsaved = 0
         self.unsaved_pages = 0
         self.unsaved_bytes = 0
@@ -37,7 +37,7 @@ class Outbox:
         self.settled.append((settled, depth))
         self.unsaved += 1
 
-    def page(self, ended: Ended) -> None:
+    def page(self, ended: FetchedPage) -> None:
         """The end of a URL that brought something."""
         self.pages.append(ended)
         size = len(ended.names) + (len(ended.result.data) if ended.result is not None else 0)
@@ -80,7 +80,7 @@ class Outbox:
         self.wire_bytes = self._bytes = 0
         return batch
 
-    def assigned(self, seq: int) -> list[Found]:
+    def assigned(self, seq: int) -> list[FoundUrl]:
         """The URLs of a batch that now have ids."""
         return self._unassigned.pop(seq)
 

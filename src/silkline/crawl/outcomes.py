@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from silkline.crawl.frontier import Entry
-from silkline.crawl.messages import Ended
+from silkline.crawl.frontier import FrontierUrl
+from silkline.crawl.messages import FetchedPage
 from silkline.crawl.reading import Body, Reading
 from silkline.crawl.seen import digest_of
 from silkline.model import fetched as reasons
@@ -18,7 +18,7 @@ from silkline.store.urls import DONE, FAILED, REDIRECTED, SKIPPED, NewResult, Se
 _encode = msgspec.json.Encoder().encode
 
 
-def body_of(entry: Entry, fetched: Fetched, *, simhash: bool, sitemap: bool) -> Body:
+def body_of(entry: FrontierUrl, fetched: Fetched, *, simhash: bool, sitemap: bool) -> Body:
     """The page as it is handed to a reader."""
     robots_tag = fetched.headers.get("x-robots-tag", "")
     url, body, charset = as_seen(entry.url, fetched)
@@ -52,21 +52,21 @@ def rendering_of(fetched: Fetched) -> dict[str, Any]:
     return about
 
 
-def page_of(entry: Entry, fetched: Fetched, reading: Reading) -> Ended:
+def page_of(entry: FrontierUrl, fetched: Fetched, reading: Reading) -> FetchedPage:
     """The end of a URL that was read."""
     attempts = entry.attempts + 1
     if reading.reason is not None:
         state = FAILED if reading.reason == reasons.READER_DIED else SKIPPED
         settled = Settled(entry.id, state, reading.reason, reading.detail, attempts, fetched.status)
-        return Ended(settled, None, entry.depth, reading.names)
+        return FetchedPage(settled, None, entry.depth, reading.names)
     settled = Settled(entry.id, DONE, None, None, attempts, fetched.status)
-    return Ended(settled, _result(entry, fetched, reading), entry.depth, reading.names)
+    return FetchedPage(settled, _result(entry, fetched, reading), entry.depth, reading.names)
 
 
-def redirect_of(entry: Entry, fetched: Fetched, target: str) -> Ended:
+def redirect_of(entry: FrontierUrl, fetched: Fetched, target: str) -> FetchedPage:
     """The end of a URL that pointed elsewhere: what it points at is a URL of its own."""
     settled = Settled(entry.id, SKIPPED, REDIRECTED, target, entry.attempts + 1, fetched.status)
-    return Ended(settled, None, entry.depth, digest_of(target))
+    return FetchedPage(settled, None, entry.depth, digest_of(target))
 
 
 def wrong_redirect(target: str | None, chain: list[str], most: int) -> str | None:
@@ -83,7 +83,7 @@ def storable(detail: str | None) -> str | None:
     return (detail or "")[:1000].replace("\x00", "\ufffd").encode(errors="replace").decode() or None
 
 
-def _result(entry: Entry, fetched: Fetched, reading: Reading) -> NewResult:
+def _result(entry: FrontierUrl, fetched: Fetched, reading: Reading) -> NewResult:
     """A page that came by way of redirects is stored under the URL first asked for and the one it landed on."""
     asked = entry.chain.split(" ", 1)[0] if entry.chain else entry.url
     metadata: dict[str, Any] = {

@@ -14,15 +14,15 @@ from typing import Final
 
 import msgspec
 
+from silkline.crawl.connection import Wire
 from silkline.crawl.plan import Plan
 from silkline.crawl.reading import Body, OnReading, PageReader, Reading
-from silkline.crawl.wire import Wire
 from silkline.reading_marks import PAGE, SITEMAP, ReadingMarks, clipped
 
 _MOST_BYTES: Final = 64 << 20
 
 
-class Line:
+class ParserQueue:
     """One parser, and the pages it was given, oldest first."""
 
     def __init__(self, slot: int) -> None:
@@ -40,7 +40,7 @@ class ParserPool:
     def __init__(self, marks: ReadingMarks) -> None:
         self._marks = marks
         self.on_blamed: Callable[[Body, OnReading], None] = self.read
-        self._lines: list[Line] = []
+        self._lines: list[ParserQueue] = []
         self._backlog: deque[tuple[Body, OnReading]] = deque()
         self._bytes = 0
         self._closed = False
@@ -57,7 +57,7 @@ class ParserPool:
 
     def adopt(self, slot: int, end: socket.socket) -> None:
         """Another parser is there, which marks in this slot what it reads."""
-        task = asyncio.get_running_loop().create_task(self._connect(Line(slot), end))
+        task = asyncio.get_running_loop().create_task(self._connect(ParserQueue(slot), end))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -67,7 +67,7 @@ class ParserPool:
             if line.wire is not None:
                 line.wire.close()
 
-    async def _connect(self, line: Line, end: socket.socket) -> None:
+    async def _connect(self, line: ParserQueue, end: socket.socket) -> None:
         decoder = msgspec.msgpack.Decoder(Reading)
         line.wire = Wire(decoder, lambda reading: self._was_read(line, reading), lambda: self._lost(line))
         await line.wire.open(end)
@@ -83,7 +83,7 @@ class ParserPool:
         line.waiting[body.id] = (body, on_done)
         line.wire.send(body)
 
-    def _was_read(self, line: Line, reading: Reading) -> None:
+    def _was_read(self, line: ParserQueue, reading: Reading) -> None:
         if reading.id not in line.waiting:  # it answers what was not asked: it was taken over
             if line.wire is not None:
                 line.wire.close()
@@ -92,7 +92,7 @@ class ParserPool:
         self._bytes -= len(body.body)
         on_done(reading)
 
-    def _lost(self, line: Line) -> None:
+    def _lost(self, line: ParserQueue) -> None:
         if line in self._lines:
             self._lines.remove(line)
         if self._closed:

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from silkline.crawl.levels import Levels
-from silkline.crawl.messages import Ended, Found
+from silkline.crawl.messages import FetchedPage, FoundUrl
 from silkline.crawl.plan import Plan
 from silkline.model.kind import Progress
 from silkline.store import pages, urls
@@ -77,7 +77,7 @@ class Recorder:
 
     # The books.
 
-    def append(self, found: list[Found]) -> int:
+    def append(self, found: list[FoundUrl]) -> int:
         """New URLs, in the order of discovery; the id of the first."""
         first = self.next_id
         new_url = NewUrl._make
@@ -98,7 +98,7 @@ class Recorder:
             if each.state != QUEUED:
                 self._end(each, depth)
 
-    def deliver(self, delivery: Delivery, pages: list[Ended]) -> None:
+    def deliver(self, delivery: Delivery, pages: list[FetchedPage]) -> None:
         """Pages all of whose links are in the books. Those beyond the limit are left as if never fetched."""
         limit = self._plan.limit
         for settled, result, depth, names in pages:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from silkline.crawl.discovery import Discovery
-from silkline.crawl.frontier import Entry
+from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.messages import Links
 from silkline.crawl.plan import Plan
 from silkline.crawl.reading import SITEMAP, Reading
@@ -48,11 +48,11 @@ class Sitemaps:
         foreign = [each for each in found if not covers(host_of(each))][:MOST_FOREIGN]
         self._discovery.links(self._allowance.take_sitemaps(own + foreign), Links(0, 1, "robots", "", []))
 
-    def is_over(self, entry: Entry) -> bool:
+    def is_over(self, entry: FrontierUrl) -> bool:
         """Whether an entry is a sitemap that is not needed any more."""
         return entry.via in SITEMAP_VIAS and self._allowance.urls <= 0
 
-    def was_read(self, entry: Entry, reading: Reading) -> Reading:
+    def was_read(self, entry: FrontierUrl, reading: Reading) -> Reading:
         """Takes what a sitemap lists, as far as it is wanted; the reading, with a word on what was left out."""
         allowance, discovery = self._allowance, self._discovery
         pages = allowance.take_urls(reading.links)
@@ -68,6 +68,6 @@ class Sitemaps:
         detail = f"{taken} of {listed} entries taken: the limits of the crawl leave no room for more"
         return msgspec.structs.replace(reading, detail=detail, names=reading.names[: _DIGEST * taken])
 
-    def via_after_redirect(self, entry: Entry, target: str) -> str:
+    def via_after_redirect(self, entry: FrontierUrl, target: str) -> str:
         """How a URL counts as found that a sitemap redirects to: robots.txt names only what lies on that very host."""
         return entry.via if host_of(target) == host_of(entry.url) else "sitemap_index"

@@ -26,7 +26,7 @@ _NUMBER: Final = re.compile(r"\d+")
 _MASK: Final = (1 << 64) - 1
 
 
-class Host:
+class HostBudget:
     """What is known of one host's URLs."""
 
     __slots__ = ("budgets", "closed", "duplicates", "found", "stored")
@@ -58,12 +58,12 @@ class Traps:
         self._tuning = tuning
         self._stored = 0
 
-    def know(self, host: Host, stored: int) -> None:
+    def know(self, host: HostBudget, stored: int) -> None:
         """The ledger has so many URLs of this host that look like a trap."""
         host.stored += stored
         self._stored += stored
 
-    def store(self, host: Host, why: str) -> str | None:
+    def store(self, host: HostBudget, why: str) -> str | None:
         """The detail for one more URL that looks like a trap; None: the ledger has enough of them, only count it."""
         most = self._tuning.trap_rows
         if host.stored >= most or self._stored >= most * _HOSTS_OF_TRAPS:
@@ -72,7 +72,7 @@ class Traps:
         self._stored += 1
         return why if host.stored < most else f"{why}; {LAST_ROW}"
 
-    def judge(self, host: Host, url: str) -> str | None:
+    def judge(self, host: HostBudget, url: str) -> str | None:
         """Why this new URL looks like part of a trap, or None."""
         host.found += 1
         if url.count("/") > 6 and (shape := _endless(url)):
@@ -83,7 +83,7 @@ class Traps:
             return f"more than {self._tuning.host_budget} URLs on this host"
         return self._over_budget(host, url)
 
-    def fetched(self, host: Host, url: str, simhash: int | None) -> None:
+    def fetched(self, host: HostBudget, url: str, simhash: int | None) -> None:
         """A page came; a template whose pages are nearly all alike is closed."""
         if simhash is None or host.found <= CLOSE_LOOK:
             return
@@ -101,10 +101,10 @@ class Traps:
                 host.closed.add(template)
             known.pages = known.same = 0
 
-    def wants_simhash(self, host: Host) -> bool:
+    def wants_simhash(self, host: HostBudget) -> bool:
         return host.found > CLOSE_LOOK
 
-    def _over_budget(self, host: Host, url: str) -> str | None:
+    def _over_budget(self, host: HostBudget, url: str) -> str | None:
         template = template_of(url)
         if host.closed is not None and template in host.closed:
             return f"pages like {template} are nearly all alike"

@@ -15,9 +15,9 @@ from silkline.export.open import to_stream
 from silkline.export.rows import Filter, stream
 from silkline.model.url import url_key
 from silkline.store import jobs
-from silkline.store.archive import folder_of
 from silkline.store.database import Database
 from silkline.store.results import Result
+from silkline.warc_files import folder_of
 
 # Each form: the ending of its file, and its media type. Markdown is a folder of files, so it comes packed.
 DOWNLOADS: Final = {

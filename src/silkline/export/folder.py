@@ -23,7 +23,7 @@ _RESERVED: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.[^/]*)?", re.IGN
 _PLAIN: Final = re.compile(r"[a-z0-9_-][a-z0-9._-]*")
 
 
-class Folder:
+class ResultFolder:
     """One file for each result that has come. With `force` what was there before is written over."""
 
     def __init__(self, folder: Path, *, force: bool = False) -> None:

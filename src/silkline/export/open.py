@@ -92,9 +92,9 @@ def to_path(form: str, path: Path, *, force: bool = False) -> Iterator[Writer]:
     """A writer to a file, or for Markdown a folder. The file appears under its name when it is whole."""
     refuse_to_overwrite(form, path, force=force)
     if form == "md":
-        from silkline.export.folder import Folder
+        from silkline.export.folder import ResultFolder
 
-        yield Folder(path, force=force)
+        yield ResultFolder(path, force=force)
         return
     with whole_file(path) as stream:
         writer = _writer(form, stream, path)
@@ -144,7 +144,7 @@ def _writer(form: str, stream: BinaryIO, path: Path | None) -> Writer:
 
             return Parquet(stream)
         case "sitemap":
-            from silkline.export.sitemap import Sitemap
+            from silkline.export.sitemap import SitemapFile
 
-            return Sitemap(stream, path)
+            return SitemapFile(stream, path)
     raise UsageError(f"there is no format {form!r}; there are {', '.join(FORMATS)}")

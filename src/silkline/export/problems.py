@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import chain
 
 from silkline.store import urls
+from silkline.store.backlinks import LinksIn, into
 from silkline.store.database import Database
-from silkline.store.neighbours import LinksIn, into
 from silkline.store.urls import Url
 
 PAGE = 1_000
@@ -28,7 +28,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class FailureGroup:
     """A cause, and what it struck."""
 
     reason: str
@@ -36,7 +36,7 @@ class Problem:
     examples: list[Example]
 
 
-def grouped(database: Database, job_id: str, *, state: str = urls.FAILED, examples: int = 5) -> list[Problem]:
+def grouped(database: Database, job_id: str, *, state: str = urls.FAILED, examples: int = 5) -> list[FailureGroup]:
     """The causes, most frequent first."""
     counts: Counter[str] = Counter()
     shown: dict[str, list[Url]] = {}
@@ -48,7 +48,8 @@ def grouped(database: Database, job_id: str, *, state: str = urls.FAILED, exampl
     links = into(database, job_id, list(chain.from_iterable(shown.values())))
     order = sorted(counts, key=lambda reason: (-counts[reason], reason))
     return [
-        Problem(reason, counts[reason], [_example(url, links[url.id]) for url in shown[reason]]) for reason in order
+        FailureGroup(reason, counts[reason], [_example(url, links[url.id]) for url in shown[reason]])
+        for reason in order
     ]
 
 

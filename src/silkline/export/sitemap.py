@@ -14,7 +14,7 @@ _XML: Final = '<?xml version="1.0" encoding="UTF-8"?>\n'
 _NAMESPACE: Final = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 
 
-class Sitemap:
+class SitemapFile:
     """Writes to a stream; beyond the first 50,000 pages into files beside `path`, which then becomes their index."""
 
     def __init__(self, stream: BinaryIO, path: Path | None = None, *, most: int = MOST) -> None:

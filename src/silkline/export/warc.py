@@ -11,8 +11,8 @@ from silkline import __version__
 from silkline.errors import UsageError
 from silkline.export.rows import Filter
 from silkline.store import results
-from silkline.store.archive import folder_of, records
 from silkline.store.database import Database
+from silkline.warc_files import folder_of, records
 
 
 def load() -> Any:

@@ -73,7 +73,7 @@ class Exchange:
         self.over = False
 
 
-class Client:
+class HttpClient:
     """Must be made and used inside a running event loop. `close` ends whatever is under way."""
 
     def __init__(self, settings: FetchSettings, guard: Guard, resolver: Resolver) -> None:

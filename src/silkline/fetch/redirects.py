@@ -11,7 +11,7 @@ from silkline.model.fetched import REDIRECT_LOOP, TOO_MANY_REDIRECTS, Fetched, R
 MAX_HOPS: Final = 10
 
 
-class Fetcher(Protocol):
+class OneHop(Protocol):
     """What can make one hop."""
 
     async def fetch(self, request: Request) -> Fetched:
@@ -24,7 +24,7 @@ def allow_all(_url: str) -> str | None:
 
 
 async def follow(
-    client: Fetcher,
+    client: OneHop,
     request: Request,
     allow: Callable[[str], str | None] = allow_all,
     *,

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from silkline.fetch.client import Client
+from silkline.fetch.client import HttpClient
 from silkline.fetch.render_browser import BrowserProcess
 from silkline.fetch.render_cdp import BrowserGone, CommandRefused, Conversation
 from silkline.fetch.render_page import PageInBrowser
@@ -145,7 +145,7 @@ class Renderer:
     """
 
     def __init__(
-        self, client: Client, *, places: Path, count: int, url: str = "", fallback: bool, limits: RenderLimits
+        self, client: HttpClient, *, places: Path, count: int, url: str = "", fallback: bool, limits: RenderLimits
     ) -> None:
         self._client = client
         self._slots = Slots(places, count)

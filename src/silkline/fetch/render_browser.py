@@ -83,7 +83,7 @@ def command_line(program: str, folder: str, user_agent: str) -> list[str]:
     return flags
 
 
-class Folder:
+class BrowserFolder:
     """Where one browser keeps what it writes, for as long as it lives."""
 
     def __init__(self) -> None:
@@ -136,7 +136,7 @@ def _remove(path: Path) -> bool:
 class BrowserProcess:
     """One Chromium of our own, from its start to its end."""
 
-    def __init__(self, process: subprocess.Popen[bytes], folder: Folder, conversation: Conversation) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], folder: BrowserFolder, conversation: Conversation) -> None:
         self._process = process
         self._folder = folder
         self.conversation = conversation
@@ -144,7 +144,7 @@ class BrowserProcess:
     @classmethod
     async def start(cls, program: str, user_agent: str) -> BrowserProcess:
         await asyncio.to_thread(sweep)
-        folder = Folder()
+        folder = BrowserFolder()
         ours, theirs = socket.socketpair()
         with theirs:
             try:
@@ -182,7 +182,7 @@ class BrowserProcess:
         self._folder.remove()
 
 
-def _launch(command: list[str], line: socket.socket, folder: Folder) -> subprocess.Popen[bytes]:
+def _launch(command: list[str], line: socket.socket, folder: BrowserFolder) -> subprocess.Popen[bytes]:
     """In a session, so a process group, of its own. Takes 2 ms."""
     handed = (line.fileno(), folder.lock)
     launcher = [sys.executable, "-I", "-S", str(Path(__file__).with_name("render_launch.py"))]

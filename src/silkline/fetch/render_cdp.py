@@ -27,7 +27,7 @@ class CommandRefused(Exception):
     """The browser would not do this; the page it was for may be gone."""
 
 
-class Line(Protocol):
+class BrowserLine(Protocol):
     """What carries messages to a browser."""
 
     def send(self, message: bytes) -> None: ...
@@ -53,12 +53,12 @@ class Conversation:
     def __init__(self) -> None:
         self.gone = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._line: Line | None = None
+        self._line: BrowserLine | None = None
         self._last = 0
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._listeners: dict[str, Listener] = {}
 
-    def over(self, line: Line) -> None:
+    def over(self, line: BrowserLine) -> None:
         self._line = line
 
     def listen(self, session: str, listener: Listener | None) -> None:

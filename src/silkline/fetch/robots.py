@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from silkline.fetch.redirects import Fetcher, allow_all, follow
+from silkline.fetch.redirects import OneHop, allow_all, follow
 from silkline.fetch.robots_rules import Rule, comparable_path, group_text, rules_of
 from silkline.model import fetched as reasons
 from silkline.model.fetched import Fetched, Request, retry_after
@@ -82,7 +82,7 @@ def decide(answer: Fetched, now: float, product: str = PRODUCT) -> Robots:
 
 
 async def load(
-    client: Fetcher,
+    client: OneHop,
     origin: str,
     now: Callable[[], float],
     *,
@@ -93,7 +93,7 @@ async def load(
     return decide(await ask(client, origin, allow), now(), product)
 
 
-async def ask(client: Fetcher, origin: str, allow: Callable[[str], str | None] = allow_all) -> Fetched:
+async def ask(client: OneHop, origin: str, allow: Callable[[str], str | None] = allow_all) -> Fetched:
     """The answer for the robots.txt of an origin; nothing is read yet."""
     request = Request(f"{origin}/robots.txt", max_body=MAX_BYTES, cut=True)
     return await follow(client, request, allow, max_hops=MAX_REDIRECTS)

@@ -65,7 +65,7 @@ class Rule(NamedTuple):
         return self.priority, self.allow
 
 
-class Rules:
+class RobotsGroup:
     """A group made ready for matching: patterns without wildcards are looked up, the others are tried one by one."""
 
     __slots__ = ("_exact", "_lengths", "_shortest", "_starts", "_wild")
@@ -137,19 +137,19 @@ def _widen(value: str, widened: dict[str, int], *, only_wildcards: bool) -> None
     widened[start] = max(widened.get(start, 0), priority)
 
 
-def rules_of(group: str) -> Rules:
+def rules_of(group: str) -> RobotsGroup:
     """The rules of a group's text, ready for matching."""
     return _compile_large(group) if len(group) > _LARGE else _compile_small(group)
 
 
 @lru_cache(maxsize=4096)
-def _compile_small(group: str) -> Rules:
-    return Rules(map(_rule, group.split("\n")))
+def _compile_small(group: str) -> RobotsGroup:
+    return RobotsGroup(map(_rule, group.split("\n")))
 
 
 @lru_cache(maxsize=32)
-def _compile_large(group: str) -> Rules:
-    return Rules(map(_rule, group.split("\n")))
+def _compile_large(group: str) -> RobotsGroup:
+    return RobotsGroup(map(_rule, group.split("\n")))
 
 
 def _shortest_starts(starts: Iterable[str]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import uvloop
 from silkline.errors import Permanent
 from silkline.kinds import posts
 from silkline.kinds.cache import HIDDEN_KEYS
-from silkline.kinds.endpoint import Endpoint, Interrupted
+from silkline.kinds.json_api import Endpoint, Interrupted
 from silkline.model.fetched import Fetched
 from silkline.model.job import End
 from silkline.model.kind import Context

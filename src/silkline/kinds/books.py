@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from silkline.crawl.messages import Ended
+from silkline.crawl.messages import FetchedPage
 from silkline.crawl.recorder import Recorder
 from silkline.model.job import End
 from silkline.model.kind import Context
@@ -62,7 +62,7 @@ class Books:
     def end_now(self, settled: Settled, result: NewResult | None) -> None:
         """The same without waiting for room, for what must share a checkpoint with something else."""
         self._unsaved += 1
-        self.recorder.deliver((None, 0), [Ended(settled, result, 0)])
+        self.recorder.deliver((None, 0), [FetchedPage(settled, result, 0)])
 
     async def _keep_up(self, over: asyncio.Event) -> None:
         """A checkpoint when it is time for one; a sign of life now and then."""

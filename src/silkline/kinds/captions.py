@@ -38,7 +38,7 @@ _WORDS: Final = {
 }
 
 
-class Refused(Exception):
+class CaptionsRefused(Exception):
     """There is no transcript. `passing`: later there may be one."""
 
     def __init__(self, reason: str, words: str, *, passing: bool = False) -> None:
@@ -77,10 +77,12 @@ class Captions:
             found = find(list(languages)).fetch()
         except (CouldNotRetrieveTranscript, RequestException) as error:
             if self._proxy.refused > refused:
-                raise Refused(ADDRESS_BLOCKED, LED_INSIDE) from error
+                raise CaptionsRefused(ADDRESS_BLOCKED, LED_INSIDE) from error
             if isinstance(error, CouldNotRetrieveTranscript):
                 raise _refusal(error) from error
-            raise Refused("connect_failed", f"YouTube cannot be reached: {error}"[:300], passing=True) from error
+            raise CaptionsRefused(
+                "connect_failed", f"YouTube cannot be reached: {error}"[:300], passing=True
+            ) from error
         details = self._session.details or self._embedded(video)
         segments = [{"start": one.start, "duration": one.duration, "text": one.text} for one in found]
         return details, {
@@ -111,7 +113,7 @@ class Captions:
 def _session(session: Any, base: str, proxy: str) -> Any:
     """A session that asks where the setting says and nowhere else, and remembers what the player says of a video."""
 
-    class Session(session):  # type: ignore[misc]
+    class PacedSession(session):  # type: ignore[misc]
         details: dict[str, Any]
 
         def request(self, method: str, url: str, **more: Any) -> Any:
@@ -121,7 +123,7 @@ def _session(session: Any, base: str, proxy: str) -> Any:
                 self.details = (told.get("videoDetails") or {}) if isinstance(told, dict) else {}
             return answer
 
-    ours = Session()
+    ours = PacedSession()
     ours.trust_env = False  # no proxy of the environment besides ours
     ours.proxies = {"http": proxy, "https": proxy}
     ours.verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
@@ -134,23 +136,25 @@ def _place(url: str, base: str) -> str:
         url = base + url.removeprefix(YOUTUBE)
     host = urlsplit(url).hostname or ""
     if host != urlsplit(base).hostname and not host.endswith(".youtube.com"):
-        raise Refused("bad_response", f"YouTube sends us to {host}, where we do not go")
+        raise CaptionsRefused("bad_response", f"YouTube sends us to {host}, where we do not go")
     return url
 
 
-def _refusal(error: Exception) -> Refused:
+def _refusal(error: Exception) -> CaptionsRefused:
     kind = type(error).__name__
     if kind == "YouTubeRequestFailed":
-        return Refused("bad_response", f"YouTube cannot answer now: {getattr(error, 'reason', '')}"[:300], passing=True)
+        return CaptionsRefused(
+            "bad_response", f"YouTube cannot answer now: {getattr(error, 'reason', '')}"[:300], passing=True
+        )
     if kind == "VideoUnplayable":
         reason = str(getattr(error, "reason", "") or "it cannot be played")
         private = "private" in reason.lower()
-        return Refused("private" if private else "removed", f"YouTube says: {reason}")
+        return CaptionsRefused("private" if private else "removed", f"YouTube says: {reason}")
     reason, words = _WORDS.get(kind, ("failed", f"YouTube refuses ({kind})"))
     if kind == "NoTranscriptFound":
         there = sorted({each.language_code for each in getattr(error, "_transcript_data", ())})
         words += f"; there is {', '.join(there)}" if there else ""
-    return Refused(reason, words, passing=reason == BLOCKED)
+    return CaptionsRefused(reason, words, passing=reason == BLOCKED)
 
 
 def videos_of(url: str, most: int | None, base: str) -> list[str]:
@@ -177,7 +181,7 @@ def videos_of(url: str, most: int | None, base: str) -> list[str]:
         if proxy.refused:
             raise Permanent(f"{url}: {LED_INSIDE}") from error
         raise Permanent(f"{url}: yt-dlp cannot list it: {str(error).removeprefix('ERROR: ')}"[:500]) from error
-    except Refused as refusal:
+    except CaptionsRefused as refusal:
         raise Permanent(f"{url}: {refusal}") from refusal
     finally:
         proxy.close()

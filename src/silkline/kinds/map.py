@@ -15,10 +15,10 @@ import uvloop
 
 from silkline.crawl.equip import open_client
 from silkline.crawl.file_budget import fitted
-from silkline.crawl.frontier import Entry
+from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.isolated_reader import ReaderDied
-from silkline.crawl.messages import Found
+from silkline.crawl.messages import FoundUrl
 from silkline.crawl.plan import Plan
 from silkline.crawl.reading import SITEMAP
 from silkline.crawl.recorder import Recorder
@@ -32,20 +32,20 @@ from silkline.crawl.sitemap_limits import (
     MOST_URLS,
     OVER_LIMIT,
 )
-from silkline.fetch.client import Client
+from silkline.fetch.client import HttpClient
 from silkline.kinds import site
 from silkline.kinds.books import Books
 from silkline.kinds.cache import HIDDEN_KEYS
 from silkline.kinds.page import plan_for
-from silkline.kinds.reading import reader_for
+from silkline.kinds.reader_limits import reader_for
 from silkline.kinds.visits import Visit, Visits
 from silkline.model.fetched import READER_DIED
 from silkline.model.job import End
 from silkline.model.kind import Context
 from silkline.model.spec import Fetching, MapSpec, SiteSpec
 from silkline.model.url import canonical, host_of, origin_of, url_key
-from silkline.parse.sitemap import Entry as Listed
 from silkline.parse.sitemap import Sitemap
+from silkline.parse.sitemap import SitemapEntry as Listed
 from silkline.store import urls
 from silkline.store.urls import DONE, FAILED, QUEUED, SKIPPED, NewResult, Settled
 
@@ -88,7 +88,9 @@ async def _work(context: Context, plan: Plan) -> End | None:
 class MapJob:
     """One attempt at a map."""
 
-    def __init__(self, context: Context, plan: Plan, client: Client, recorder: Recorder, reader: GuardedReader) -> None:
+    def __init__(
+        self, context: Context, plan: Plan, client: HttpClient, recorder: Recorder, reader: GuardedReader
+    ) -> None:
         self._context = context
         self._spec: MapSpec = context.spec
         self._plan = plan
@@ -134,7 +136,7 @@ class MapJob:
         else:
             rows, _ = await self._recorder.ask(self._recorder.read_queued, 0, MOST_SITEMAPS, None)
             for row in rows:
-                self._visits.add(Entry(row.depth, row.id, row.url, row.depth, 0, "", row.found_via))
+                self._visits.add(FrontierUrl(row.depth, row.id, row.url, row.depth, 0, "", row.found_via))
         await self._visits.run()
 
     def _origins(self) -> list[str]:
@@ -155,7 +157,7 @@ class MapJob:
 
     def _append(self, sitemaps: list[tuple[str, str, int]]) -> None:
         """Sitemaps that are not known yet; those that may not be read are left out with the reason."""
-        rows: list[Found] = []
+        rows: list[FoundUrl] = []
         for url, via, depth in sitemaps:
             if self._sitemaps < MOST_SITEMAPS + _NOTED and self._is_new(url):
                 self._sitemaps += 1
@@ -163,10 +165,10 @@ class MapJob:
                 foreign = via == "sitemap_index" and not self._is_ours(url)
                 reason = OVER_LIMIT if not fits else OUT_OF_SCOPE if foreign else None
                 state, detail = SKIPPED if reason else QUEUED, FOREIGN if reason == OUT_OF_SCOPE else None
-                rows.append(Found(url_key(url), url, host_of(url), depth, state, reason, detail, None, via))
+                rows.append(FoundUrl(url_key(url), url, host_of(url), depth, state, reason, detail, None, via))
         for id, row in enumerate(rows, self._recorder.append(rows)):
             if row.state == QUEUED:
-                self._visits.add(Entry(row.depth, id, row.url, row.depth, 0, "", row.found_via))
+                self._visits.add(FrontierUrl(row.depth, id, row.url, row.depth, 0, "", row.found_via))
 
     def _is_ours(self, url: str) -> bool:
         return domain_of(host_of(url)) in self._domains
@@ -204,7 +206,7 @@ class MapJob:
         if self._listed >= self._most:
             self._visits.stop()
 
-    def _take(self, entry: Entry, sitemap: Sitemap) -> None:
+    def _take(self, entry: FrontierUrl, sitemap: Sitemap) -> None:
         """The URLs of one sitemap, each with its result; nothing is awaited, so they share its checkpoint."""
         fresh = [listed for listed in sitemap.entries if self._is_new(listed.url)]
         ours = [listed for listed in fresh if self._is_ours(listed.url)]
@@ -221,12 +223,12 @@ class MapJob:
             self._books.end_now(Settled(id, DONE, None, None, 0, None), _result(id, listed, entry))
 
 
-def _row(listed: Listed, entry: Entry, state: str, reason: str | None) -> Found:
+def _row(listed: Listed, entry: FrontierUrl, state: str, reason: str | None) -> FoundUrl:
     url = listed.url
-    return Found(url_key(url), url, host_of(url), entry.depth + 1, state, reason, None, entry.id, "sitemap")
+    return FoundUrl(url_key(url), url, host_of(url), entry.depth + 1, state, reason, None, entry.id, "sitemap")
 
 
-def _result(id: int, listed: Listed, entry: Entry) -> NewResult:
+def _result(id: int, listed: Listed, entry: FrontierUrl) -> NewResult:
     """Where a URL stood. The cache must not take it for a page, so its keys are hidden."""
     data = {"sitemap": entry.url, "lastmod": listed.lastmod or None, "priority": listed.priority}
     key, final_key = HIDDEN_KEYS

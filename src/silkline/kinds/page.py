@@ -16,20 +16,20 @@ import uvloop
 from silkline.crawl.document import Document
 from silkline.crawl.equip import open_client
 from silkline.crawl.file_budget import fitted
-from silkline.crawl.frontier import Entry
+from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.guarded_reader import GuardedReader
-from silkline.crawl.messages import Found
+from silkline.crawl.messages import FoundUrl
 from silkline.crawl.outcomes import as_seen, rendering_of
 from silkline.crawl.plan import Plan, Rendering, Tuning, plan_of
 from silkline.crawl.recorder import Recorder
-from silkline.crawl.screen import open_renderer
+from silkline.crawl.render_queue import open_renderer
 from silkline.crawl.seed_verdict import check_seeds, try_failed_seeds_again
-from silkline.fetch.client import Client
+from silkline.fetch.client import HttpClient
 from silkline.fetch.render import Renderer
 from silkline.kinds import cache
 from silkline.kinds.books import Books
 from silkline.kinds.browser import rendering_for
-from silkline.kinds.reading import limits_of, reader_for
+from silkline.kinds.reader_limits import limits_of, reader_for
 from silkline.kinds.visits import Visit, Visits
 from silkline.model import fetched as reasons
 from silkline.model.cached import PERSONAL, is_personal
@@ -39,9 +39,9 @@ from silkline.model.kind import Context, KindSettings
 from silkline.model.spec import Fetching, PageSpec, SiteSpec
 from silkline.model.url import canonical, host_of, url_key
 from silkline.parse.sniff import sniff
-from silkline.store.archive import Archive, open_archive, place_of
 from silkline.store.results import Result
 from silkline.store.urls import DONE, FAILED, QUEUED, NewResult, QueuedUrl, Settled
+from silkline.warc_files import Archive, open_archive, place_of
 
 # Somebody may be waiting for the page: fewer and shorter waits than a crawl has.
 TUNING: Final = Tuning(retry_base=0.5, longest_wait=60.0)
@@ -101,7 +101,7 @@ class PageJob:
         self,
         context: Context,
         plan: Plan,
-        client: Client,
+        client: HttpClient,
         recorder: Recorder,
         reader: GuardedReader,
         archive: Archive | None = None,
@@ -145,9 +145,9 @@ class PageJob:
                 if row.id in found:
                     await self._books.end(*_copied(row, self._asked.get(row.url, row.url), found[row.id]))
                 elif canonical(row.url) is None:
-                    await self._visited(Visit(Entry(0, row.id, row.url, 0), None, FAILED, reasons.BAD_URL))
+                    await self._visited(Visit(FrontierUrl(0, row.id, row.url, 0), None, FAILED, reasons.BAD_URL))
                 else:
-                    self._visits.add(Entry(0, row.id, row.url, 0))
+                    self._visits.add(FrontierUrl(0, row.id, row.url, 0))
         await self._visits.run()
 
     def _look_up(self, rows: list[QueuedUrl]) -> dict[int, Result]:
@@ -231,9 +231,9 @@ def _wire_bytes(fetched: Fetched | None) -> int:
     return fetched.wire_bytes + (fetched.rendered.wire_bytes if fetched.rendered is not None else 0)
 
 
-def _seed(address: str) -> Found:
+def _seed(address: str) -> FoundUrl:
     host = host_of(address) if canonical(address) else ""
-    return Found(url_key(address), address, host, 0, QUEUED, None, None, None, "seed")
+    return FoundUrl(url_key(address), address, host, 0, QUEUED, None, None, None, "seed")
 
 
 def _copied(row: QueuedUrl, asked: str, cached: Result) -> tuple[Settled, NewResult]:

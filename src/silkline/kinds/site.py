@@ -14,12 +14,12 @@ from silkline.crawl.leader import Leader
 from silkline.crawl.plan import Tuning, plan_of
 from silkline.errors import Permanent
 from silkline.kinds.browser import rendering_for
-from silkline.kinds.reading import limits_of
+from silkline.kinds.reader_limits import limits_of
 from silkline.model.job import End
 from silkline.model.kind import Context
 from silkline.model.spec import SiteSpec
 from silkline.model.url import canonical, host_of
-from silkline.store.archive import place_of
+from silkline.warc_files import place_of
 
 
 def run(context: Context) -> End | None:

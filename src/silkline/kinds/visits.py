@@ -11,13 +11,13 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
-from silkline.crawl.frontier import Entry, Frontier, Host
+from silkline.crawl.frontier import Frontier, FrontierUrl, HostQueue
 from silkline.crawl.guarded_reader import GuardedReader
+from silkline.crawl.host_status import too_long
 from silkline.crawl.plan import Plan
 from silkline.crawl.politeness import retry_delay
 from silkline.crawl.robots import RobotsCache, unreachable
-from silkline.crawl.waits import too_long
-from silkline.fetch.client import Client
+from silkline.fetch.client import HttpClient
 from silkline.fetch.robots import Robots
 from silkline.model import fetched as reasons
 from silkline.model import wait as waiting
@@ -34,7 +34,7 @@ _REFUSALS: Final = frozenset({"http_429", "http_503"})
 class Visit(NamedTuple):
     """How the visit of one URL ended. With a `reason` there is no page; `fetched` is the last answer, if one came."""
 
-    entry: Entry
+    entry: FrontierUrl
     fetched: Fetched | None
     state: str | None = None
     reason: str | None = None
@@ -52,7 +52,7 @@ class Visits:
     def __init__(
         self,
         plan: Plan,
-        client: Client,
+        client: HttpClient,
         reader: GuardedReader,
         on_end: OnEnd,
         *,
@@ -84,7 +84,7 @@ class Visits:
         """Some of the URLs that are being asked for now."""
         return list(self._asking.values())[:most]
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: FrontierUrl) -> None:
         """One more URL to visit."""
         self._frontier.offer(host_of(entry.url), entry, self._loop.time())
         self._changed.set()
@@ -150,7 +150,7 @@ class Visits:
                 self._asking[entry.id] = entry.url
                 self._spawn(self._end(Visit(entry, None, FAILED, HOST_UNAVAILABLE, said)))
 
-    def _begin(self, host: Host, entry: Entry, now: float) -> None:
+    def _begin(self, host: HostQueue, entry: FrontierUrl, now: float) -> None:
         rules = self._robots.of(origin_of(entry.url))
         if rules is None:
             self._frontier.put_back(host.name, entry, now)
@@ -181,7 +181,7 @@ class Visits:
 
     # Getting to know a host.
 
-    async def _introduce(self, host: Host, origin: str) -> None:
+    async def _introduce(self, host: HostQueue, origin: str) -> None:
         host.clock.started(self._loop.time())
         rules, failures = await self._robots.load(origin)
         now = self._loop.time()
@@ -193,7 +193,7 @@ class Visits:
             host.clock.next_at = now  # robots.txt was asked for its own sake; the first page need not wait for it
         self._frontier.wake(host, now)
 
-    async def _robots_missing(self, host: Host, origin: str, rules: Robots, failures: int, now: float) -> None:
+    async def _robots_missing(self, host: HostQueue, origin: str, rules: Robots, failures: int, now: float) -> None:
         """Nothing may be fetched; try again a few times, then let the host be."""
         if failures < self._tuning.robots_tries and is_temporary(rules.reason):
             wait = retry_delay(failures, self._tuning.retry_base, self._tuning.retry_cap)
@@ -211,7 +211,7 @@ class Visits:
 
     # One hop.
 
-    async def _ask(self, host: Host, entry: Entry) -> None:
+    async def _ask(self, host: HostQueue, entry: FrontierUrl) -> None:
         try:
             fetched = await self._client.fetch(Request(entry.url, max_body=self._max_body))
         finally:
@@ -229,7 +229,7 @@ class Visits:
         else:
             await self._failed(host, entry, fetched, waited)
 
-    def _note_pace(self, host: Host, fetched: Fetched, now: float) -> float:
+    def _note_pace(self, host: HostQueue, fetched: Fetched, now: float) -> float:
         """Let the host's clock hear of the answer; the seconds that the host asked to be left alone."""
         reason, started = fetched.reason, now - fetched.timings.total
         if reason is None or not is_temporary(reason) or reason == reasons.MEMORY_FULL:
@@ -243,7 +243,7 @@ class Visits:
         host.clock.failed(now, started)
         return 0.0
 
-    async def _redirected(self, entry: Entry, fetched: Fetched) -> None:
+    async def _redirected(self, entry: FrontierUrl, fetched: Fetched) -> None:
         target = canonical(fetched.location or "")
         chain = [*entry.chain.split(), entry.url]
         if target is None:
@@ -257,7 +257,7 @@ class Visits:
             onward = entry._replace(url=target, chain=" ".join(chain), attempts=0)
             self._frontier.put_back(host_of(target), onward, self._loop.time())
 
-    async def _failed(self, host: Host, entry: Entry, fetched: Fetched, waited: float) -> None:
+    async def _failed(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched, waited: float) -> None:
         reason = fetched.reason or reasons.BAD_RESPONSE
         attempts = entry.attempts + 1
         hopeless = attempts >= self._tuning.tries or waited > self._tuning.longest_wait

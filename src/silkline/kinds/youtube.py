@@ -15,7 +15,7 @@ import msgspec
 from silkline.errors import Permanent, Temporary
 from silkline.kinds import video
 from silkline.kinds.cache import HIDDEN_KEYS
-from silkline.kinds.captions import Captions, Refused, videos_of
+from silkline.kinds.captions import Captions, CaptionsRefused, videos_of
 from silkline.model.job import End
 from silkline.model.kind import Context
 from silkline.model.spec import YoutubeSpec
@@ -89,7 +89,7 @@ class YoutubeJob:
             details, transcript = self._aside(
                 lambda: self._captions.transcript(name, spec.languages, generated=spec.generated)
             )
-        except Refused as refusal:
+        except CaptionsRefused as refusal:
             if refusal.passing:
                 raise Temporary(f"{row.url}: {refusal}") from refusal
             self._refusals.append(f"{row.url}: {refusal}")

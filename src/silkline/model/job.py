@@ -132,7 +132,7 @@ class NewJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class AttemptEnd:
     """How an attempt ended and why, in words for people (`message`) and for machines (`reason`)."""
 
     end: End
@@ -213,7 +213,7 @@ def answer(verb: Verb, status: Status, desired: Wish) -> Change | Refusal:
     return Change(target, wish)
 
 
-def decide(job: Job, ended: Ended, *, backoff: Backoff, now: datetime, jitter: float) -> Decision:
+def decide(job: Job, ended: AttemptEnd, *, backoff: Backoff, now: datetime, jitter: float) -> Decision:
     """What becomes of `job` now that its attempt ended. `jitter` is a random number in [0, 1)."""
     wished = _WISH_BECOMES.get(job.desired)
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from silkline.model.url import KEEP_ALL, Rules
+from silkline.model.url import KEEP_ALL, UrlRules
 
 Kind = Literal["html", "xml", "feed", "text", "pdf", "image", "other"]
 Content = Literal["none", "text", "markdown", "full"]
@@ -30,7 +30,7 @@ class Link(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return bool(self.rel) and "nofollow" in self.rel.lower().split()
 
 
-class Robots(msgspec.Struct, frozen=True):
+class RobotsDirectives(msgspec.Struct, frozen=True):
     """What the page asks of us in meta tags and X-Robots-Tag headers."""
 
     noindex: bool = False
@@ -50,7 +50,7 @@ class Wanted(msgspec.Struct, frozen=True):
     simhash: bool = False
     scripts: bool = False
     """Whether the page is only there for its scripts to fill."""
-    rules: Rules = KEEP_ALL
+    rules: UrlRules = KEEP_ALL
     agent: str = "silkline"
     """The name by which a page may address us in its robots tags, in lower case."""
     max_body: int = 10_000_000
@@ -68,7 +68,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     charset: str = ""
     title: str = ""
     links: list[Link] = []
-    robots: Robots = Robots()
+    robots: RobotsDirectives = RobotsDirectives()
     canonical: str | None = None
     refresh: tuple[float, str] | None = None
     """Seconds and target of a meta refresh."""

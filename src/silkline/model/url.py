@@ -34,7 +34,7 @@ SESSION_PARAMETERS: Final = frozenset({
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class UrlRules:
     """What the canonical spelling leaves out, beyond what is always left out (fragment, credentials, default port)."""
 
     drop_tracking: bool = False
@@ -54,7 +54,7 @@ class Rules:
         return (self.drop_sessions and name in SESSION_PARAMETERS) or name in self.drop_parameters
 
 
-KEEP_ALL: Final = Rules()
+KEEP_ALL: Final = UrlRules()
 
 
 def parse(href: str, base: str | None = None) -> str | None:
@@ -69,7 +69,7 @@ def parse(href: str, base: str | None = None) -> str | None:
     return url if url.startswith(("https://", "http://")) else None
 
 
-def canonical(href: str, rules: Rules = KEEP_ALL, base: str | None = None) -> str | None:
+def canonical(href: str, rules: UrlRules = KEEP_ALL, base: str | None = None) -> str | None:
     """The one spelling of an http(s) URL that the crawl stores, or None when there is none."""
     url = parse(href, base)
     if url is None:
@@ -85,7 +85,7 @@ def canonical(href: str, rules: Rules = KEEP_ALL, base: str | None = None) -> st
     return url if len(url) <= MAX_LENGTH else None
 
 
-def canonical_links(base: str, hrefs: Iterable[str], rules: Rules = KEEP_ALL) -> list[str | None]:
+def canonical_links(base: str, hrefs: Iterable[str], rules: UrlRules = KEEP_ALL) -> list[str | None]:
     """The canonical URL of each link on the page at `base`, in order; None for what is no http(s) URL.
 
     Equal to `canonical(href, rules, base)` for each, at half the cost: a plain path needs no parser, and a host is
@@ -178,7 +178,7 @@ def _escape(found: re.Match[str]) -> str:
     return chr(code) if code in _UNRESERVED else "%" + digits.upper()
 
 
-def _trim(url: str, rules: Rules) -> str:
+def _trim(url: str, rules: UrlRules) -> str:
     """The URL without the parameters that the rules leave out."""
     head, mark, query = url.partition("?")
     if rules.drop_sessions and ";" in head and (bare := _SESSION_IN_PATH.sub("", head)) != head:

@@ -62,7 +62,7 @@ class Measure:
 Measures = dict[Element, Measure]
 
 
-class Found(NamedTuple):
+class ContentPlace(NamedTuple):
     """Where the content is. `core` lies within `frame`; both may be the whole body."""
 
     core: Element
@@ -71,7 +71,7 @@ class Found(NamedTuple):
     measures: Measures
 
 
-def find(document: Document) -> Found | None:
+def find(document: Document) -> ContentPlace | None:
     """The main content of a document that JUNK was removed from; None if there is no text."""
     body = document.find("body")
     if body is None:
@@ -86,7 +86,7 @@ def find(document: Document) -> Found | None:
             each.suspect = each.suspect if each.suspect is Suspect.COMMENTS else Suspect.NO
             each.prose = each.all_prose
         core = _core(body, headline, measures)
-    return Found(core, _frame(core, body, headline, measures), headline, measures)
+    return ContentPlace(core, _frame(core, body, headline, measures), headline, measures)
 
 
 def is_link(anchor: Element) -> bool:

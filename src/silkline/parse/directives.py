@@ -7,13 +7,13 @@ together, as search engines do it. The robots.txt of a host is not read here.
 from collections.abc import Iterable
 from typing import Final
 
-from silkline.model.page import Robots
+from silkline.model.page import RobotsDirectives
 
 _WITH_VALUE: Final = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _KEPT: Final = 32
 
 
-def robots(metas: Iterable[tuple[str, str]], headers: Iterable[str], agent: str) -> Robots:
+def robots(metas: Iterable[tuple[str, str]], headers: Iterable[str], agent: str) -> RobotsDirectives:
     """What applies to `agent` of the meta tags (name, content) and the X-Robots-Tag values."""
     found: list[str] = []
     for name, content in metas:
@@ -24,14 +24,14 @@ def robots(metas: Iterable[tuple[str, str]], headers: Iterable[str], agent: str)
     if not found:
         return _NO_WISHES
     words = frozenset(found)
-    return Robots(
+    return RobotsDirectives(
         noindex=bool(words & {"noindex", "none"}),
         nofollow=bool(words & {"nofollow", "none"}),
         directives=tuple(dict.fromkeys(found))[:_KEPT],
     )
 
 
-_NO_WISHES: Final = Robots()
+_NO_WISHES: Final = RobotsDirectives()
 
 
 def _split(content: str) -> list[str]:

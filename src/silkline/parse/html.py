@@ -12,11 +12,11 @@ from turbohtml import Document, parse
 from silkline.model.page import Link, Page, Wanted
 from silkline.model.url import canonical
 from silkline.parse import content
+from silkline.parse.bomb_guard import defused, shortened
 from silkline.parse.charsets import encoding_of
-from silkline.parse.defuse import defused, shortened
 from silkline.parse.directives import robots
 from silkline.parse.fingerprint import content_hash, simhash
-from silkline.parse.harvest import Harvest, label
+from silkline.parse.page_facts import Harvest, label
 from silkline.parse.scripted import needs_scripts
 from silkline.parse.sniff import utf16_without_mark
 

@@ -13,7 +13,7 @@ from xml.parsers import expat
 
 import msgspec
 
-from silkline.model.url import KEEP_ALL, Rules, canonical_links
+from silkline.model.url import KEEP_ALL, UrlRules, canonical_links
 from silkline.parse.charsets import decoded_as, encoding_of, is_utf8
 
 MAX_ENTRIES: Final = 50_000
@@ -23,7 +23,7 @@ MAX_BYTES: Final = 52_428_800
 SitemapKind = Literal["urlset", "index", "feed", "text", "unknown"]
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class SitemapEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One address that a sitemap lists. `lastmod` stands as the site wrote it."""
 
     url: str
@@ -35,7 +35,7 @@ class Sitemap(msgspec.Struct, frozen=True, kw_only=True):
     """What a sitemap says. The entries of an `index` are sitemaps themselves."""
 
     kind: SitemapKind
-    entries: list[Entry] = []
+    entries: list[SitemapEntry] = []
     truncated: bool = False
     """There was more than the limits allow."""
     problem: str = ""
@@ -45,7 +45,7 @@ class Sitemap(msgspec.Struct, frozen=True, kw_only=True):
 def parse_sitemap(
     body: bytes,
     url: str,
-    rules: Rules = KEEP_ALL,
+    rules: UrlRules = KEEP_ALL,
     *,
     max_entries: int = MAX_ENTRIES,
     max_bytes: int = MAX_BYTES,
@@ -63,7 +63,7 @@ def parse_sitemap(
     urls = _addresses(url, [loc for loc, _, _ in found], rules)
     more = more or len(urls) < len(found)
     entries = [
-        Entry(address, lastmod[:64], _priority(priority))
+        SitemapEntry(address, lastmod[:64], _priority(priority))
         for address, (_, lastmod, priority) in zip(urls, found, strict=False)
         if address is not None
     ]
@@ -293,7 +293,7 @@ def _lines(body: bytes, most: int) -> list[_Found]:
     return [(found[1].decode("utf-8", "replace"), "", "") for found in islice(_LINE.finditer(body), most)]
 
 
-def _addresses(base: str, locs: list[str], rules: Rules) -> list[str | None]:
+def _addresses(base: str, locs: list[str], rules: UrlRules) -> list[str | None]:
     """The canonical URLs of the entries; fewer than entries if they are too long together."""
     urls: list[str | None] = []
     left = _MAX_ADDRESSES

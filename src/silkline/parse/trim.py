@@ -8,7 +8,16 @@ from typing import Final
 
 from turbohtml import Element, Node, Text
 
-from silkline.parse.article import HEADINGS, INLINE, Found, Measure, Measures, blocks_around, is_link, name_verdict
+from silkline.parse.article import (
+    HEADINGS,
+    INLINE,
+    ContentPlace,
+    Measure,
+    Measures,
+    blocks_around,
+    is_link,
+    name_verdict,
+)
 from silkline.parse.names import Suspect
 
 _BOXES: Final = HEADINGS - {"h1"} | {
@@ -31,7 +40,7 @@ _LISTING: Final = 200
 _EMPTYABLE: Final = frozenset({"div", "form", "header", "section", "ul"})
 
 
-def trim(found: Found) -> None:
+def trim(found: ContentPlace) -> None:
     """Leaves in the frame what belongs to the content."""
     core, frame, headline, measures = found
     size = max(measures[core].text, 1)
@@ -174,7 +183,7 @@ def _strays(element: Element) -> list[Element]:
     return [stray for stray in strays if stray.find("img") is None]
 
 
-def _trim_end(found: Found) -> None:
+def _trim_end(found: ContentPlace) -> None:
     """Removes headings at the end that have lost what they stood above."""
     blocks = [
         element
@@ -185,7 +194,7 @@ def _trim_end(found: Found) -> None:
         blocks.pop().extract()
 
 
-def _trim_pictures(found: Found) -> None:
+def _trim_pictures(found: ContentPlace) -> None:
     """Removes pictures that link to other pages: previews and advertisements. A link to the larger picture is fine."""
     for image in found.frame.find_all("img"):
         holder = image.parent

@@ -9,8 +9,8 @@ import sys
 
 import msgspec
 
-from silkline.runner import wire
+from silkline.runner import protocol
 from silkline.runner.server import live
 
 if __name__ == "__main__":
-    live(msgspec.json.decode(sys.argv[1], type=wire.Launch), [int(number) for number in sys.argv[2:5]])
+    live(msgspec.json.decode(sys.argv[1], type=protocol.Launch), [int(number) for number in sys.argv[2:5]])

@@ -12,8 +12,8 @@ from silkline.errors import DiskFull, LeaseLost, Permanent, SilklineError, SpecE
 from silkline.kinds import registry
 from silkline.model.job import End
 from silkline.model.kind import Context
-from silkline.runner import wire
-from silkline.runner.context import Channel, ChannelLog, Recorder
+from silkline.runner import protocol
+from silkline.runner.context import Channel, ChannelLog, JobProgress
 from silkline.store import jobs
 from silkline.store.database import open_database
 
@@ -22,9 +22,9 @@ DATABASE_WAIT = 5.0  # seconds before a job that found the disk full, or the dat
 
 def run_attempt(channel_socket: socket.socket) -> int:
     """The exit code of the contract: 0 done, 75 temporary, 65 permanent; anything else is a crash."""
-    start = wire.receive(channel_socket, wire.Start)
-    if not isinstance(start, wire.Start):
-        return wire.EXIT_LEASE_LOST
+    start = protocol.receive(channel_socket, protocol.StartAttempt)
+    if not isinstance(start, protocol.StartAttempt):
+        return protocol.EXIT_LEASE_LOST
     os.environ.update(start.environment)
     channel = Channel(channel_socket)
     log = _logger(channel)
@@ -32,7 +32,7 @@ def run_attempt(channel_socket: socket.socket) -> int:
         end = _work(start, channel, log)
     except LeaseLost as error:
         log.warning("%s", error)
-        return wire.EXIT_LEASE_LOST
+        return protocol.EXIT_LEASE_LOST
     except DiskFull as error:
         log.error("%s; waiting for space", error)
         return _end(channel, End.RELEASED, reason="disk_full", message=str(error), wait=DATABASE_WAIT)
@@ -41,9 +41,9 @@ def run_attempt(channel_socket: socket.socket) -> int:
         log.error("%s; waiting for the database", error)
         return _end(channel, End.RELEASED, reason="database_away", message=str(error), wait=DATABASE_WAIT)
     except (Permanent, SpecError) as error:
-        return _fail(channel, log, End.PERMANENT, error, wire.EXIT_PERMANENT)
+        return _fail(channel, log, End.PERMANENT, error, protocol.EXIT_PERMANENT)
     except Temporary as error:
-        return _fail(channel, log, End.TEMPORARY, error, wire.EXIT_TEMPORARY)
+        return _fail(channel, log, End.TEMPORARY, error, protocol.EXIT_TEMPORARY)
     except Exception as error:
         traceback.print_exc(file=sys.stderr)
         channel.end(End.CRASHED, reason=f"crashed ({type(error).__name__})", message=_describe(error))
@@ -51,14 +51,14 @@ def run_attempt(channel_socket: socket.socket) -> int:
     return _end(channel, end or End.COMPLETED)
 
 
-def _work(start: wire.Start, channel: Channel, log: logging.Logger) -> End | None:
+def _work(start: protocol.StartAttempt, channel: Channel, log: logging.Logger) -> End | None:
     database = open_database(start.database, upgrade=False)
     try:
         job = jobs.owned(database, start.job_id, start.run_lease, start.worker_id)
         kind = registry.kind_named(job.kind, test_kinds=start.test_kinds)
         run = registry.load(kind)
         spec = registry.check_payload(kind, job.payload)
-        progress = Recorder(database, job, channel)
+        progress = JobProgress(database, job, channel)
         end: End | None = run(Context(spec, channel, progress, log, start.settings, start.marks))
         return end
     finally:
@@ -68,7 +68,7 @@ def _work(start: wire.Start, channel: Channel, log: logging.Logger) -> End | Non
 def _end(channel: Channel, end: End, *, reason: str = "", message: str = "", wait: float = 0.0) -> int:
     """An end that is no failure. One that could not be told must not look like a job that is done."""
     told = channel.end(end, reason=reason, message=message, wait=wait)
-    return wire.EXIT_DONE if told or end is End.COMPLETED else wire.EXIT_UNTOLD
+    return protocol.EXIT_DONE if told or end is End.COMPLETED else protocol.EXIT_UNTOLD
 
 
 def _fail(channel: Channel, log: logging.Logger, end: End, error: SilklineError, code: int) -> int:

@@ -15,7 +15,7 @@ import msgspec
 
 from silkline.errors import Unavailable
 from silkline.model.job import End, Job
-from silkline.runner import wire
+from silkline.runner import protocol
 from silkline.runner.orders import Orders
 from silkline.store import urls
 from silkline.store.database import Database
@@ -43,17 +43,17 @@ class Channel(Orders):
         now = time.monotonic()
         if now - self._last_sign >= SIGN_OF_LIFE:
             self._last_sign = now
-            self.send(wire.Event())
+            self.send(protocol.RunnerEvent())
 
-    def send(self, event: wire.Event) -> None:
+    def send(self, event: protocol.RunnerEvent) -> None:
         """Say something; if the supervisor does not listen just now, it goes unsaid."""
         with contextlib.suppress(OSError):
             self._socket.send(msgspec.json.encode(event), socket.MSG_DONTWAIT)
 
     def end(self, end: End, *, reason: str = "", message: str = "", wait: float = 0.0) -> bool:
         """Say how the attempt ended; this one is waited for. Whether it could be said."""
-        text = _sayable(message[-wire.MAX_TEXT :])
-        event = wire.Event(end=end, reason=_sayable(reason), message=text, wait=wait)
+        text = _sayable(message[-protocol.MAX_TEXT :])
+        event = protocol.RunnerEvent(end=end, reason=_sayable(reason), message=text, wait=wait)
         with self._ending, contextlib.suppress(OSError):
             self._socket.settimeout(END_TIMEOUT)
             self._socket.send(msgspec.json.encode(event))
@@ -63,18 +63,18 @@ class Channel(Orders):
     def _listen(self) -> None:
         while True:
             try:
-                order = wire.receive(self._socket, wire.Order)
+                order = protocol.receive(self._socket, protocol.Order)
             except TimeoutError:
                 continue
             except OSError:
                 order = None
-            if not isinstance(order, wire.Order):
+            if not isinstance(order, protocol.Order):
                 # The supervisor closed its end: this attempt is over, whatever it thinks.
-                os._exit(wire.EXIT_LEASE_LOST)
+                os._exit(protocol.EXIT_LEASE_LOST)
             self.give(order.end)
 
 
-class Recorder:
+class JobProgress:
     """Progress: the only writer of results. Outages of the database are waited out; a lost lease is not."""
 
     def __init__(self, database: Database, job: Job, channel: Channel) -> None:
@@ -120,11 +120,11 @@ class ChannelLog(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            text = self.format(record)[: wire.MAX_TEXT]
+            text = self.format(record)[: protocol.MAX_TEXT]
         except Exception:
             self.handleError(record)
             return
-        self._channel.send(wire.Event(level=record.levelname.lower(), message=_sayable(text)))
+        self._channel.send(protocol.RunnerEvent(level=record.levelname.lower(), message=_sayable(text)))
 
 
 def _sayable(text: str) -> str:

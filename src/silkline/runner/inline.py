@@ -18,7 +18,7 @@ from typing import Any
 from silkline.config import Settings
 from silkline.errors import LeaseLost, Permanent, SpecError, Temporary, Unavailable
 from silkline.kinds import registry
-from silkline.model.job import Backoff, End, Ended, Job, NewJob, Verb, Wish, decide
+from silkline.model.job import AttemptEnd, Backoff, End, Job, NewJob, Verb, Wish, decide
 from silkline.model.kind import Context
 from silkline.runner.orders import Orders
 from silkline.store import jobs, urls
@@ -129,12 +129,12 @@ def _run_as(
             urls.skip_queued(database, job, ENOUGH)
     except KeyboardInterrupt:
         jobs.wish(database, job.id, Verb.CANCEL)
-        _finish(database, settings, job, Ended(End.CANCELLED))
+        _finish(database, settings, job, AttemptEnd(End.CANCELLED))
         raise
     except LeaseLost:
         raise
     except Exception as error:
-        _finish(database, settings, job, Ended(End.PERMANENT, f"crashed ({type(error).__name__})", str(error)))
+        _finish(database, settings, job, AttemptEnd(End.PERMANENT, f"crashed ({type(error).__name__})", str(error)))
         raise
     finally:
         control.close()
@@ -143,21 +143,21 @@ def _run_as(
     return jobs.get(database, job.id)
 
 
-def _attempt(context: Context, settings: Settings) -> Ended:
+def _attempt(context: Context, settings: Settings) -> AttemptEnd:
     job = context.progress.job
     kind = registry.kind_named(job.kind, test_kinds=settings.test_kinds)
     try:
         spec = registry.check_payload(kind, job.payload)
         end: End | None = registry.load(kind)(replace(context, spec=spec))
     except (Permanent, SpecError) as error:
-        return Ended(End.PERMANENT, getattr(error, "reason", "") or str(error)[:200], str(error))
+        return AttemptEnd(End.PERMANENT, getattr(error, "reason", "") or str(error)[:200], str(error))
     except Temporary as error:
         # Nobody is there to try again later: the person is told now.
-        return Ended(End.PERMANENT, str(error)[:200], str(error))
-    return Ended(end or End.COMPLETED)
+        return AttemptEnd(End.PERMANENT, str(error)[:200], str(error))
+    return AttemptEnd(end or End.COMPLETED)
 
 
-def _finish(database: Database, settings: Settings, job: Job, ended: Ended) -> None:
+def _finish(database: Database, settings: Settings, job: Job, ended: AttemptEnd) -> None:
     backoff = Backoff(settings.backoff_base, settings.backoff_cap)
     jobs.finish(
         database,

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from silkline.runner.wire import MARK_WORKER
+from silkline.runner.protocol import MARK_WORKER
 
 ROUNDS = 50
 

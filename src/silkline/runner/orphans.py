@@ -12,7 +12,7 @@ from pathlib import Path
 
 from silkline.errors import Refused
 from silkline.kinds import registry
-from silkline.model.job import Backoff, Decision, End, Ended, Job, Refusal, Status, Verb, Wish, answer, decide
+from silkline.model.job import AttemptEnd, Backoff, Decision, End, Job, Refusal, Status, Verb, Wish, answer, decide
 from silkline.runner.leftovers import kill_marked
 from silkline.store import jobs, workers
 from silkline.store.database import Database
@@ -52,7 +52,7 @@ def take_back(database: Database, job: Job, wish: Wish) -> bool:
     assert job.worker_id is not None  # noqa: S101
     kill_marked(job.worker_id)
     wished = replace(job, desired=max(job.desired, wish, key=list(Wish).index))
-    ended = Ended(End.RELEASED, "owner lost", f"{_owner(job)} is dead")
+    ended = AttemptEnd(End.RELEASED, "owner lost", f"{_owner(job)} is dead")
     decision = decide(wished, ended, backoff=Backoff(), now=database.now(), jitter=0.0)
     return jobs.rescue(database, job, decision, lost_line(job, f"{_owner(job)} is dead", decision))
 

@@ -20,7 +20,7 @@ from typing import NoReturn
 import msgspec
 
 from silkline.confine.roles import confine_runner
-from silkline.runner import wire
+from silkline.runner import protocol
 from silkline.runner.process import Orphaned, die_with_parent, name_process, settle
 
 # What runners need most; a module that is missing here only makes a start slower.
@@ -44,24 +44,24 @@ def serve(channel: socket.socket, *, postgres: bool) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ^C at a terminal is the supervisor's to handle
     gc.collect()
     gc.freeze()
-    wire.send(channel, wire.Launched(0))
+    protocol.send(channel, protocol.Launched(0))
     while True:
         data, descriptors = _receive(channel)
         if not data:
             break
-        launch = msgspec.json.decode(data, type=wire.Launch)
+        launch = msgspec.json.decode(data, type=protocol.Launch)
         try:
             pid = _give_birth(channel, launch, descriptors)
         except (OSError, ValueError):  # the machine has no process or descriptor to spare right now
-            pid = wire.NO_PROCESS
-        wire.send(channel, wire.Launched(pid))
+            pid = protocol.NO_PROCESS
+        protocol.send(channel, protocol.Launched(pid))
         for descriptor in descriptors:
             os.close(descriptor)
 
 
 def _receive(channel: socket.socket) -> tuple[bytes, list[int]]:
     try:
-        data, ancillary, _, _ = channel.recvmsg(wire.MAX_MESSAGE, socket.CMSG_SPACE(3 * 4))
+        data, ancillary, _, _ = channel.recvmsg(protocol.MAX_MESSAGE, socket.CMSG_SPACE(3 * 4))
     except ConnectionError:
         return b"", []
     descriptors = array.array("i")
@@ -71,7 +71,7 @@ def _receive(channel: socket.socket) -> tuple[bytes, list[int]]:
     return data, list(descriptors)
 
 
-def _give_birth(channel: socket.socket, launch: wire.Launch, descriptors: list[int]) -> int:
+def _give_birth(channel: socket.socket, launch: protocol.Launch, descriptors: list[int]) -> int:
     """Fork twice; the pid of the grandchild, which runs the attempt."""
     reading, writing = os.pipe()
     try:
@@ -87,7 +87,7 @@ def _give_birth(channel: socket.socket, launch: wire.Launch, descriptors: list[i
 
 
 def _give_birth_again(
-    channel: socket.socket, launch: wire.Launch, descriptors: list[int], reading: int, writing: int
+    channel: socket.socket, launch: protocol.Launch, descriptors: list[int], reading: int, writing: int
 ) -> NoReturn:
     """The process in between: it must never return into the loop of the fork server, whatever fails."""
     try:
@@ -102,7 +102,7 @@ def _give_birth_again(
         os._exit(0)
 
 
-def live(launch: wire.Launch, descriptors: list[int]) -> None:
+def live(launch: protocol.Launch, descriptors: list[int]) -> None:
     """The whole life of a runner."""
     code = 1
     try:
@@ -111,12 +111,12 @@ def live(launch: wire.Launch, descriptors: list[int]) -> None:
         settle(stdout, stderr, nice=launch.nice, open_files=launch.open_files)
         name_process(launch.job_id, launch.run_lease)
         confine_runner()
-        os.environ[wire.MARK_JOB] = f"{launch.job_id}:{launch.run_lease}"
+        os.environ[protocol.MARK_JOB] = f"{launch.job_id}:{launch.run_lease}"
         from silkline.runner.attempt import run_attempt
 
         code = run_attempt(socket.socket(fileno=channel))
     except Orphaned:
-        code = wire.EXIT_LEASE_LOST
+        code = protocol.EXIT_LEASE_LOST
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:
@@ -134,7 +134,7 @@ def main() -> None:
     try:
         serve(channel, postgres=sys.argv[2] == "postgres")
     finally:  # the supervisor is gone, or we failed: no runner of ours stays behind
-        kill_marked(os.environ[wire.MARK_WORKER], spare=os.getpid())
+        kill_marked(os.environ[protocol.MARK_WORKER], spare=os.getpid())
 
 
 if __name__ == "__main__":

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-from silkline.sample.site import Answer, answer
+from silkline.sample.site import SampleAnswer, answer
 
 
 class SampleServer:
     """`requests`, `headers` and `bodies` are what was asked so far, in order. Tests give another `respond`."""
 
-    def __init__(self, port: int = 0, respond: Callable[[str, str], Answer] = answer) -> None:
+    def __init__(self, port: int = 0, respond: Callable[[str, str], SampleAnswer] = answer) -> None:
         self.respond = respond
         self.requests: list[str] = []
         self.headers: list[dict[str, str]] = []

@@ -42,19 +42,19 @@ _NOTE = re.compile(r"<!-- (title|base|robots): (.*?) -->\n")
 _FIRST_MONTH = 2026 * 12 + 10
 
 
-class Answer(NamedTuple):
+class SampleAnswer(NamedTuple):
     status: int
     content_type: str
     body: bytes
     location: str = ""
 
 
-def answer(target: str, origin: str) -> Answer:
+def answer(target: str, origin: str) -> SampleAnswer:
     """The answer to `GET target`; `origin` is what the site is called today, such as http://127.0.0.1:8123."""
     path = target.partition("?")[0]
     if path in REDIRECTS:
         status, location = REDIRECTS[path]
-        return Answer(status, "text/plain; charset=utf-8", b"It has moved.\n", location)
+        return SampleAnswer(status, "text/plain; charset=utf-8", b"It has moved.\n", location)
     if path in GONE:
         return _page("gone", "Gone", "<h1>Gone</h1><p>The shop was closed in 2019 and is not missed.</p>", 410)
     if re.fullmatch(r"/calendar/(next/)*", path):
@@ -72,7 +72,7 @@ def _text(name: str) -> str:
     return (files("silkline.sample") / "pages" / name).read_text(encoding="utf-8")
 
 
-def _page(name: str, title: str, source: str, status: int = 200) -> Answer:
+def _page(name: str, title: str, source: str, status: int = 200) -> SampleAnswer:
     notes = dict(_NOTE.findall(source))
     body = _NOTE.sub("", source)
     head = f'<base href="{notes["base"]}">' if "base" in notes else ""
@@ -86,10 +86,10 @@ def _page(name: str, title: str, source: str, status: int = 200) -> Answer:
         "body": body,
     }
     layout = re.sub(r"\{(title|description|head|body)\}", lambda found: shown[found[1]], _text("layout.html"))
-    return Answer(status, "text/html; charset=utf-8", layout.encode())
+    return SampleAnswer(status, "text/html; charset=utf-8", layout.encode())
 
 
-def _calendar(steps: int) -> Answer:
+def _calendar(steps: int) -> SampleAnswer:
     """One month; the next is always one step further, for ever: the link is relative, which nobody noticed."""
     year, month = divmod(_FIRST_MONTH + steps, 12)
     year = min(year, 9999)
@@ -97,28 +97,28 @@ def _calendar(steps: int) -> Answer:
     return _page("calendar", "", re.sub(r"\{(\w+)\}", lambda found: str(values[found[1]]), _text("calendar.html")))
 
 
-def _robots(origin: str) -> Answer:
+def _robots(origin: str) -> SampleAnswer:
     lines = ("User-agent: *", "Disallow: /private/", "", f"Sitemap: {origin}/sitemap.xml", "")
-    return Answer(200, "text/plain; charset=utf-8", "\n".join(lines).encode())
+    return SampleAnswer(200, "text/plain; charset=utf-8", "\n".join(lines).encode())
 
 
-def _sitemap_index(origin: str) -> Answer:
+def _sitemap_index(origin: str) -> SampleAnswer:
     listed = "".join(
         f"<sitemap><loc>{origin}/{name}</loc></sitemap>" for name in ("sitemap-pages.xml", "sitemap-journal.xml.gz")
     )
     return _xml(f'<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{listed}</sitemapindex>')
 
 
-def _sitemap_pages(origin: str) -> Answer:
+def _sitemap_pages(origin: str) -> SampleAnswer:
     paths = [
         path for path in PAGES if path not in _JOURNAL and not path.startswith(("/private", "/draft", "/journal/?"))
     ]
     return _xml(_urlset(origin, [*paths, "/handbook.pdf"]))
 
 
-def _sitemap_journal(origin: str) -> Answer:
+def _sitemap_journal(origin: str) -> SampleAnswer:
     packed = gzip.compress(_XML.encode() + _urlset(origin, list(_JOURNAL)).encode(), mtime=0)
-    return Answer(200, "application/gzip", packed)
+    return SampleAnswer(200, "application/gzip", packed)
 
 
 def _urlset(origin: str, paths: list[str]) -> str:
@@ -126,10 +126,10 @@ def _urlset(origin: str, paths: list[str]) -> str:
     return f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{listed}</urlset>'
 
 
-def _feed(origin: str) -> Answer:
+def _feed(origin: str) -> SampleAnswer:
     titles = {path: dict(_NOTE.findall(_text(PAGES[path])))["title"] for path in _JOURNAL}
     items = "".join(f"<item><title>{titles[path]}</title><link>{origin}{path}</link></item>" for path in _JOURNAL)
-    return Answer(
+    return SampleAnswer(
         200,
         "application/rss+xml",
         f'{_XML}<rss version="2.0"><channel><title>Journal of Tern Rock</title><link>{origin}/journal/</link>'
@@ -140,19 +140,19 @@ def _feed(origin: str) -> Answer:
 _XML = '<?xml version="1.0" encoding="utf-8"?>\n'
 
 
-def _xml(text: str) -> Answer:
-    return Answer(200, "application/xml", (_XML + text).encode())
+def _xml(text: str) -> SampleAnswer:
+    return SampleAnswer(200, "application/xml", (_XML + text).encode())
 
 
-_FILES: dict[str, Callable[[str], Answer]] = {
+_FILES: dict[str, Callable[[str], SampleAnswer]] = {
     "/robots.txt": _robots,
     "/sitemap.xml": _sitemap_index,
     "/sitemap-pages.xml": _sitemap_pages,
     "/sitemap-journal.xml.gz": _sitemap_journal,
     "/feed.xml": _feed,
-    "/style.css": lambda _: Answer(200, "text/css; charset=utf-8", _text("style.css").encode()),
-    "/handbook.pdf": lambda _: Answer(200, "application/pdf", drawn.handbook()),
-    "/lamp.png": lambda _: Answer(200, "image/png", drawn.picture(255, 236, 170)),
-    "/lens.png": lambda _: Answer(200, "image/png", drawn.picture(170, 225, 255)),
-    "/storm.png": lambda _: Answer(200, "image/png", drawn.picture(190, 195, 205)),
+    "/style.css": lambda _: SampleAnswer(200, "text/css; charset=utf-8", _text("style.css").encode()),
+    "/handbook.pdf": lambda _: SampleAnswer(200, "application/pdf", drawn.handbook()),
+    "/lamp.png": lambda _: SampleAnswer(200, "image/png", drawn.picture(255, 236, 170)),
+    "/lens.png": lambda _: SampleAnswer(200, "image/png", drawn.picture(170, 225, 255)),
+    "/storm.png": lambda _: SampleAnswer(200, "image/png", drawn.picture(190, 195, 205)),
 }

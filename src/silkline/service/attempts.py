@@ -14,16 +14,16 @@ from silkline.config import Settings
 from silkline.confine.environment import of_database
 from silkline.errors import LeaseLost, StoreError
 from silkline.kinds import registry
-from silkline.model.job import Backoff, Decision, End, Ended, Job, Status, Wish, decide
+from silkline.model.job import AttemptEnd, Backoff, Decision, End, Job, Status, Wish, decide
 from silkline.reading_marks import ReadingMarks
-from silkline.runner import wire
-from silkline.service import tree
+from silkline.runner import protocol
+from silkline.service import process_table
 from silkline.service.cgroup import Cgroups
-from silkline.service.child import Child
 from silkline.service.companion import Companion
 from silkline.service.launcher import Launcher, LaunchFailed
 from silkline.service.marks_files import marks_path
 from silkline.service.output import LogFile, LogQueue, Output, Pump
+from silkline.service.runner_process import RunnerProcess
 from silkline.store import blames, jobs
 from silkline.store.database import Database
 
@@ -47,11 +47,11 @@ class Attempts:
         self._lines = lines
         self._backoff = Backoff(settings.backoff_base, settings.backoff_cap)
         self._lock = threading.Lock()
-        self._children: dict[int, Child] = {}
-        self._ended: list[Child] = []
+        self._children: dict[int, RunnerProcess] = {}
+        self._ended: list[RunnerProcess] = []
         self.beside: Companion | None = None
 
-    def children(self) -> list[Child]:
+    def children(self) -> list[RunnerProcess]:
         """Every attempt that has not been written off, ended ones included."""
         with self._lock:
             return [*self._children.values(), *self._ended]
@@ -70,7 +70,7 @@ class Attempts:
             child = self._launch(job)
         except (LaunchFailed, OSError) as error:
             log.error("job %s could not be started: %s", job.id, error)
-            self._release(job, Ended(End.RELEASED, "not started", str(error), LAUNCH_WAIT))
+            self._release(job, AttemptEnd(End.RELEASED, "not started", str(error), LAUNCH_WAIT))
             return
         log.info("job %s (%s) attempt %d runs as pid %d", job.id, job.kind, job.attempt, child.pid)
         child.output.say("info", f"attempt {job.attempt} started on {job.host} as process {child.pid}")
@@ -100,7 +100,7 @@ class Attempts:
 
     def kill_all(self) -> None:
         for child in self._children.values():
-            child.kill(Ended(child.order or End.RELEASED, "released", "the supervisor had to end at once"))
+            child.kill(AttemptEnd(child.order or End.RELEASED, "released", "the supervisor had to end at once"))
 
     def reap(self) -> None:
         """Wait for every child that ended: runners, the fork server, and whatever was left to us."""
@@ -139,13 +139,13 @@ class Attempts:
         for id, lease in keys - {child.key for child in self.children()}:
             with contextlib.suppress(LeaseLost):
                 job = jobs.owned(self._database, id, lease, worker_id)
-                self._release(job, Ended(End.RELEASED, "claim lost", "the answer to the claim got lost"))
+                self._release(job, AttemptEnd(End.RELEASED, "claim lost", "the answer to the claim got lost"))
 
-    def _launch(self, job: Job) -> Child:
+    def _launch(self, job: Job) -> RunnerProcess:
         with contextlib.ExitStack() as if_it_fails, contextlib.ExitStack() as theirs:
             stdout, stdout_theirs = _pipe(if_it_fails, theirs)
             stderr, stderr_theirs = _pipe(if_it_fails, theirs)
-            ours, channel = wire.pair()
+            ours, channel = protocol.pair()
             if_it_fails.callback(ours.close)
             theirs.callback(channel.close)
             marks = ReadingMarks.create(marks_path(self._settings, job))
@@ -157,7 +157,7 @@ class Attempts:
             if_it_fails.callback(_end_at_once, pid)
             file = LogFile(self._settings.logs / f"{job.id}.log", self._settings.log_bytes)
             output = Output(job.id, job.attempt, file, self._lines, self._settings.log_lines)
-            child = Child(job, pid, ours, output, cgroup, marks)
+            child = RunnerProcess(job, pid, ours, output, cgroup, marks)
             if cgroup and cgroup.add(pid) and self._settings.memory_limit:
                 child.kernel_limits_memory = cgroup.limit_memory(self._settings.memory_limit)
             child.watch(self._pump, stdout, stderr)
@@ -166,15 +166,15 @@ class Attempts:
             self._children[pid] = child
         return child
 
-    def _note_start(self, child: Child) -> None:
+    def _note_start(self, child: RunnerProcess) -> None:
         crawl = registry.is_crawl(child.job.kind)
         limit = self._settings.site_deadline if crawl else self._settings.page_deadline
         child.deadline = child.started + limit if limit else None
         deadline_at = self._database.now() + timedelta(seconds=limit) if limit else None
         jobs.started(self._database, child.job, child.pid, deadline_at)
 
-    def _start_message(self, job: Job) -> wire.Start:
-        return wire.Start(
+    def _start_message(self, job: Job) -> protocol.StartAttempt:
+        return protocol.StartAttempt(
             job_id=job.id,
             run_lease=job.run_lease,
             worker_id=job.worker_id or "",
@@ -185,8 +185,8 @@ class Attempts:
             marks=str(marks_path(self._settings, job).absolute()),
         )
 
-    def _finish(self, child: Child) -> None:
-        ended = child.ended or Ended(End.CRASHED, "unknown")
+    def _finish(self, child: RunnerProcess) -> None:
+        ended = child.ended or AttemptEnd(End.CRASHED, "unknown")
         try:
             if ended.end is End.CRASHED and blames.blame(self._database, child.job, child.blamed):
                 ended = replace(ended, excused=True)
@@ -200,28 +200,28 @@ class Attempts:
         child.output.say("error" if failed else "info", line)
         log.log(logging.ERROR if failed else logging.INFO, "job %s: %s", child.job.id, line.splitlines()[0])
 
-    def _release(self, job: Job, ended: Ended) -> None:
+    def _release(self, job: Job, ended: AttemptEnd) -> None:
         try:
             jobs.finish(self._database, job, lambda now: self._decide(now, ended))
         except StoreError as error:
             log.warning("job %s could not be released now, its lease will run out: %s", job.id, error)
 
-    def _decide(self, job: Job, ended: Ended) -> Decision:
+    def _decide(self, job: Job, ended: AttemptEnd) -> Decision:
         jitter = random.random()  # noqa: S311 - spreads retries, guards nothing
         return decide(job, ended, backoff=self._backoff, now=self._database.now(), jitter=jitter)
 
     def _kill_strangers(self) -> None:
         """An adopted process that nobody's attempt accounts for is a leftover: no daemon outlives its job here."""
         known = {*self._children, self._launcher.server_pid, self.beside.pid if self.beside else None}
-        for pid in tree.own_children() - known:
-            if not any(tree.belongs_to(pid, *child.key) for child in self._children.values()):
-                tree.kill(tree.below(pid, tree.children_by_parent()))
+        for pid in process_table.own_children() - known:
+            if not any(process_table.belongs_to(pid, *child.key) for child in self._children.values()):
+                process_table.kill(process_table.below(pid, process_table.children_by_parent()))
 
 
 def _end_at_once(pid: int) -> None:
     """A runner that was born and cannot be looked after."""
-    tree.kill({pid})
-    tree.reap({pid})
+    process_table.kill({pid})
+    process_table.reap({pid})
 
 
 def _pipe(if_it_fails: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, int]:
@@ -232,7 +232,7 @@ def _pipe(if_it_fails: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tu
     return reading, writing
 
 
-def _summary(job: Job, ended: Ended, decision: Decision) -> str:
+def _summary(job: Job, ended: AttemptEnd, decision: Decision) -> str:
     line = f"attempt {job.attempt} ended: {ended.reason or ended.end}; the job is now {decision.status}"
     if ended.excused:
         line += ", goes on at once and reads what ended it in isolation"

@@ -6,9 +6,10 @@ import logging
 import shutil
 from datetime import timedelta
 
+from silkline import warc_files
 from silkline.config import Settings
 from silkline.errors import NotFound, Refused
-from silkline.store import archive, jobs, logs, workers
+from silkline.store import jobs, logs, workers
 from silkline.store.database import Database
 
 BURY_AFTER = timedelta(days=1)
@@ -52,7 +53,7 @@ class Cleaner:
         return len(ids)
 
     def _remove_files(self, id: str) -> None:
-        archive.remove(self._settings.data, self._settings.logs, id)
+        warc_files.remove(self._settings.data, self._settings.logs, id)
 
 
 class DiskGate:

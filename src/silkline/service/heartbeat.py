@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 from silkline.errors import StoreError
-from silkline.service.child import Child, boot_clock
+from silkline.service.runner_process import RunnerProcess, boot_clock
 from silkline.store import jobs
 from silkline.store.database import Database
 
@@ -25,7 +25,7 @@ class Heartbeat:
         worker_id: str,
         *,
         interval: float,
-        held: Callable[[], list[Child]],
+        held: Callable[[], list[RunnerProcess]],
         describe: Callable[[], tuple[int, str]],
         forgotten: Callable[[], None],
     ) -> None:

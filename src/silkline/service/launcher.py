@@ -16,7 +16,7 @@ import msgspec
 from silkline.confine.environment import scrubbed
 from silkline.errors import SilklineError
 from silkline.model.job import Job
-from silkline.runner import wire
+from silkline.runner import protocol
 
 READY_TIMEOUT = 60.0
 BIRTH_TIMEOUT = 30.0
@@ -44,7 +44,7 @@ class Launcher:
         fork_server: bool = True,
         environment: Iterable[str] = (),
     ) -> None:
-        self._environment = {**scrubbed(environment), wire.MARK_WORKER: worker_id}
+        self._environment = {**scrubbed(environment), protocol.MARK_WORKER: worker_id}
         self._dialect = dialect
         self._nice = nice
         self._open_files = open_files
@@ -54,7 +54,7 @@ class Launcher:
 
     def launch(self, job: Job, stdout: int, stderr: int, channel: int) -> int:
         """A process for the attempt; its pid. It waits for `wire.Start`."""
-        launch = wire.Launch(
+        launch = protocol.Launch(
             job_id=job.id,
             run_lease=job.run_lease,
             supervisor_pid=os.getpid(),
@@ -100,27 +100,27 @@ class Launcher:
         self.stop()
         return True
 
-    def _fork(self, launch: wire.Launch, descriptors: list[int]) -> int:
+    def _fork(self, launch: protocol.Launch, descriptors: list[int]) -> int:
         server = self._server or self._start_server()
         server.settimeout(BIRTH_TIMEOUT)
         socket.send_fds(server, [msgspec.json.encode(launch)], descriptors)
-        answer = wire.receive(server, wire.Launched)
-        if not isinstance(answer, wire.Launched):
+        answer = protocol.receive(server, protocol.Launched)
+        if not isinstance(answer, protocol.Launched):
             raise ConnectionError("it ended")
         return answer.pid
 
     def _start_server(self) -> socket.socket:
-        self._server, theirs = wire.pair()
+        self._server, theirs = protocol.pair()
         with theirs:
             command = [*FORK_SERVER, str(theirs.fileno()), self._dialect]
             process = self._popen(command, [theirs.fileno()], new_session=True)
         ours, self.server_pid = self._server, process.pid
         ours.settimeout(READY_TIMEOUT)
-        if not isinstance(wire.receive(ours, wire.Launched), wire.Launched):
+        if not isinstance(protocol.receive(ours, protocol.Launched), protocol.Launched):
             raise ConnectionError("it did not start")
         return ours
 
-    def _fresh(self, launch: wire.Launch, descriptors: list[int]) -> int:
+    def _fresh(self, launch: protocol.Launch, descriptors: list[int]) -> int:
         command = [
             sys.executable,
             "-P",

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable
 
 from silkline.config import Settings
-from silkline.model.job import End, Ended
+from silkline.model.job import AttemptEnd, End
 from silkline.reading_marks import LEADER, Mark
-from silkline.service import tree
-from silkline.service.child import Child, boot_clock
+from silkline.service import process_table
+from silkline.service.runner_process import RunnerProcess, boot_clock
 
 TICK = 0.25
 NEAR_TICK = 0.05  # while some job is above half of its memory
@@ -29,7 +29,9 @@ log = logging.getLogger("silkline.limits")
 class Limits:
     """Watches wall clock, memory, progress and obedience of each child, and the age of the last heartbeat."""
 
-    def __init__(self, settings: Settings, held: Callable[[], list[Child]], renewed_at: Callable[[], float]) -> None:
+    def __init__(
+        self, settings: Settings, held: Callable[[], list[RunnerProcess]], renewed_at: Callable[[], float]
+    ) -> None:
         self._settings = settings
         self._held = held
         self._renewed_at = renewed_at
@@ -72,7 +74,7 @@ class Limits:
             self._memory_at = now
             self._check_memory(children)
 
-    def _fence(self, children: list[Child], now: float) -> None:
+    def _fence(self, children: list[RunnerProcess], now: float) -> None:
         silent = now - self._renewed_at()
         if silent < self._settings.fence_after:
             return
@@ -80,60 +82,60 @@ class Limits:
         for child in children:
             if child.verdict is None:
                 log.error("killing job %s: %s", child.job.id, reason)
-            child.kill(Ended(End.RELEASED, "fenced", reason))
+            child.kill(AttemptEnd(End.RELEASED, "fenced", reason))
 
-    def _judge(self, child: Child, now: float) -> Ended | None:
+    def _judge(self, child: RunnerProcess, now: float) -> AttemptEnd | None:
         if child.deadline is not None and now > child.deadline:
             limit = child.deadline - child.started
-            return Ended(End.CRASHED, "timeout", f"killed: it ran longer than its limit of {limit:g} s")
+            return AttemptEnd(End.CRASHED, "timeout", f"killed: it ran longer than its limit of {limit:g} s")
         if child.order is not None and now - child.ordered_at > self._settings.kill_after:
             waited = self._settings.kill_after
-            return Ended(
+            return AttemptEnd(
                 child.order, child.order.value, f"killed: it did not obey within {waited:g} s; its checkpoint is kept"
             )
         stall = self._settings.stall_after
         if stall and now - child.last_sign > stall:
-            return Ended(End.CRASHED, "stalled", f"killed: no sign of progress for {stall:g} s")
+            return AttemptEnd(End.CRASHED, "stalled", f"killed: no sign of progress for {stall:g} s")
         return None
 
-    def _overdue(self, child: Child) -> Mark | None:
+    def _overdue(self, child: RunnerProcess) -> Mark | None:
         """What the runner has been reading for too long. Nothing inside it may be able to interrupt that."""
         mark = child.marks.mark_of(LEADER)
         return mark if mark and mark.pid == child.pid and time.monotonic() - mark.started > self._read_limit else None
 
-    def _end_reading(self, child: Child, mark: Mark) -> None:
+    def _end_reading(self, child: RunnerProcess, mark: Mark) -> None:
         message = f"killed: it was reading for more than {self._read_limit:g} s: {mark}"
         log.warning("job %s: %s", child.job.id, message)
-        child.kill(Ended(End.CRASHED, "read_timeout", message), [mark])
+        child.kill(AttemptEnd(End.CRASHED, "read_timeout", message), [mark])
 
-    def _check_memory(self, children: list[Child]) -> None:
+    def _check_memory(self, children: list[RunnerProcess]) -> None:
         limit = self._settings.memory_limit
         watched = [child for child in children if not child.kernel_limits_memory]
         self._near = False
         if not limit or not watched:
             return
-        everybody = tree.children_by_parent()
+        everybody = process_table.children_by_parent()
         for child in watched:
             pids = child.processes(everybody)
-            used = tree.resident(pids)
+            used = process_table.resident(pids)
             self._near = self._near or used > limit * NEAR
-            if used > limit and (used := tree.proportional(pids)) > limit:
+            if used > limit and (used := process_table.proportional(pids)) > limit:
                 megabytes = f"{used // 1_000_000} MB used, {limit // 1_000_000} MB allowed"
                 log.warning("job %s: out of its memory limit, %s", child.job.id, megabytes)
                 if _end_largest_reader(child, pids):
                     continue
                 child.kill(
-                    Ended(End.CRASHED, "memory", f"killed: its processes went over the memory limit ({megabytes})")
+                    AttemptEnd(End.CRASHED, "memory", f"killed: its processes went over the memory limit ({megabytes})")
                 )
 
 
-def _end_largest_reader(child: Child, pids: set[int]) -> bool:
+def _end_largest_reader(child: RunnerProcess, pids: set[int]) -> bool:
     """Kill the process that takes the memory, if it is reading something and is not the runner, which replaces it."""
-    sizes = {pid: tree.resident({pid}) for pid in pids}
+    sizes = {pid: process_table.resident({pid}) for pid in pids}
     largest = max(sizes, key=lambda pid: sizes[pid], default=child.pid)
     mark = next((mark for mark in child.marks.active() if mark.pid == largest), None)
     if mark is None or largest == child.pid:
         return False
     log.warning("job %s: process %d is ended, it reads %s", child.job.id, largest, mark)
-    tree.kill({largest})
+    process_table.kill({largest})
     return True

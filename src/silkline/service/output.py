@@ -17,7 +17,7 @@ from pathlib import Path
 
 from silkline.errors import StoreError
 from silkline.private_files import FILE_MODE, make_private_folder
-from silkline.runner import wire
+from silkline.runner import protocol
 from silkline.store.database import Database
 from silkline.store.logs import NewLine, append
 
@@ -172,7 +172,7 @@ class LogWriter:
                 return
 
 
-class Source:
+class OutputPipe:
     """One end of a pipe or socket to a child, read until the other end is closed. Owns its descriptor."""
 
     def __init__(self, descriptor: int, take: Callable[[bytes], None], ended: Callable[[], None]) -> None:
@@ -186,7 +186,7 @@ class Source:
         return self._descriptor
 
     def read(self) -> bytes:
-        return os.read(self._descriptor, wire.MAX_MESSAGE)
+        return os.read(self._descriptor, protocol.MAX_MESSAGE)
 
     def end(self) -> None:
         self.open = False
@@ -216,26 +216,26 @@ class Pump:
         os.close(self._waker)
         os.close(self._wake)
 
-    def watch(self, source: Source) -> None:
+    def watch(self, source: OutputPipe) -> None:
         def register() -> None:
             self._selector.register(source, selectors.EVENT_READ, lambda: self._read(source))
 
         self._call(register)
 
-    def abandon(self, source: Source) -> None:
+    def abandon(self, source: OutputPipe) -> None:
         """Stop reading something that a process which escaped still holds open.
 
         What lies there by now is read all the same: it was said in time, and it may be how the attempt ended.
         """
         self._call(lambda: self._read_last(source))
 
-    def _read_last(self, source: Source) -> None:
+    def _read_last(self, source: OutputPipe) -> None:
         for _ in range(LAST_READS):
             if not self._read(source):
                 break
         self._end(source)
 
-    def _read(self, source: Source) -> bool:
+    def _read(self, source: OutputPipe) -> bool:
         """Whether there was something."""
         if not source.open:  # given up in this very round; its number may be somebody else's by now
             return False
@@ -251,7 +251,7 @@ class Pump:
             self._end(source)
         return bool(data)
 
-    def _end(self, source: Source) -> None:
+    def _end(self, source: OutputPipe) -> None:
         if source.open:
             self._selector.unregister(source)
             source.end()

@@ -25,10 +25,9 @@ from silkline.errors import Refused, SilklineError, StoreError, UsageError
 from silkline.kinds import registry
 from silkline.model.job import Backoff, Job, Status, Verb
 from silkline.private_files import repair_folder
-from silkline.service import tree
+from silkline.service import process_table
 from silkline.service.attempts import Attempts
 from silkline.service.cgroup import Cgroups
-from silkline.service.child import boot_clock
 from silkline.service.cleaner import DiskGate
 from silkline.service.companion import Companion
 from silkline.service.heartbeat import Heartbeat
@@ -37,6 +36,7 @@ from silkline.service.launcher import Launcher
 from silkline.service.limits import Limits
 from silkline.service.open_files import allow_open_files
 from silkline.service.output import LogQueue, LogWriter, Pump
+from silkline.service.runner_process import boot_clock
 from silkline.store import jobs, workers
 from silkline.store.database import Bell, Database, open_database
 from silkline.store.identity import Identity
@@ -110,7 +110,7 @@ class Supervisor:
     def _open(self) -> None:
         settings = self._settings
         hide((*settings.secrets(), os.environ.get("PGPASSWORD", "")))
-        tree.become_subreaper()
+        process_table.become_subreaper()
         allow_open_files(settings.open_files)
         self._database: Database = open_database(settings.database)
         try:

@@ -12,9 +12,9 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from silkline.model.job import Backoff, Decision, End, Ended, Job, decide
+from silkline.model.job import AttemptEnd, Backoff, Decision, End, Job, decide
 from silkline.runner.orphans import lost_line
-from silkline.service.child import boot_clock
+from silkline.service.runner_process import boot_clock
 from silkline.store import blames, jobs
 from silkline.store.database import Database
 from silkline.store.identity import Identity
@@ -125,7 +125,7 @@ class Watchdog:
     def _decide(self, job: Job, why: str, excused: bool) -> Decision:
         counted = f"crash {job.crash_count + 1}, {job.max_retries} allowed"
         message = f"{why} ({'what it was reading is read in isolation from now on' if excused else counted})"
-        ended = Ended(End.CRASHED, "supervisor lost", message, excused=excused)
+        ended = AttemptEnd(End.CRASHED, "supervisor lost", message, excused=excused)
         return decide(
             job,
             ended,

@@ -15,7 +15,7 @@ SWEPT = 100  # keys that have run out are removed so many at a time, whenever a 
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StoredAnswer:
     """What the first POST with a key was answered, and what it had asked."""
 
     job_id: str
@@ -26,16 +26,16 @@ class Answer:
 
 def enqueue_once(
     database: Database, job: NewJob, *, key: str, fingerprint: str, answer: Callable[[Job, bool], str]
-) -> Answer:
+) -> StoredAnswer:
     """Store the job under the key, or give what was answered before."""
     now = database.now()
     with database.transaction(durable=True) as transaction:
         if not transaction.rows("idempotency.claim", key=key, fingerprint=fingerprint, now=now):
             row = transaction.rows("idempotency.get", key=key)[0]
-            return Answer(row["job_id"], row["fingerprint"], row["answer"], fresh=False)
+            return StoredAnswer(row["job_id"], row["fingerprint"], row["answer"], fresh=False)
         stored, fresh = enqueue_in(transaction, job, now)
         text = answer(stored, fresh)
         transaction.rows("idempotency.answer", key=key, job_id=stored.id, answer=text)
         transaction.rows("idempotency.expire", before=now - KEPT, wanted=SWEPT)
     database.ring()
-    return Answer(stored.id, fingerprint, text, fresh=True)
+    return StoredAnswer(stored.id, fingerprint, text, fresh=True)

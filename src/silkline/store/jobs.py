@@ -32,7 +32,7 @@ LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 CHUNK = 2_000
 DATA_REMOVALS = (
-    *("results.forget", "pages.forget", "logs.forget", "samples.forget"),
+    *("results.forget", "pages.forget", "logs.forget", "count_history.forget"),
     *("urls.forget_keys", "urls.forget", "links.forget", "redirects.forget", "blames.forget"),
 )
 _ENQUEUE = (

@@ -23,7 +23,7 @@ class NewLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     """One stored line; `id` is the cursor."""
 
     id: int
@@ -47,9 +47,9 @@ def _rows(lines: Sequence[NewLine]) -> list[tuple[str, int, str, str, datetime]]
     return [(line.job_id, line.attempt, line.level, clean(line.message), line.at) for line in lines]
 
 
-def page(database: Database, job_id: str, *, after: int = 0, wanted: int = 500) -> list[Line]:
+def page(database: Database, job_id: str, *, after: int = 0, wanted: int = 500) -> list[LogLine]:
     """Lines after the cursor, oldest first."""
-    return [Line(**row) for row in database.rows("logs.page", job_id=job_id, after=after, wanted=wanted)]
+    return [LogLine(**row) for row in database.rows("logs.page", job_id=job_id, after=after, wanted=wanted)]
 
 
 def search(
@@ -60,7 +60,7 @@ def search(
     text: str = "",
     after: int = 0,
     wanted: int = 500,
-) -> list[Line]:
+) -> list[LogLine]:
     """Lines after the cursor, of some levels if any are named, that hold a text, whatever its case."""
     escaped = re.sub(r"([%_\\])", r"\\\1", clean(text).lower())
     found = database.rows(
@@ -71,12 +71,12 @@ def search(
         levels=f",{','.join(levels)}," if levels else "",
         pattern=f"%{escaped}%",
     )
-    return [Line(**row) for row in found]
+    return [LogLine(**row) for row in found]
 
 
-def tail(database: Database, job_id: str, wanted: int = 50) -> list[Line]:
+def tail(database: Database, job_id: str, wanted: int = 50) -> list[LogLine]:
     """The newest lines, oldest first."""
-    return [Line(**row) for row in reversed(database.rows("logs.tail", job_id=job_id, wanted=wanted))]
+    return [LogLine(**row) for row in reversed(database.rows("logs.tail", job_id=job_id, wanted=wanted))]
 
 
 def trim(database: Database, job_id: str, keep: int) -> None:

@@ -73,12 +73,12 @@ class Stretch:
 
 def prepare() -> None:
     """Import what storing pages needs: a crawl that has run out of open files can import nothing more."""
-    import silkline.store.page_facts  # noqa: F401
+    import silkline.store.page_summary  # noqa: F401
 
 
 def append(transaction: Transaction, job_id: str, results: Sequence[Any], now: datetime) -> None:
     """The pages of one checkpoint, from its results."""
-    from silkline.store.page_facts import facts_of  # with it comes msgspec, which commands that only read do without
+    from silkline.store.page_summary import facts_of  # with it comes msgspec, which commands that only read do without
 
     pages = [new_page(each.url_id, *facts_of(each.data, each.metadata)) for each in results]
     transaction.many("pages.append", NewPage._fields, pages, job_id=job_id, now=now)

@@ -20,8 +20,8 @@ import apsw
 
 from silkline.errors import DiskFull, StoreError, Unavailable
 from silkline.private_files import make_private_file, repair_database
-from silkline.store.bell import PipeBell, ring_pipes
 from silkline.store.statements import parameters_of, statement
+from silkline.store.wakeup import PipeBell, ring_pipes
 
 BUSY_LIMIT = 60.0  # seconds a writer waits for its turn
 BUSY_STEP = 0.002

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from silkline.errors import StoreError
 from silkline.model.job import Job
-from silkline.store import links, pages, redirects, samples
+from silkline.store import count_history, links, pages, redirects
 from silkline.store.database import Database, Transaction
 from silkline.store.jobs import fence
 from silkline.store.links import PageLinks
@@ -189,7 +189,7 @@ def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: da
         live=to_json(checkpoint.live),
         now=now,
     )[0]
-    samples.take(transaction, job_id, age=row["seconds"], now=now)
+    count_history.take(transaction, job_id, age=row["seconds"], now=now)
     return _counts(row)
 
 

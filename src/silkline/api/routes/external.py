@@ -14,7 +14,7 @@ from silkline.api.shapes import problems
 from silkline.api.views import answer, progress_view
 from silkline.config import Settings
 from silkline.errors import SpecError
-from silkline.model.job import End, Ended
+from silkline.model.job import AttemptEnd, End
 from silkline.model.result_fields import DATA, METADATA, wrong_fields
 from silkline.model.spec import Spec, WebUrl, validate
 from silkline.store import jobs
@@ -73,7 +73,7 @@ class ExternalRoutes:
             self.heartbeat,
             methods=["POST"],
             summary="Keep a claimed job, and learn what people want of it",
-            responses={200: {"model": shapes.Heartbeat}, **problems(*lease)},
+            responses={200: {"model": shapes.HeartbeatAnswer}, **problems(*lease)},
         )
         self._add(
             "/jobs/{id}/results", self.results, shapes.Recorded, ResultsBody, "Deliver pages", "disk-full", *lease
@@ -117,7 +117,7 @@ class ExternalRoutes:
         asked = validate(FinishBody, body)
         if asked.end not in ENDS:
             raise SpecError(f"end must be one of {', '.join(ENDS)}")
-        ended = Ended(asked.end, asked.reason, asked.message, asked.wait)
+        ended = AttemptEnd(asked.end, asked.reason, asked.message, asked.wait)
         return answer(view(self._database, self._workers.finish(id, read_lease(lease), ended)))
 
 

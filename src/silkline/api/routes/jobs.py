@@ -34,7 +34,7 @@ IdempotencyKey = Annotated[
 ]
 
 
-class Listing(BaseModel):
+class JobListQuery(BaseModel):
     """How a list of jobs is asked for."""
 
     model_config = ConfigDict(extra="forbid")
@@ -46,13 +46,13 @@ class Listing(BaseModel):
     cursor: str = Field(jobs.LAST_ID, pattern=f"^{ID}$", description="`next_cursor` of the page before.")
 
 
-class Waiting(BaseModel):
+class WaitQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     wait: float = Field(0, ge=0, le=60, description="Seconds to wait for the job to end or pause.")
 
 
-def find(database: Database, query: Listing) -> list[Job]:
+def find(database: Database, query: JobListQuery) -> list[Job]:
     """A page of jobs, and one more if there are more."""
     more = {"before": query.cursor, "wanted": query.limit + 1, "status": query.status, "kind": query.kind}
     if query.q:
@@ -60,7 +60,7 @@ def find(database: Database, query: Listing) -> list[Job]:
     return jobs.page(database, **more)  # type: ignore[arg-type]
 
 
-def listed(database: Database, query: Listing, stale_after: float) -> tuple[list[dict[str, Any]], str | None]:
+def listed(database: Database, query: JobListQuery, stale_after: float) -> tuple[list[dict[str, Any]], str | None]:
     """A page of jobs as views, and the cursor of the next."""
     found = find(database, query)
     shown = found[: query.limit]
@@ -78,7 +78,9 @@ def view(database: Database, job: Job, stale_after: float | None = None) -> dict
     return job_view(job, urls.counts(database, job.id), database.now(), alive)
 
 
-def store_once(database: Database, new: NewJob, request: Request, key: str, body: dict[str, Any]) -> idempotency.Answer:
+def store_once(
+    database: Database, new: NewJob, request: Request, key: str, body: dict[str, Any]
+) -> idempotency.StoredAnswer:
     """Store a job under an idempotency key, which belongs to its caller alone; refuse another request under it."""
 
     def first_answer(job: Job, fresh: bool) -> str:
@@ -124,7 +126,7 @@ class JobRoutes:
             self.list,
             methods=["GET"],
             summary="List jobs, newest first",
-            responses={200: {"model": shapes.Page[shapes.JobShape]}, **problems()},
+            responses={200: {"model": shapes.ListPage[shapes.JobShape]}, **problems()},
         )
         add(
             "/jobs/{id}",
@@ -179,12 +181,12 @@ class JobRoutes:
             headers["Idempotent-Replayed"] = "true"
         return answer(first["body"], first["status"], headers)
 
-    def list(self, query: Annotated[Listing, Query()]) -> Response:
+    def list(self, query: Annotated[JobListQuery, Query()]) -> Response:
         """Filter by status, kind, or part of the URL."""
         items, cursor = listed(self._database, query, self._settings.stale_after)
         return answer({"items": items, "next_cursor": cursor})
 
-    async def get(self, request: Request, id: str, query: Annotated[Waiting, Query()]) -> Response:
+    async def get(self, request: Request, id: str, query: Annotated[WaitQuery, Query()]) -> Response:
         """With `wait`, answers when the job has ended or paused, or when the time is over."""
         job = await run_in_threadpool(jobs.get, self._database, id)
         if query.wait and job.status in (Status.QUEUED, Status.RUNNING):

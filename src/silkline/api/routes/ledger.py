@@ -26,8 +26,8 @@ from silkline.api.views import (
 )
 from silkline.model.job import Job
 from silkline.store import jobs, logs, results, urls
+from silkline.store.backlinks import into
 from silkline.store.database import Database
-from silkline.store.neighbours import into
 from silkline.store.urls import Url
 
 JSONL = "application/x-ndjson"
@@ -78,16 +78,18 @@ class LedgerRoutes:
         self._database = database
         self._tallies = tallies
         self.router = APIRouter(prefix="/v1/jobs/{id}", tags=["what came of it"])
-        self._add("results", self.results, shapes.Page[shapes.ResultShape], "What a job brought home")
-        self._add("urls", self.urls, shapes.Page[shapes.UrlShape], "Every URL the job saw, with its state and reason")
+        self._add("results", self.results, shapes.ListPage[shapes.ResultShape], "What a job brought home")
+        self._add(
+            "urls", self.urls, shapes.ListPage[shapes.UrlShape], "Every URL the job saw, with its state and reason"
+        )
         self._add("errors", self.errors, shapes.Errors, "URLs that failed or were skipped, and why")
-        self._add("logs", self.logs, shapes.Page[shapes.LineShape], "Log lines, readable while the job runs")
+        self._add("logs", self.logs, shapes.ListPage[shapes.LineShape], "Log lines, readable while the job runs")
         self.router.add_api_route(
             "/hosts",
             self.hosts,
             methods=["GET"],
             summary="The hosts of a job, and why those that wait do",
-            responses={200: {"model": shapes.Hosts}, **problems("not-found")},
+            responses={200: {"model": shapes.HostReportShape}, **problems("not-found")},
         )
         self.router.add_api_route(
             "/explain",

@@ -44,7 +44,7 @@ class SystemRoutes:
             self.workers,
             methods=["GET"],
             summary="The supervisors",
-            responses={200: {"model": shapes.Page[shapes.WorkerShape]}, **problems()},
+            responses={200: {"model": shapes.ListPage[shapes.WorkerShape]}, **problems()},
         )
 
     async def alive(self) -> Response:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from silkline.api import submission
 from silkline.api.web import forms
-from silkline.api.web.first import SAMPLE
+from silkline.api.web.sample_crawl import SAMPLE
 from silkline.config import Settings
 from silkline.model.job import ENDED, Job, NewJob
 from silkline.model.spec import SECRET_FIELDS

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from silkline.model.job import Job
-from silkline.store import results, samples, urls
+from silkline.store import count_history, results, urls
+from silkline.store.count_history import Sample
 from silkline.store.database import Database
-from silkline.store.samples import Sample
 from silkline.store.urls import Counts
 
 POINTS = 400
@@ -22,7 +22,7 @@ def history(database: Database, job: Job, counts: Counts) -> dict[str, list[Any]
 
     A row of nothing stands where the job was paused, or waited to be taken up again: the line has a gap there.
     """
-    taken = samples.every(database, job.id)
+    taken = count_history.every(database, job.id)
     step = max(1, len(taken) // POINTS)
     kept = taken[::-step][::-1]
     points: list[tuple[datetime, Sample | Counts]] = [(sample.at, sample) for sample in kept]

@@ -38,8 +38,8 @@ from silkline.model.job import answer as answer_to
 from silkline.model.wait import BUSY, LEVEL, TURN, Wait, event, seconds_to, what_next, why
 from silkline.runner.orphans import ask
 from silkline.store import jobs, logs, pages, results, urls, workers
+from silkline.store.backlinks import into, out_of
 from silkline.store.database import Database
-from silkline.store.neighbours import into, out_of
 from silkline.store.results import Result
 from silkline.store.urls import Url
 from silkline.store.waiting import hold_up

@@ -10,15 +10,15 @@ from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from silkline.api import submission
+from silkline.api.auth import COOKIE, SESSION_SECONDS, Doorkeeper
 from silkline.api.connections import network_of
 from silkline.api.private_addresses import ASK_OPERATOR, check_allowed, private_url
 from silkline.api.problems import Problem
-from silkline.api.routes.jobs import ID, NAME, Listing, listed
-from silkline.api.tokens import COOKIE, SESSION_SECONDS, Doorkeeper
+from silkline.api.routes.jobs import ID, NAME, JobListQuery, listed
 from silkline.api.views import worker_view
 from silkline.api.web import forms
 from silkline.api.web.again import OFFERED, completed_by, filled_in
-from silkline.api.web.first import FirstCrawl
+from silkline.api.web.sample_crawl import FirstCrawl
 from silkline.api.web.templates import Templates
 from silkline.config import Settings
 from silkline.errors import UsageError
@@ -43,9 +43,9 @@ class Filters(BaseModel):
     cursor: str = Field("", pattern=f"^({ID})?$")
     again: str = Field("", pattern=f"^({ID})?$")
 
-    def listing(self) -> Listing:
+    def listing(self) -> JobListQuery:
         asked = {"status": self.status, "kind": self.kind, "q": self.q.strip(), "cursor": self.cursor}
-        return Listing.model_validate({name: value for name, value in asked.items() if value})
+        return JobListQuery.model_validate({name: value for name, value in asked.items() if value})
 
     def address(self, **changed: str) -> str:
         values = {"status": self.status, "kind": self.kind, "q": self.q, **changed}

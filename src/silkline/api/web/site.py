@@ -8,12 +8,12 @@ from fastapi import FastAPI, Request, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from silkline.api.auth import Doorkeeper
 from silkline.api.problems import AsPage, Problem
 from silkline.api.tallies import Tallies
-from silkline.api.tokens import Doorkeeper
-from silkline.api.web.first import FirstCrawl
 from silkline.api.web.job_pages import JobPages
 from silkline.api.web.pages import Pages
+from silkline.api.web.sample_crawl import FirstCrawl
 from silkline.api.web.templates import Templates
 from silkline.config import Settings
 from silkline.store.database import Database

@@ -12,7 +12,7 @@ from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Final
 
-from silkline.crawl.frontier import Frontier, Host
+from silkline.crawl.frontier import Frontier, HostQueue
 from silkline.model import wait as reasons
 from silkline.model.wait import Wait
 
@@ -62,7 +62,7 @@ class Lookout:
             first[name] = min(at, first.get(name, at))
         return number, first
 
-    def _wait(self, host: Host, retries: int, retry_at: float, left: float, now: float, shift: float) -> Wait:
+    def _wait(self, host: HostQueue, retries: int, retry_at: float, left: float, now: float, shift: float) -> Wait:
         reason, detail, seconds, at = self._reason(host, retry_at, now)
         return Wait(
             host=host.name,
@@ -75,7 +75,7 @@ class Lookout:
             seconds_left=round(left, 3),
         )
 
-    def _reason(self, host: Host, retry_at: float, now: float) -> tuple[str, str, float, float | None]:
+    def _reason(self, host: HostQueue, retry_at: float, now: float) -> tuple[str, str, float, float | None]:
         """Reason, what happened before, the seconds it is about, and when it is over."""
         clock = host.clock
         if host.parked:
@@ -91,7 +91,7 @@ class Lookout:
         return reasons.TURN, "", 0.0, None
 
 
-def _seconds_left(host: Host, retries: int, retry_at: float, now: float) -> float:
+def _seconds_left(host: HostQueue, retries: int, retry_at: float, now: float) -> float:
     """What is queued takes about this long."""
     clock = host.clock
     start = clock.next_at if host.queue else max(clock.next_at, retry_at)
@@ -104,7 +104,7 @@ def most_waiting(waits: list[Wait]) -> list[Wait]:
     return nlargest(SHOWN, waits, key=_left)
 
 
-def too_long(host: Host, now: float, longest: float) -> str:
+def too_long(host: HostQueue, now: float, longest: float) -> str:
     """Why a host is given up that asked to be left alone."""
     said = host.clock.trouble or "it"
     return f"{said} asks for {host.clock.next_at - now:.0f} s more, the longest wait is {longest:.0f} s"

@@ -21,7 +21,7 @@ _SITEMAPS: Final = ("robots", "sitemap_index")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Backlink:
     """Where a link stands. `via`: the redirects between it and the URL, in the order in which they are followed."""
 
     id: int
@@ -35,7 +35,7 @@ class LinksIn:
     """How many links lead to a URL, a page that names it twice counting once, and the first places they stand in."""
 
     count: int = 0
-    sources: tuple[Source, ...] = ()
+    sources: tuple[Backlink, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def _links_in(found: Sources, rows: Mapping[int, Url], further: Mapping[int, Lin
             count += turned.count - 1
             sources += [replace(source, via=(*source.via, row.url)) for source in turned.sources]
         else:
-            sources.append(Source(row.id, row.url, _kind(row)))
+            sources.append(Backlink(row.id, row.url, _kind(row)))
     return LinksIn(count, tuple(sources[:most]))
 
 

@@ -9,10 +9,10 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from silkline.crawl.frontier import Entry
+from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.plan import Plan
 from silkline.crawl.sitemap_limits import SITEMAP_VIAS
-from silkline.fetch.client import Client
+from silkline.fetch.client import HttpClient
 from silkline.fetch.render import Renderer
 from silkline.fetch.settings import RenderLimits
 from silkline.model.fetched import Fetched
@@ -21,7 +21,7 @@ from silkline.parse.sniff import sniff
 OnShown = Callable[[Fetched], None]
 
 
-def open_renderer(plan: Plan, client: Client) -> Renderer:
+def open_renderer(plan: Plan, client: HttpClient) -> Renderer:
     """The renderer that a plan calls for."""
     rendering = plan.rendering
     if rendering is None:
@@ -40,7 +40,7 @@ def open_renderer(plan: Plan, client: Client) -> Renderer:
 class Screen:
     """Must be made and used inside an event loop."""
 
-    def __init__(self, plan: Plan, client: Client) -> None:
+    def __init__(self, plan: Plan, client: HttpClient) -> None:
         self._plan = plan
         self._loop = asyncio.get_running_loop()
         self._renderer = open_renderer(plan, client)
@@ -59,13 +59,13 @@ class Screen:
     def urls(self, most: int) -> list[str]:
         return [url for _, url, _ in islice(self._tasks.values(), most)]
 
-    def wants(self, entry: Entry, fetched: Fetched) -> bool:
+    def wants(self, entry: FrontierUrl, fetched: Fetched) -> bool:
         """Whether the page is to be shown before anybody reads it."""
         if self._plan.rendering is None or self._plan.rendering.auto or entry.via in SITEMAP_VIAS:
             return False
         return sniff(fetched.body, fetched.content_type) == "html"
 
-    def show(self, entry: Entry, fetched: Fetched, on_shown: OnShown) -> None:
+    def show(self, entry: FrontierUrl, fetched: Fetched, on_shown: OnShown) -> None:
         """Render the page, and hand over what came of it; nothing is handed over after `cut_off`."""
         size = len(fetched.body)
         self._bytes += size

@@ -11,13 +11,13 @@ import time
 
 import msgspec
 
-from silkline.model.job import End, Ended, Job
+from silkline.model.job import AttemptEnd, End, Job
 from silkline.reading_marks import Mark, ReadingMarks
-from silkline.runner import wire
-from silkline.service import tree
+from silkline.runner import protocol
+from silkline.service import process_table
 from silkline.service.cgroup import Cgroup
 from silkline.service.marks_files import blamed_of, inputs_of
-from silkline.service.output import Output, Pump, Source
+from silkline.service.output import Output, OutputPipe, Pump
 
 STREAMS_TIMEOUT = 2.0
 LAST_WORDS_TIMEOUT = 30.0  # only a machine that stands still makes us wait: nothing has to come any more
@@ -28,7 +28,7 @@ def boot_clock() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-class Child:
+class RunnerProcess:
     """Touched by the supervisor's thread, the pump, and the guards; each field is written by one of them."""
 
     _pump: Pump
@@ -54,14 +54,14 @@ class Child:
         self.kernel_limits_memory = False
         self.order: End | None = None
         self.ordered_at = 0.0
-        self.verdict: Ended | None = None  # why we killed it, if we did
+        self.verdict: AttemptEnd | None = None  # why we killed it, if we did
         self.lost = False  # the lease is gone: write nothing more about it
         self.finishing = False
-        self.ended: Ended | None = None
+        self.ended: AttemptEnd | None = None
         self.wait_status: int | None = None
-        self._said: wire.Event | None = None
+        self._said: protocol.RunnerEvent | None = None
         self._channel = channel
-        self._sources: list[Source] = []
+        self._sources: list[OutputPipe] = []
         self._silent = threading.Event()
 
     @property
@@ -72,36 +72,38 @@ class Child:
         heard = os.dup(self._channel.fileno())  # may fail, so before anything is watched
         self._pump = pump
         self._sources = [
-            Source(stdout, lambda data: self.output.feed("info", data), self._source_ended),
-            Source(stderr, lambda data: self.output.feed("warning", data), self._source_ended),
-            Source(heard, self._heard, self._source_ended),
+            OutputPipe(stdout, lambda data: self.output.feed("info", data), self._source_ended),
+            OutputPipe(stderr, lambda data: self.output.feed("warning", data), self._source_ended),
+            OutputPipe(heard, self._heard, self._source_ended),
         ]
         for source in self._sources:
             pump.watch(source)
 
-    def tell(self, message: wire.Start | wire.Order) -> None:
+    def tell(self, message: protocol.StartAttempt | protocol.Order) -> None:
         """Say something to the runner; one that no longer listens will be noticed by its end."""
         with contextlib.suppress(OSError):
-            wire.send(self._channel, message)
+            protocol.send(self._channel, message)
 
     def give_order(self, end: End) -> None:
         if self.order is not end:
             self.order = end
             self.ordered_at = boot_clock()
-            self.tell(wire.Order(end))
+            self.tell(protocol.Order(end))
 
     def processes(self, children: dict[int, list[int]] | None = None) -> set[int]:
         """Every process of this attempt."""
-        roots = {pid for pid in tree.own_children() if pid != self.pid and tree.belongs_to(pid, *self.key)}
+        roots = {
+            pid for pid in process_table.own_children() if pid != self.pid and process_table.belongs_to(pid, *self.key)
+        }
         if self.wait_status is None:
             roots.add(self.pid)
         found = self.cgroup.processes() if self.cgroup else set()
         if roots:
-            everybody = tree.children_by_parent() if children is None else children
-            found = found.union(*(tree.below(root, everybody) for root in roots))
+            everybody = process_table.children_by_parent() if children is None else children
+            found = found.union(*(process_table.below(root, everybody) for root in roots))
         return found
 
-    def kill(self, verdict: Ended | None = None, blamed: list[Mark] | None = None) -> None:
+    def kill(self, verdict: AttemptEnd | None = None, blamed: list[Mark] | None = None) -> None:
         """End the whole tree now. The first verdict stands, and what it blames."""
         if verdict is not None and self.verdict is None and self.wait_status is None:
             self.verdict = verdict
@@ -112,7 +114,7 @@ class Child:
         if self.wait_status is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGSTOP)
-        tree.kill(self.processes())
+        process_table.kill(self.processes())
 
     def exited(self, wait_status: int) -> None:
         """The runner has been waited for: end what it left behind and read what it had still to say."""
@@ -123,8 +125,8 @@ class Child:
                 break
             if self.cgroup:
                 self.cgroup.kill()
-            tree.kill(left)
-            tree.reap(left)
+            process_table.kill(left)
+            process_table.reap(left)
         if not self._silent.wait(STREAMS_TIMEOUT):
             for source in self._sources:
                 self._pump.abandon(source)
@@ -142,37 +144,39 @@ class Child:
         if self.cgroup:
             self.cgroup.remove()
 
-    def _how_it_ended(self, wait_status: int) -> Ended:
+    def _how_it_ended(self, wait_status: int) -> AttemptEnd:
         said, tail = self._said, "\n".join(self.output.tail)
-        ended_by_itself = os.WIFEXITED(wait_status) and os.WEXITSTATUS(wait_status) == wire.EXIT_DONE and said
+        ended_by_itself = os.WIFEXITED(wait_status) and os.WEXITSTATUS(wait_status) == protocol.EXIT_DONE and said
         if self.verdict is not None and not ended_by_itself:  # or else our kill came after its end
             return self.verdict
         if os.WIFSIGNALED(wait_status):
             number = os.WTERMSIG(wait_status)
             if number == signal.SIGKILL and self.cgroup and self.cgroup.oom_kills():
-                return Ended(End.CRASHED, "oom_kill", f"the kernel ran out of memory for this job\n{tail}".strip())
-            return Ended(End.CRASHED, f"crashed (signal {number})", tail or f"the runner was killed by signal {number}")
+                return AttemptEnd(End.CRASHED, "oom_kill", f"the kernel ran out of memory for this job\n{tail}".strip())
+            return AttemptEnd(
+                End.CRASHED, f"crashed (signal {number})", tail or f"the runner was killed by signal {number}"
+            )
         code = os.WEXITSTATUS(wait_status)
         message = (said.message if said and said.end else "") or tail
         reason = said.reason if said and said.end else ""
-        if code == wire.EXIT_DONE:
+        if code == protocol.EXIT_DONE:
             if said and said.end:
-                return Ended(said.end, reason or said.end.value, message if reason else "", said.wait)
-            return Ended(End.COMPLETED, End.COMPLETED.value)
-        if code == wire.EXIT_UNTOLD:
-            return Ended(self.order or End.RELEASED, "released", "it ended in good order, but could not say so")
-        if code == wire.EXIT_TEMPORARY:
-            return Ended(End.TEMPORARY, reason or f"exit {code}", message)
-        if code == wire.EXIT_PERMANENT:
-            return Ended(End.PERMANENT, reason or f"exit {code}", message)
-        return Ended(
+                return AttemptEnd(said.end, reason or said.end.value, message if reason else "", said.wait)
+            return AttemptEnd(End.COMPLETED, End.COMPLETED.value)
+        if code == protocol.EXIT_UNTOLD:
+            return AttemptEnd(self.order or End.RELEASED, "released", "it ended in good order, but could not say so")
+        if code == protocol.EXIT_TEMPORARY:
+            return AttemptEnd(End.TEMPORARY, reason or f"exit {code}", message)
+        if code == protocol.EXIT_PERMANENT:
+            return AttemptEnd(End.PERMANENT, reason or f"exit {code}", message)
+        return AttemptEnd(
             End.CRASHED, reason or f"crashed (exit {code})", f"{message}\n{tail}".strip() if message != tail else tail
         )
 
     def _heard(self, data: bytes) -> None:
         self.last_sign = boot_clock()
         with contextlib.suppress(msgspec.DecodeError):
-            event = msgspec.json.decode(data, type=wire.Event)
+            event = msgspec.json.decode(data, type=protocol.RunnerEvent)
             if event.end is not None:
                 self._said = event
             elif event.message:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from silkline.runner.leftovers import environment, processes
 from silkline.runner.process import process_name
-from silkline.runner.wire import MARK_JOB
+from silkline.runner.protocol import MARK_JOB
 
 PR_SET_CHILD_SUBREAPER = 36
 PAGE = os.sysconf("SC_PAGE_SIZE")

@@ -1,14 +1,14 @@
 """Links between fetchers: a page counts when the last of its links has arrived."""
 
-from silkline.crawl.messages import Ended
-from silkline.crawl.tickets import Tickets
+from silkline.crawl.link_acks import LinkAcks
+from silkline.crawl.messages import FetchedPage
 from silkline.store.urls import Settled
 
-PAGES = [Ended(Settled(1, "done"), None, 0)]
+PAGES = [FetchedPage(Settled(1, "done"), None, 0)]
 
 
 def test_a_batch_waits_for_every_answer() -> None:
-    tickets = Tickets()
+    tickets = LinkAcks()
     (first, one), (second, two) = tickets.issue(("seat", 7), PAGES, [(1, b"x"), (2, b"y")])
     assert (one, two) == (1, 2)
     assert tickets.links(second) == b"y"
@@ -20,7 +20,7 @@ def test_a_batch_waits_for_every_answer() -> None:
 
 
 def test_the_pages_of_a_dead_fetcher_count_for_nothing_but_its_links_arrive() -> None:
-    tickets = Tickets()
+    tickets = LinkAcks()
     dead = object()
     (ticket, _), *_ = tickets.issue((dead, 1), PAGES, [(1, b"x")])
     tickets.disown(dead)
@@ -30,7 +30,7 @@ def test_the_pages_of_a_dead_fetcher_count_for_nothing_but_its_links_arrive() ->
 
 
 def test_who_takes_the_place_of_a_dead_fetcher_hears_what_it_left_unanswered() -> None:
-    tickets = Tickets()
+    tickets = LinkAcks()
     issued = tickets.issue(("seat", 1), PAGES, [(1, b"x"), (2, b"y")]) + tickets.issue(("seat", 2), [], [(2, b"z")])
     mine = [ticket for ticket, owner in issued if owner == 2]
     assert list(tickets.unanswered(2)) == mine

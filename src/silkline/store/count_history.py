@@ -31,8 +31,8 @@ class Sample:
 def take(transaction: Transaction, job_id: str, *, age: float, now: datetime) -> None:
     """One more sample if it is time for one; `age` is the crawling time so far."""
     after = now - timedelta(seconds=max(FINEST, age / SHARE))
-    transaction.rows("samples.take", job_id=job_id, after=after)
+    transaction.rows("count_history.take", job_id=job_id, after=after)
 
 
 def every(database: Database, job_id: str, *, wanted: int = 5_000) -> list[Sample]:
-    return [Sample(**row) for row in database.rows("samples.all", job_id=job_id, wanted=wanted)]
+    return [Sample(**row) for row in database.rows("count_history.all", job_id=job_id, wanted=wanted)]

@@ -7,27 +7,27 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from silkline.crawl.frontier import Frontier, Host
+from silkline.crawl.frontier import Frontier, HostQueue
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.plan import Plan
 from silkline.crawl.politeness import Address
 from silkline.crawl.robots import RobotsCache
 from silkline.crawl.scope import Scope
-from silkline.fetch.client import Client
+from silkline.fetch.client import HttpClient
 from silkline.fetch.origin import locate
 from silkline.fetch.robots import Robots
 from silkline.model import wait as reasons
 from silkline.model.url import origin_of
 
 _MOST_ADDRESSES: Final = 50_000
-OnIntroduced = Callable[[Host, str, Robots, int], None]
+OnIntroduced = Callable[[HostQueue, str, Robots, int], None]
 
 
 class Introductions:
     """`on_introduced` gets the host, the URL it was for, its rules, and how often in a row they could not be had."""
 
     def __init__(
-        self, plan: Plan, client: Client, frontier: Frontier, reader: GuardedReader, on_introduced: OnIntroduced
+        self, plan: Plan, client: HttpClient, frontier: Frontier, reader: GuardedReader, on_introduced: OnIntroduced
     ) -> None:
         self._plan = plan
         self._client = client
@@ -37,10 +37,10 @@ class Introductions:
         product = plan.user_agent.partition("/")[0].lower()
         self._robots = RobotsCache(client, product, reader, ignore=plan.ignore_robots, excludes=Scope(plan).excludes)
         self._addresses: dict[str, Address] = {}
-        self._waiting: dict[Address, deque[Host]] = {}
+        self._waiting: dict[Address, deque[HostQueue]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def rules_for(self, host: Host, url: str) -> Robots | None:
+    def rules_for(self, host: HostQueue, url: str) -> Robots | None:
         """What holds for a URL; None: the host must be introduced first."""
         return self._robots.of(origin_of(url)) if host.address is not None else None
 
@@ -49,7 +49,7 @@ class Introductions:
         """Hosts that are being asked for their robots.txt."""
         return len(self._tasks)
 
-    def introduce(self, host: Host, url: str) -> None:
+    def introduce(self, host: HostQueue, url: str) -> None:
         """Park the host until it is known."""
         host.parked = reasons.ROBOTS_LOADING
         task = self._loop.create_task(self._introduce(host, url))
@@ -70,7 +70,7 @@ class Introductions:
 
     # Addresses.
 
-    def may_start(self, host: Host, now: float) -> bool:
+    def may_start(self, host: HostQueue, now: float) -> bool:
         """Whether the hosts that share an address leave room for one more request; else this host waits its turn."""
         address = host.address
         if address is None:
@@ -88,11 +88,11 @@ class Introductions:
         host.reserved = False
         return True
 
-    def started(self, host: Host) -> None:
+    def started(self, host: HostQueue) -> None:
         if host.address is not None:
             host.address.in_flight += 1
 
-    def ended(self, host: Host, now: float) -> None:
+    def ended(self, host: HostQueue, now: float) -> None:
         address = host.address
         if address is None:
             return
@@ -103,7 +103,7 @@ class Introductions:
             next_host.parked = ""
             self._frontier.wake(next_host, now)
 
-    async def _introduce(self, host: Host, url: str) -> None:
+    async def _introduce(self, host: HostQueue, url: str) -> None:
         origin = origin_of(url)
         if host.address is None:
             host.address = await self._address_of(url, host.name)

@@ -5,32 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from silkline.crawl.messages import Ended
+from silkline.crawl.messages import FetchedPage
 from silkline.crawl.recorder import Delivery
 
 
 @dataclass(slots=True)
-class Waiting:
+class UnansweredBatch:
     """The pages of one batch, and how many fetchers have yet to answer."""
 
     delivery: Delivery
-    pages: list[Ended]
+    pages: list[FetchedPage]
     answers: int
 
 
-class Tickets:
+class LinkAcks:
     """Each ticket stands for the links of one batch to one fetcher."""
 
     def __init__(self) -> None:
         self._next = 1
-        self._open: dict[int, tuple[Waiting, int, bytes]] = {}
+        self._open: dict[int, tuple[UnansweredBatch, int, bytes]] = {}
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def issue(self, delivery: Delivery, pages: list[Ended], foreign: list[tuple[int, bytes]]) -> list[tuple[int, int]]:
+    def issue(
+        self, delivery: Delivery, pages: list[FetchedPage], foreign: list[tuple[int, bytes]]
+    ) -> list[tuple[int, int]]:
         """A ticket for each part: (ticket, fetcher)."""
-        waiting = Waiting(delivery, pages, len(foreign))
+        waiting = UnansweredBatch(delivery, pages, len(foreign))
         issued = []
         for fetcher, links in foreign:
             self._open[self._next] = (waiting, fetcher, links)
@@ -41,7 +43,7 @@ class Tickets:
     def links(self, ticket: int) -> bytes:
         return self._open[ticket][2]
 
-    def answered(self, ticket: int) -> Waiting | None:
+    def answered(self, ticket: int) -> UnansweredBatch | None:
         """A fetcher took the links in; the batch, if that was the last answer it waited for."""
         waiting, _, _ = self._open.pop(ticket)
         waiting.answers -= 1

@@ -1,4 +1,4 @@
-"""The entry of a child process: `python -m silkline.crawl.child fetcher|parser WIRE DOOR MARKS PARENT`.
+"""The entry of a child process: `python -m silkline.crawl.child_process fetcher|parser WIRE DOOR MARKS PARENT`.
 
 It ends when its wire to the leader does, and the kernel ends it when the leader dies.
 """
@@ -17,14 +17,14 @@ import uvloop
 
 from silkline.confine.roles import confine_reader, refuse_rings
 from silkline.crawl.confinement import confine_fetcher_of, load_everything
+from silkline.crawl.connection import Wire
 from silkline.crawl.equip import calm_collector, obey, open_client
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.guarded_reader import GuardedReader
-from silkline.crawl.messages import Batch, Drained, Live, Refill, Start, Waiting, to_fetcher
+from silkline.crawl.messages import Batch, Drained, HostReport, Live, Refill, StartFetcher, to_fetcher
 from silkline.crawl.parser import Parser, ParserPool
 from silkline.crawl.process_end import die_with
 from silkline.crawl.suspects import Suspects
-from silkline.crawl.wire import Wire
 from silkline.model.wait import Wait
 from silkline.reading_marks import ReadingMarks
 
@@ -39,7 +39,7 @@ class RemoteDesk:
         self._wire.send(batch)
 
     def show(self, waits: list[Wait], live: Live) -> None:
-        self._wire.send(Waiting(waits, live))
+        self._wire.send(HostReport(waits, live))
 
     def ask_for_more(self, cursor: int) -> None:
         self._wire.send(Refill(cursor))
@@ -70,12 +70,12 @@ class Process:
         await self.gone.wait()
 
     def _heard(self, message: Any) -> None:
-        if isinstance(message, Start):
+        if isinstance(message, StartFetcher):
             self._begin(message)
         elif self._fetcher is not None:
             obey(self._fetcher, message)
 
-    def _begin(self, message: Start) -> None:
+    def _begin(self, message: StartFetcher) -> None:
         if self._role == "parser":
             load_everything(message.plan.content)
             confine_reader()

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from silkline.crawl import waits as lookout
-from silkline.crawl.frontier import Entry, Frontier, Host
+from silkline.crawl import host_status as lookout
+from silkline.crawl.frontier import Frontier, FrontierUrl, HostQueue
+from silkline.crawl.host_status import SHOWN, Lookout
 from silkline.crawl.plan import Pace
-from silkline.crawl.waits import SHOWN, Lookout
 from silkline.model import wait as reasons
 from silkline.model.wait import Wait, in_words, waits_in, what_next, why
 
@@ -22,7 +22,7 @@ def frontier(*hosts: str, urls: int = 3) -> Frontier:
     for place, host in enumerate(hosts):
         for number in range(urls):
             id = 1 + place * urls + number
-            made.offer(host, Entry(0, id, f"https://{host}/{number}", 0), 0.0)
+            made.offer(host, FrontierUrl(0, id, f"https://{host}/{number}", 0), 0.0)
     return made
 
 
@@ -31,7 +31,7 @@ def only(found: Frontier, now: float = 0.0) -> Wait:
     return wait
 
 
-def ask(found: Frontier, now: float = 0.0) -> Host:
+def ask(found: Frontier, now: float = 0.0) -> HostQueue:
     """Start one request."""
     taken = found.take(now)
     assert taken is not None
@@ -108,7 +108,7 @@ def test_as_many_requests_as_it_may_have() -> None:
 
 def test_deeper_pages_wait_for_their_level() -> None:
     found = Frontier(PACE, window=100, per_host=100)
-    found.offer("a.example", Entry(3, 1, "https://a.example/", 3), 0.0)
+    found.offer("a.example", FrontierUrl(3, 1, "https://a.example/", 3), 0.0)
     found.set_level(2, 0.0)
     assert only(found).reason == reasons.LEVEL
 

@@ -15,7 +15,7 @@ import msgspec
 
 from silkline.crawl.plan import user_agent_of
 from silkline.errors import Permanent, Temporary
-from silkline.fetch.client import Client
+from silkline.fetch.client import HttpClient
 from silkline.fetch.dns import SystemResolver
 from silkline.fetch.guard import Exemption, Guard, parse_exemption
 from silkline.fetch.origin import locate
@@ -42,7 +42,7 @@ class Endpoint:
         self._control = control
         self._wait = wait
         fetching = FetchSettings(user_agent=user_agent_of(None, contact))
-        self._client = Client(fetching, Guard(_own_address(base)), SystemResolver())
+        self._client = HttpClient(fetching, Guard(_own_address(base)), SystemResolver())
 
     async def get(self, path: str, parameters: Mapping[str, Any] | None = None) -> Fetched:
         """The answer, whatever it says; only what may pass is tried again, and in the end raised as `Temporary`."""

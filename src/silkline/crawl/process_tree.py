@@ -17,12 +17,12 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar
 
 from silkline.confine.environment import scrubbed
+from silkline.crawl.connection import Wire
 from silkline.crawl.equip import obey
 from silkline.crawl.fetcher import Fetcher
-from silkline.crawl.messages import FromFetcher, Start, from_fetcher
+from silkline.crawl.messages import FromFetcher, StartFetcher, from_fetcher
 from silkline.crawl.parser import ParserPool
 from silkline.crawl.plan import Plan
-from silkline.crawl.wire import Wire
 from silkline.fetch.descriptors import EXHAUSTED, WAIT
 from silkline.reading_marks import SLOTS, Mark, ReadingMarks
 
@@ -60,7 +60,7 @@ class LocalSeat:
         self.fetcher.close()
 
 
-class Child:
+class CrawlProcess:
     """A process with its wire and its door."""
 
     def __init__(self, role: str, index: int, marks: ReadingMarks, slot: int) -> None:
@@ -87,7 +87,7 @@ class Child:
         fds = (theirs.fileno(), their_door.fileno(), marks.descriptor)
         with theirs, their_door:
             self.process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-P", "-m", "silkline.crawl.child", role, *map(str, fds), str(os.getpid())],
+                [sys.executable, "-P", "-m", "silkline.crawl.child_process", role, *map(str, fds), str(os.getpid())],
                 env=scrubbed(),
                 pass_fds=fds,
                 stdin=subprocess.DEVNULL,
@@ -117,7 +117,7 @@ class Child:
             self.process.kill()
 
 
-class Tree:
+class ProcessTree:
     """All children of one leader. `on_message` and `on_death` are told of fetchers; parsers are replaced here.
 
     `on_blame` is told what a child was reading when it died.
@@ -130,7 +130,7 @@ class Tree:
         on_message: Callable[[Seat, FromFetcher], None],
         on_death: Callable[[Seat], None],
         on_blame: Callable[[Mark], None],
-        start_with: Callable[[int, int], Start],
+        start_with: Callable[[int, int], StartFetcher],
         warn: Callable[..., None],
     ) -> None:
         self._plan = plan
@@ -141,9 +141,9 @@ class Tree:
         self._on_message = on_message
         self._on_death = on_death
         self._warn = warn
-        self._fetchers: dict[int, Child] = {}
-        self._parsers: dict[int, Child] = {}
-        self._dead: set[Child] = set()
+        self._fetchers: dict[int, CrawlProcess] = {}
+        self._parsers: dict[int, CrawlProcess] = {}
+        self._dead: set[CrawlProcess] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._young_deaths: dict[int, int] = {}
         self._closing = False
@@ -156,7 +156,7 @@ class Tree:
         return [await self.start_fetcher(index) for index in range(1, self._plan.fetchers)]
 
     async def start_fetcher(self, index: int) -> Seat:
-        child = await self._with_files(lambda: Child("fetcher", index, self._marks, self._free_slots()))
+        child = await self._with_files(lambda: CrawlProcess("fetcher", index, self._marks, self._free_slots()))
         self._fetchers[index] = child
         await child.connect(lambda message: self._on_message(child, message), lambda: self._fetcher_ended(child))
         child.send(self._start_with(index, child.slot))
@@ -165,7 +165,7 @@ class Tree:
         return child
 
     async def _start_parser(self, index: int) -> None:
-        child = await self._with_files(lambda: Child("parser", index, self._marks, self._free_slots()))
+        child = await self._with_files(lambda: CrawlProcess("parser", index, self._marks, self._free_slots()))
         self._parsers[index] = child
         await child.connect(lambda message: None, lambda: self._parser_ended(child))
         child.send(self._start_with(index, child.slot))
@@ -186,7 +186,7 @@ class Tree:
                 told = True
                 await asyncio.sleep(WAIT)
 
-    async def _join(self, fetcher: Child | None, parser: Child) -> None:
+    async def _join(self, fetcher: CrawlProcess | None, parser: CrawlProcess) -> None:
         """A socket between a fetcher (None: the leader's own) and a parser."""
         one, other = await self._with_files(socket.socketpair)
         parser.hand(fetcher.index if fetcher is not None else 0, one)
@@ -197,14 +197,14 @@ class Tree:
         elif self.pool is not None:
             self.pool.adopt(parser.slot, other)
 
-    def _fetcher_ended(self, child: Child) -> None:
+    def _fetcher_ended(self, child: CrawlProcess) -> None:
         self._bury(child)
         if not self._closing and self._fetchers.get(child.index) is child:
             del self._fetchers[child.index]
             self._blame(child)
             self._on_death(child)
 
-    def _parser_ended(self, child: Child) -> None:
+    def _parser_ended(self, child: CrawlProcess) -> None:
         self._bury(child)
         if not self._closing and self._parsers.get(child.index) is child:
             del self._parsers[child.index]
@@ -214,7 +214,7 @@ class Tree:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _replace_parser(self, dead: Child) -> None:
+    async def _replace_parser(self, dead: CrawlProcess) -> None:
         """Another in its place, at once or, where they keep dying young, after a while."""
         lived = time.monotonic() - dead.started_at
         deaths = self._young_deaths[dead.index] = self._young_deaths.get(dead.index, 0) + 1 if lived < _YOUNG else 0
@@ -233,7 +233,7 @@ class Tree:
                 self._warn("%s %d read for more than %g s and is ended: %s", child.role, child.index, seconds, mark)
                 child.process.kill()
 
-    def _blame(self, child: Child) -> None:
+    def _blame(self, child: CrawlProcess) -> None:
         mark = self._marks.mark_of(child.slot)
         if mark is not None and mark.pid == child.process.pid:
             child.blamed = True
@@ -248,7 +248,7 @@ class Tree:
             if slot not in used:
                 return slot
 
-    def _bury(self, child: Child) -> None:
+    def _bury(self, child: CrawlProcess) -> None:
         """Kill what is left of a child, and reap it at once: a dead process that nobody waits for is a zombie."""
         child.close()
         if not self._closing and child not in self._dead:
@@ -257,7 +257,7 @@ class Tree:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _reap(self, child: Child) -> None:
+    async def _reap(self, child: CrawlProcess) -> None:
         await asyncio.get_running_loop().run_in_executor(None, child.process.wait)
         self._dead.discard(child)
 

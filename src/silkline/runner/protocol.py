@@ -41,7 +41,7 @@ class Launched(msgspec.Struct):
     pid: int
 
 
-class Start(msgspec.Struct, kw_only=True):
+class StartAttempt(msgspec.Struct, kw_only=True):
     """The first message to a runner; it does nothing before it."""
 
     job_id: str
@@ -62,7 +62,7 @@ class Order(msgspec.Struct):
     end: End
 
 
-class Event(msgspec.Struct, omit_defaults=True):
+class RunnerEvent(msgspec.Struct, omit_defaults=True):
     """A sign of life, with whatever there is to say: a log line, or how the attempt ended."""
 
     level: str = ""

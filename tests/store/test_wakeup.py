@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from silkline.store import workers
-from silkline.store.bell import PipeBell, ring_pipes
 from silkline.store.database import Bell, Database
+from silkline.store.wakeup import PipeBell, ring_pipes
 from tests.store.given import queued, rescued, running
 
 LISTEN = """

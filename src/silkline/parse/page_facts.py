@@ -9,7 +9,7 @@ from typing import Final
 from turbohtml import Document, Element, Namespace
 
 from silkline.model.page import Link, LinkKind
-from silkline.model.url import Rules, canonical_links
+from silkline.model.url import UrlRules, canonical_links
 
 _MAX_HREF: Final = 16_384
 _MAX_LABEL: Final = 1_000
@@ -61,7 +61,7 @@ class Harvest:
             if self._links_left < 0:
                 break
 
-    def links(self, base: str, rules: Rules) -> list[Link]:
+    def links(self, base: str, rules: UrlRules) -> list[Link]:
         """The links with their canonical URLs; what is no http(s) URL is left out."""
         urls: list[str | None] = []
         left = _MAX_ADDRESSES
