@@ -30,6 +30,14 @@ for name in (b"body", b"HTML"):
         page = parse_page(b"".join(tags) + b"<p>Words <a href=/b>b</a>", "https://a.example/", Wanted())
         assert [link.url for link in page.links] == ["https://a.example/b"]
 """,
+    "code blocks below an element with endless classes": """
+from silkline.model.page import Wanted
+from silkline.parse.html import parse_page
+classes, blocks = b"word " * 100_000, b"<pre><code>x = 1</code></pre>" * 15_000
+body = b'<div class="' + classes + b'">' + blocks + b"</div>"
+page = parse_page(body, "https://a.example/", Wanted(content="markdown"))
+assert "x = 1" in page.markdown
+""",
     "fields that nobody knows": """
 from silkline.errors import SpecError
 from silkline.model.spec import PageSpec, validate

@@ -18,6 +18,7 @@ _PLAIN: Final = PlainText()
 _KEPT_SCHEMES: Final = ("mailto:", "tel:")
 _PERMALINKS: Final = frozenset({"", "#", "¶", "§", "🔗"})
 _LAZY: Final = ("data-src", "data-original", "data-lazy-src", "data-lazy", "data-srcset", "srcset")
+_LONGEST_CLASS: Final = 1_000  # each code block looks at the classes of its parents, which may be as long as the page
 _LANGUAGE: Final = re.compile(
     r"(?:^|\s)(?:language|lang|highlight-source|highlight|brush|code|syntax|sourcecode)[-:]\s*([a-z][\w+#.-]{0,20})",
     re.IGNORECASE,
@@ -130,7 +131,7 @@ def _language(block: Element, code: Element | None) -> str:
             given = given or element.attr("lang")
         if given and len(given) <= 20:
             return given.lower()
-        for found in _LANGUAGE.finditer(element.attr("class") or ""):
+        for found in _LANGUAGE.finditer((element.attr("class") or "")[:_LONGEST_CLASS]):
             if found[1].lower() not in _NO_LANGUAGE:
                 return found[1].lower()
     return ""
