@@ -38,6 +38,16 @@ body = b'<div class="' + classes + b'">' + blocks + b"</div>"
 page = parse_page(body, "https://a.example/", Wanted(content="markdown"))
 assert "x = 1" in page.markdown
 """,
+    "line breaks without end": """
+from silkline.model.page import Wanted
+from silkline.parse.html import parse_page
+for unit in (b"<br>", b"<br> ", b"<br><i></i>", b"<br><!--x-->", b"<b><br></b>"):
+    for content in ("markdown", "full", "text"):
+        page = parse_page(b"<p>one" + unit * 60_000 + b"two</p>", "https://a.example/", Wanted(content=content))
+        assert (page.markdown or page.text).split()[0] == "one" and (page.markdown or page.text).split()[-1] == "two"
+page = parse_page(b"<p>" + b"line<br>" * 5_000, "https://a.example/", Wanted(content="full"))
+assert page.markdown.count("line") == 5_000 and page.markdown.count("\\n") == 4_999
+""",
     "fields that nobody knows": """
 from silkline.errors import SpecError
 from silkline.model.spec import PageSpec, validate
