@@ -34,6 +34,11 @@ def as_seen(url: str, fetched: Fetched) -> tuple[str, bytes, str]:
     return canonical(shown.url) or url, shown.body, "utf-8"
 
 
+def all_wire_bytes(fetched: Fetched) -> int:
+    """What came over the network for a page, in a browser too."""
+    return fetched.wire_bytes + (fetched.rendered.wire_bytes if fetched.rendered is not None else 0)
+
+
 def rendering_of(fetched: Fetched) -> dict[str, Any]:
     """What a result says of the browser that the page was in."""
     shown = fetched.rendered
