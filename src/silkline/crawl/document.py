@@ -41,7 +41,7 @@ class DocumentReader:
         self._content = plan.content
 
     def read(self, fetched: Fetched) -> Document:
-        kind = sniff(fetched.body, fetched.content_type)
+        kind = sniff(fetched.body, fetched.content_type, fetched.charset)
         if kind == "html":
             base, body, charset = as_seen(fetched.url, fetched)
             reading = self._pages.reading_of(Body(0, fetched.url, body, fetched.content_type, charset, "", base=base))

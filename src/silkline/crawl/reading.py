@@ -91,7 +91,7 @@ class PageReader:
     def _read(self, body: Body) -> Reading:
         if body.sitemap:
             return _sitemap(body)
-        kind = sniff(body.body, body.content_type)
+        kind = sniff(body.body, body.content_type, body.charset)
         if kind == "text":
             return self._plain_text(body)
         if kind == "pdf":

@@ -177,7 +177,7 @@ class PageJob:
     async def _show(self, fetched: Fetched) -> Fetched:
         """The page as its scripts make it, if they are to run."""
         assert self._renderer is not None and self._plan.rendering is not None  # noqa: S101, PT018
-        if sniff(fetched.body, fetched.content_type) != "html":
+        if sniff(fetched.body, fetched.content_type, fetched.charset) != "html":
             return fetched
         if self._plan.rendering.auto and not (await self._reader.document(fetched)).needs_scripts:
             return fetched
