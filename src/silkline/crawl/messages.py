@@ -180,7 +180,15 @@ class Blamed(msgspec.Struct, array_like=True, tag=True, gc=False):
     inputs: list[tuple[str, int]]
 
 
-FromFetcher = Batch | HostReport | Refill | Drained
+class Ping(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """Is the process running? It answers with `Pong`."""
+
+
+class Pong(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """The process is running."""
+
+
+FromFetcher = Batch | HostReport | Refill | Drained | Pong
 ToFetcher = (
     StartFetcher
     | Known
@@ -194,6 +202,7 @@ ToFetcher = (
     | Level
     | Drain
     | Blamed
+    | Ping
 )
 
 
