@@ -41,10 +41,10 @@ class DocumentReader:
         self._content = plan.content
 
     def read(self, fetched: Fetched) -> Document:
-        kind = sniff(fetched.body, fetched.content_type)
+        kind = sniff(fetched.body, fetched.content_type, fetched.charset)
         if kind == "html":
-            url, body, charset = as_seen(fetched.url, fetched)
-            reading = self._pages.reading_of(Body(0, url, body, fetched.content_type, charset, ""))
+            base, body, charset = as_seen(fetched.url, fetched)
+            reading = self._pages.reading_of(Body(0, fetched.url, body, fetched.content_type, charset, "", base=base))
             return Document(reading.data, reading.reason, reading.detail or "", reading.needs_scripts)
         if kind in ("text", "xml", "feed"):
             return self._text(fetched)

@@ -16,7 +16,7 @@ from silkline.crawl.messages import (
     Go,
     Incoming,
     Known,
-    KnownTraps,
+    KnownBudgets,
     Level,
     Refilled,
     Roots,
@@ -76,8 +76,8 @@ def obey(fetcher: Fetcher, message: ToFetcher) -> None:
             fetcher.refilled(message)
         case Known():
             fetcher.discovery.know(array("q", message.keys))
-        case KnownTraps():
-            fetcher.discovery.know_traps(message.rows)
+        case KnownBudgets():
+            fetcher.discovery.know_budgets(message)
         case Roots():
             fetcher.discovery.add_roots(message.urls)
         case Level():

@@ -19,7 +19,7 @@ from silkline.crawl.host_gate import Introductions
 from silkline.crawl.host_status import Lookout
 from silkline.crawl.messages import Assigned, Batch, Committed, Incoming, Links, Live, Refilled, links_decoder
 from silkline.crawl.outbox import Outbox
-from silkline.crawl.outcomes import body_of, page_of, redirect_of, storable, wrong_redirect
+from silkline.crawl.outcomes import all_wire_bytes, body_of, page_of, redirect_of, storable, wrong_redirect
 from silkline.crawl.plan import Plan
 from silkline.crawl.politeness import retry_delay
 from silkline.crawl.reading import Reading
@@ -32,7 +32,7 @@ from silkline.fetch.robots import Robots
 from silkline.model import fetched as reasons
 from silkline.model import wait as waiting
 from silkline.model.fetched import HOST_UNAVAILABLE, Fetched, Request, is_temporary, retry_after
-from silkline.model.url import canonical
+from silkline.model.url import canonical, host_of
 from silkline.model.wait import Wait
 from silkline.store.urls import FAILED, QUEUED, SKIPPED, Settled
 from silkline.warc_files import open_archive
@@ -357,7 +357,7 @@ class Fetcher:
             self._end(entry, FAILED, wrong, target or fetched.location, status=fetched.status)
             return
         via = self._sitemaps.via_after_redirect(entry, target) if entry.via in SITEMAP_VIAS else "redirect"
-        self.discovery.links([target], Links(entry.id, entry.depth, via, " ".join(chain), []))
+        self.discovery.links([target], Links(entry.id, entry.depth, via, " ".join(chain), [], host_of(entry.url)))
         self._outbox.page(redirect_of(entry, fetched, target))
 
     def _failed(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched, now: float) -> None:
@@ -403,7 +403,9 @@ class Fetcher:
         if entry.via in SITEMAP_VIAS:
             reading = self._sitemaps.was_read(entry, reading)
         elif reading.links:
-            self.discovery.links(reading.links, Links(entry.id, entry.depth + 1, "link", "", []))
+            most_bytes = self.discovery.page_bytes(all_wire_bytes(fetched))
+            links = Links(entry.id, entry.depth + 1, "link", "", [], host.name, most_bytes)
+            self.discovery.links(reading.links, links)
         if reading.reason is None:
             if self._archive is not None:
                 self._archive.add(entry.id, fetched)

@@ -42,6 +42,8 @@ class Body(msgspec.Struct, array_like=True, gc=False):
     sitemap: bool = False
     wire_bytes: int = 0
     """What came over the network; 0: not known."""
+    base: str = ""
+    """What links are relative to, where a script has set another address than `url`."""
 
 
 class Reading(msgspec.Struct, array_like=True, gc=False):
@@ -89,7 +91,7 @@ class PageReader:
     def _read(self, body: Body) -> Reading:
         if body.sitemap:
             return _sitemap(body)
-        kind = sniff(body.body, body.content_type)
+        kind = sniff(body.body, body.content_type, body.charset)
         if kind == "text":
             return self._plain_text(body)
         if kind == "pdf":
@@ -98,7 +100,7 @@ class PageReader:
             return Reading(body.id, NOT_A_PAGE, f"{kind} ({body.content_type or 'no content type'})"[:200])
         page = parse_page(
             body.body,
-            body.url,
+            body.base or body.url,
             self._with_simhash if body.simhash else self._wanted,
             charset=body.charset or None,
             robots_tags=(body.robots_tag,) if body.robots_tag else (),

@@ -63,7 +63,7 @@ class Screen:
         """Whether the page is to be shown before anybody reads it."""
         if self._plan.rendering is None or self._plan.rendering.auto or entry.via in SITEMAP_VIAS:
             return False
-        return sniff(fetched.body, fetched.content_type) == "html"
+        return sniff(fetched.body, fetched.content_type, fetched.charset) == "html"
 
     def show(self, entry: FrontierUrl, fetched: Fetched, on_shown: OnShown) -> None:
         """Render the page, and hand over what came of it; nothing is handed over after `cut_off`."""

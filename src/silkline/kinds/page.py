@@ -19,7 +19,7 @@ from silkline.crawl.file_budget import fitted
 from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.messages import FoundUrl
-from silkline.crawl.outcomes import as_seen, rendering_of
+from silkline.crawl.outcomes import all_wire_bytes, rendering_of
 from silkline.crawl.plan import Plan, Rendering, Tuning, plan_of
 from silkline.crawl.recorder import Recorder
 from silkline.crawl.render_queue import open_renderer
@@ -171,13 +171,13 @@ class PageJob:
         tries = visit.entry.attempts + (visit.fetched is not None)
         detail = document.detail[:1000] or None
         settled = Settled(visit.entry.id, state, document.reason, detail, tries, status or None)
-        self._recorder.count_bytes(_wire_bytes(visit.fetched))
+        self._recorder.count_bytes(all_wire_bytes(visit.fetched) if visit.fetched is not None else 0)
         await self._books.end(settled, self._result(visit, document))
 
     async def _show(self, fetched: Fetched) -> Fetched:
         """The page as its scripts make it, if they are to run."""
         assert self._renderer is not None and self._plan.rendering is not None  # noqa: S101, PT018
-        if sniff(fetched.body, fetched.content_type) != "html":
+        if sniff(fetched.body, fetched.content_type, fetched.charset) != "html":
             return fetched
         if self._plan.rendering.auto and not (await self._reader.document(fetched)).needs_scripts:
             return fetched
@@ -186,8 +186,7 @@ class PageJob:
     def _result(self, visit: Visit, document: Document) -> NewResult:
         entry = visit.entry
         address = entry.chain.split(" ", 1)[0] if entry.chain else entry.url
-        final = as_seen(entry.url, visit.fetched)[0] if visit.fetched is not None else entry.url
-        keys = cache.HIDDEN_KEYS if self._personal else (url_key(address), url_key(final))
+        keys = cache.HIDDEN_KEYS if self._personal else (url_key(address), url_key(entry.url))
         metadata = metadata_of(visit, document)
         if document.reason is None:
             metadata["content"] = self._plan.content
@@ -195,7 +194,7 @@ class PageJob:
             url_id=entry.id,
             original_url=self._asked.get(address, address),
             original_key=keys[0],
-            final_url=final,
+            final_url=entry.url,
             final_key=keys[1],
             data=document.data,
             success=document.reason is None,
@@ -223,12 +222,6 @@ def metadata_of(visit: Visit, document: Document) -> dict[str, Any]:
         metadata["detail"] = document.detail
         metadata["retryable"] = reasons.is_temporary(document.reason)
     return metadata
-
-
-def _wire_bytes(fetched: Fetched | None) -> int:
-    if fetched is None:
-        return 0
-    return fetched.wire_bytes + (fetched.rendered.wire_bytes if fetched.rendered is not None else 0)
 
 
 def _seed(address: str) -> FoundUrl:

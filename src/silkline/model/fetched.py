@@ -95,7 +95,7 @@ class Rendered(msgspec.Struct, frozen=True):
     """What became of a page in a browser: its DOM as UTF-8, or the reason why there is none."""
 
     url: str
-    """Where the page's scripts say it is."""
+    """Where the page's scripts say it is, which need not be true."""
     body: bytes = b""
     reason: str | None = None
     detail: str = ""
