@@ -7,9 +7,14 @@ import pycurl  # type: ignore[import-untyped]
 
 from silkline.fetch.decode import ACCEPT_ENCODING
 from silkline.fetch.settings import MIB, FetchSettings
-from silkline.model.fetched import ADDRESS_BLOCKED, BODY_TOO_LARGE, MEMORY_FULL
+from silkline.model.fetched import ADDRESS_BLOCKED, BODY_TOO_LARGE, MEMORY_FULL, TOO_MANY_CHUNKS
 
 _BIG: Final = MIB
+# Each call of `_on_body` is one chunk of the body or one read of the socket. A chunk of 2 bytes takes 7 bytes on the
+# wire and a call of its own, so beyond these calls a body needs so many bytes for each.
+_FREE_CALLS: Final = 32_768
+_BYTES_PER_CALL: Final = 64
+_SMALL: Final = 2_048  # bytes of a part that is joined to the one before; a Python object takes 33 bytes of its own
 _STALLED: Final = 1  # byte per second; below it for the idle timeout, the transfer ends
 
 
@@ -30,7 +35,7 @@ class Handle:
     """Created once and used for one request after the other: a new handle costs 30 us, setting a used one 3."""
 
     __slots__ = (
-        *("_budget", "_check", "_custom", "_refuse_above", "_timeout", "cut", "easy"),
+        *("_budget", "_check", "_custom", "_refuse_above", "_timeout", "calls", "cut", "easy"),
         *("lines", "max_wire", "parts", "refusal", "size"),
     )
 
@@ -50,8 +55,9 @@ class Handle:
         """Forget what was received."""
         self._budget.held -= getattr(self, "size", 0)
         self.lines: list[bytes] = []
-        self.parts: list[bytes] = []
+        self.parts: list[bytes | bytearray] = []
         self.size = 0
+        self.calls = 0
         self.refusal: str | None = None
 
     def limit(self, max_wire: int, cut: bool) -> None:
@@ -129,11 +135,27 @@ class Handle:
             if self.cut:
                 self.parts.append(data)
             return 0
+        self.calls += 1
+        if self.calls > _FREE_CALLS and (self.calls - _FREE_CALLS) * _BYTES_PER_CALL > self.size:
+            self.refusal = TOO_MANY_CHUNKS
+            return 0
         if self._budget.held > self._budget.limit and self.size > _BIG:
             self.refusal = MEMORY_FULL
             return 0
-        self.parts.append(data)
+        if length >= _SMALL:
+            self.parts.append(data)
+        elif self.parts and isinstance(last := self.parts[-1], bytearray):
+            last += data
+        else:
+            self.parts.append(bytearray(data))
         return None
+
+    def body(self) -> bytes:
+        """What was received, in one piece."""
+        parts = self.parts
+        if len(parts) == 1:
+            return bytes(parts[0])  # no copy, if they are bytes already
+        return b"".join(parts)
 
 
 def base_headers(settings: FetchSettings) -> tuple[str, ...]:

@@ -132,10 +132,8 @@ def _is_page(status: int) -> bool:
 
 
 def _body(handle: Handle, headers: dict[str, str], limit: int) -> tuple[bytes, str | None]:
-    parts = handle.parts
-    received = parts[0] if len(parts) == 1 else b"".join(parts)
     encoding = headers.get("content-encoding", "")
-    return decode(received, encoding, limit, cut=handle.cut, partial=handle.refusal is not None)
+    return decode(handle.body(), encoding, limit, cut=handle.cut, partial=handle.refusal is not None)
 
 
 def _verdict(status: int, headers: dict[str, str], url: str, request: Request) -> tuple[str | None, str | None]:

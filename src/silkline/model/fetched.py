@@ -34,6 +34,7 @@ BAD_RESPONSE: Final = "bad_response"
 HEADERS_TOO_LARGE: Final = "headers_too_large"
 BODY_TOO_LARGE: Final = "body_too_large"
 BAD_ENCODING: Final = "bad_encoding"
+TOO_MANY_CHUNKS: Final = "too_many_chunks"
 MEMORY_FULL: Final = "memory_full"
 # The answer pointed elsewhere.
 BAD_REDIRECT: Final = "bad_redirect"

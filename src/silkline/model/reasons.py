@@ -29,6 +29,7 @@ MEANINGS: Final = {
     "headers_too_large": "the headers of the answer are too large",
     "body_too_large": "the answer is too large",
     "bad_encoding": "the answer cannot be decompressed",
+    "too_many_chunks": "the answer came in too many small pieces",
     "memory_full": "too many large answers came at once",
     "bad_redirect": "it redirects to something that is no web address",
     "redirect_loop": "it redirects in a circle",
