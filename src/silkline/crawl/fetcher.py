@@ -66,7 +66,7 @@ class Fetcher:
         self.discovery = Discovery(index, plan, self._outbox)
         self._sitemaps = Sitemaps(plan, self.discovery)
         self.frontier = Frontier(plan.pace, window=tuning.window, per_host=tuning.per_host_window)
-        self._introductions = Introductions(plan, client, self.frontier, reader, self._introduced)
+        self._introductions = Introductions(plan, client, self.frontier, reader, self._introduced, self._pump_now)
         self._links_decoder = links_decoder()
         self._archive = open_archive(plan.archive, index)
         self._screen = Screen(plan, client) if plan.rendering is not None else None
@@ -241,8 +241,7 @@ class Fetcher:
         rules = self._introductions.rules_for(host, entry.url)
         if rules is None:
             self.frontier.put_back(host.name, entry, now)
-            self._introductions.introduce(host, entry.url)
-            return 1
+            return self._introductions.introduce(host, entry.url)
         if self._sitemaps.is_over(entry):
             self._end(entry, SKIPPED, OVER_LIMIT, "the crawl has taken enough from sitemaps")
             self.frontier.wake(host, now)
@@ -340,7 +339,7 @@ class Fetcher:
     def _give_up_long_waits(self, now: float) -> None:
         """Nothing else is left to do: do not wait for hosts that asked to be left alone for too long."""
         at, longest = self.frontier.next_at(), self._tuning.longest_wait
-        busy = self.in_flight or self._introductions.under_way or self._asked or self.frontier.wants_more()
+        busy = self.in_flight or self._introductions.busy or self._asked or self.frontier.wants_more()
         if busy or at is None or at - now <= longest:
             return
         for host in self.frontier.asleep_after(now + longest):
