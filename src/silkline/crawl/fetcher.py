@@ -39,6 +39,7 @@ from silkline.warc_files import open_archive
 
 ROBOTS: Final = "robots"
 ROBOTS_UNAVAILABLE: Final = "robots_unavailable"
+_MOST_PUT_OFF: Final = 8
 _REFUSALS: Final = frozenset({"http_429", "http_503"})
 
 
@@ -362,11 +363,13 @@ class Fetcher:
     def _failed(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched, now: float) -> None:
         reason = fetched.reason or reasons.BAD_RESPONSE
         attempts, status = entry.attempts + 1, fetched.status or None
+        if reason == reasons.MEMORY_FULL and entry.put_off < _MOST_PUT_OFF:  # our own state: not a try of the URL
+            attempts, entry = entry.attempts, entry._replace(put_off=entry.put_off + 1)
         if not is_temporary(reason) or attempts >= self._tuning.tries or host.name in self._gave_up:
             self._end(entry, FAILED, reason, fetched.detail, status=status)
             return
         self._outbox.settle(Settled(entry.id, QUEUED, reason, entry.chain or None, attempts, status), entry.depth)
-        wait = retry_delay(attempts, self._tuning.retry_base, self._tuning.retry_cap)
+        wait = retry_delay(attempts + entry.put_off, self._tuning.retry_base, self._tuning.retry_cap)
         self.frontier.retry(host.name, entry._replace(attempts=attempts), max(now + wait, host.clock.next_at))
 
     def _end(

@@ -64,6 +64,8 @@ def outcome(handle: Handle, url: str, request: Request, settings: FetchSettings,
         headers = {}
     elif not code and not _head_ended(handle.lines):  # libcurl takes the end of the connection for the end of the head
         reason, headers, message = fetched.TRUNCATED, {}, "the connection was closed within the response headers"
+    elif handle.refusal == fetched.MEMORY_FULL and _is_page(status):  # it may have ended since
+        reason = fetched.MEMORY_FULL
     elif code and (_is_page(status) or code not in _BODY_FAILURES):
         reason = handle.refusal or _failure(code, message, info, bool(settings.proxy))
     else:
