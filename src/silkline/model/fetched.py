@@ -45,6 +45,7 @@ RENDERER_MISSING: Final = "renderer_missing"
 RENDER_BUSY: Final = "render_busy"
 RENDER_CRASHED: Final = "render_crashed"
 RENDER_FAILED: Final = "render_failed"
+RENDER_REFUSED: Final = "render_refused"
 RENDER_TIMEOUT: Final = "render_timeout"
 RENDER_TOO_LARGE: Final = "render_too_large"
 # The page came, and no process that read it came to an end.

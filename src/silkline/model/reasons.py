@@ -38,6 +38,7 @@ MEANINGS: Final = {
     "render_busy": "no browser was free for it in time",
     "render_crashed": "it brought the browser down",
     "render_failed": "the browser could not show it",
+    "render_refused": "the browser did not take the answer of the server",
     "render_timeout": "its scripts do not come to an end",
     "render_too_large": "its scripts make it too large",
     "parse_failed": "it could not be understood",
