@@ -127,6 +127,7 @@ class SystemResolver:
         pending = self._pending.get(host)
         if pending is None:
             if self._silent.covers(host, self._clock()):
+                self._keep(host, DNS_TIMEOUT)  # who asks again soon must not find the zone open, and wait in a queue
                 return DNS_TIMEOUT
             pending = self._ask(host)
         # Shielded: others may be waiting for the same host.
@@ -190,19 +191,28 @@ class SystemResolver:
 
     def _timed_out(self, loop: asyncio.AbstractEventLoop, pending: _LookUp) -> None:
         """The thread goes on, since nobody can end it."""
+        self._keep(pending.name, DNS_TIMEOUT)
         pending.settle(DNS_TIMEOUT)
         self._not_answered(pending)
         self._is_slow(loop, pending)
 
     def _not_answered(self, pending: _LookUp) -> None:
         now, domain = self._clock(), pending.domain
-        if not self._silent.no_answer(pending.name, now):
+        self._silent.no_answer(pending.name, now)
+        if not self._silent.covers(pending.name, now):
             return
         for name in self._queue.drop(domain):
             if self._silent.covers(name, now):
+                self._keep(name, DNS_TIMEOUT)
                 self._pending.pop(name).settle(DNS_TIMEOUT)
             else:
                 self._queue.put(domain, name)
+
+    def _keep(self, host: str, answer: Resolution) -> None:
+        kept_for = self._negative_ttl if isinstance(answer, str) else self._ttl
+        if len(self._answers) >= self._max_entries:
+            del self._answers[next(iter(self._answers))]
+        self._answers[host] = (self._clock() + kept_for, answer)
 
     def _look_if_stuck(self, loop: asyncio.AbstractEventLoop, ended: int) -> None:
         """Where no look-up comes to an end any more, nobody waits for ever."""
@@ -233,10 +243,7 @@ class SystemResolver:
         self._ended += 1
         self._overdue -= pending.overdue
         timed_out = pending.answer.done()
-        kept_for = self._negative_ttl if isinstance(answer, str) else self._ttl
-        if len(self._answers) >= self._max_entries:
-            del self._answers[next(iter(self._answers))]
-        self._answers[host] = (self._clock() + kept_for, answer)
+        self._keep(host, answer)
         pending.settle(answer)
         self._queue.ended(pending.domain)
         if answer != DNS_FAILED:
