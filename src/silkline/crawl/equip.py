@@ -23,6 +23,7 @@ from silkline.crawl.messages import (
     ToFetcher,
 )
 from silkline.crawl.plan import Plan
+from silkline.crawl.scope import domain_of
 from silkline.fetch.client import HttpClient
 from silkline.fetch.dns import SystemResolver
 from silkline.fetch.guard import Guard, parse_exemption
@@ -53,7 +54,9 @@ def open_client(plan: Plan) -> HttpClient:
         origin_headers=plan.origin_headers,
     )
     return HttpClient(
-        settings, Guard(map(parse_exemption, plan.allow_private)), SystemResolver(threads=look_ups_for(files))
+        settings,
+        Guard(map(parse_exemption, plan.allow_private)),
+        SystemResolver(threads=look_ups_for(files), domain_of=domain_of),
     )
 
 

@@ -39,6 +39,7 @@ from silkline.warc_files import open_archive
 
 ROBOTS: Final = "robots"
 ROBOTS_UNAVAILABLE: Final = "robots_unavailable"
+_MOST_PUT_OFF: Final = 8
 _REFUSALS: Final = frozenset({"http_429", "http_503"})
 
 
@@ -66,7 +67,7 @@ class Fetcher:
         self.discovery = Discovery(index, plan, self._outbox)
         self._sitemaps = Sitemaps(plan, self.discovery)
         self.frontier = Frontier(plan.pace, window=tuning.window, per_host=tuning.per_host_window)
-        self._introductions = Introductions(plan, client, self.frontier, reader, self._introduced)
+        self._introductions = Introductions(plan, client, self.frontier, reader, self._introduced, self._pump_now)
         self._links_decoder = links_decoder()
         self._archive = open_archive(plan.archive, index)
         self._screen = Screen(plan, client) if plan.rendering is not None else None
@@ -241,8 +242,7 @@ class Fetcher:
         rules = self._introductions.rules_for(host, entry.url)
         if rules is None:
             self.frontier.put_back(host.name, entry, now)
-            self._introductions.introduce(host, entry.url)
-            return 1
+            return self._introductions.introduce(host, entry.url)
         if self._sitemaps.is_over(entry):
             self._end(entry, SKIPPED, OVER_LIMIT, "the crawl has taken enough from sitemaps")
             self.frontier.wake(host, now)
@@ -340,7 +340,7 @@ class Fetcher:
     def _give_up_long_waits(self, now: float) -> None:
         """Nothing else is left to do: do not wait for hosts that asked to be left alone for too long."""
         at, longest = self.frontier.next_at(), self._tuning.longest_wait
-        busy = self.in_flight or self._introductions.under_way or self._asked or self.frontier.wants_more()
+        busy = self.in_flight or self._introductions.busy or self._asked or self.frontier.wants_more()
         if busy or at is None or at - now <= longest:
             return
         for host in self.frontier.asleep_after(now + longest):
@@ -363,11 +363,13 @@ class Fetcher:
     def _failed(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched, now: float) -> None:
         reason = fetched.reason or reasons.BAD_RESPONSE
         attempts, status = entry.attempts + 1, fetched.status or None
+        if reason == reasons.MEMORY_FULL and entry.put_off < _MOST_PUT_OFF:  # our own state: not a try of the URL
+            attempts, entry = entry.attempts, entry._replace(put_off=entry.put_off + 1)
         if not is_temporary(reason) or attempts >= self._tuning.tries or host.name in self._gave_up:
             self._end(entry, FAILED, reason, fetched.detail, status=status)
             return
         self._outbox.settle(Settled(entry.id, QUEUED, reason, entry.chain or None, attempts, status), entry.depth)
-        wait = retry_delay(attempts, self._tuning.retry_base, self._tuning.retry_cap)
+        wait = retry_delay(attempts + entry.put_off, self._tuning.retry_base, self._tuning.retry_cap)
         self.frontier.retry(host.name, entry._replace(attempts=attempts), max(now + wait, host.clock.next_at))
 
     def _end(
