@@ -26,6 +26,7 @@ from silkline.crawl.plan import Plan
 from silkline.crawl.scope import domain_of
 from silkline.fetch.client import HttpClient
 from silkline.fetch.dns import SystemResolver
+from silkline.fetch.dns_queue import last_two_labels
 from silkline.fetch.guard import Guard, parse_exemption
 from silkline.fetch.settings import FetchSettings
 
@@ -56,8 +57,14 @@ def open_client(plan: Plan) -> HttpClient:
     return HttpClient(
         settings,
         Guard(map(parse_exemption, plan.allow_private)),
-        SystemResolver(threads=look_ups_for(files), domain_of=domain_of),
+        SystemResolver(threads=look_ups_for(files), domain_of=_zone_of),
     )
+
+
+def _zone_of(host: str) -> str:
+    """The hosts that share name servers, as a rule. Where no public suffix is known, the last two labels tell."""
+    domain = domain_of(host)
+    return last_two_labels(host) if domain == host else domain
 
 
 def calm_collector() -> None:
