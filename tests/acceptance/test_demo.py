@@ -138,7 +138,7 @@ def test_the_ledger_is_listed(after_demo: Silkline) -> None:
 
 def test_errors_name_their_source_pages(after_demo: Silkline) -> None:
     shown = after_demo("errors", "last").out
-    assert "1 http_404: the server answers 404 Not Found\n" in shown
+    assert "1 http_404: the server answered 404 Not Found\n" in shown
     assert "/loop/two\n    redirected from http://127.0.0.1:" in shown
     lost = shown.partition("/lost/lobster-pots\n")[2].splitlines()[:2]
     assert [line.partition("127.0.0.1:")[0] for line in lost] == ["    linked from http://"] * 2

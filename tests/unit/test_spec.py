@@ -164,7 +164,7 @@ def test_too_many_urls_belong_in_a_file() -> None:
 
 @pytest.mark.parametrize("payload", [None, [], "text", 5])
 def test_a_payload_is_an_object(payload: Any) -> None:
-    with pytest.raises(SpecError, match="a payload is a JSON object"):
+    with pytest.raises(SpecError, match="a payload must be a JSON object"):
         validate(PageSpec, payload)
 
 
