@@ -69,7 +69,7 @@ def test_results_are_filtered(after_demo: Silkline) -> None:
     assert number("--status", "2xx", "--state", "done", "--match", "/birds/p") == 1
     assert (number("--state", "failed"), number("--status", "404")) == (3, 1)
     after_demo("results", "last", "--match", "(").refused(2, "not a regular expression")
-    after_demo("results", "last", "--status", "nine").refused(2, "no HTTP status")
+    after_demo("results", "last", "--status", "nine").refused(2, "not an HTTP status")
     after_demo("results", "ffff").refused(5, "no job")
 
 
@@ -95,7 +95,7 @@ def test_results_as_a_folder_of_markdown(after_demo: Silkline, tmp_path: Path) -
     assert "\n---\n\n# Puffin\n" in puffin
     assert len(list(folder.rglob("*.md"))) == DONE
     after_demo("results", "last", "--format", "md", "-o", str(folder)).refused(2, "not empty")
-    after_demo("results", "last", "--format", "md").refused(2, "name it with -o")
+    after_demo("results", "last", "--format", "md").refused(2, "give its name with -o")
 
 
 def test_results_as_parquet(after_demo: Silkline, tmp_path: Path) -> None:

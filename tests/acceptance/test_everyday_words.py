@@ -183,7 +183,7 @@ def test_a_slip_of_the_finger_gets_a_suggestion(here: Run, arguments: tuple[str,
         (("crawl", "https://a.example/", "--header", "bad name: x"), "--header bad name: is not a header name"),
         (("crawl",), "give at least one URL, or a file of URLs with --seeds FILE"),
         (("fetch", "https://a.example/", "http://"), "URL 'http://': is not a web address"),
-        (("fetch", "https://a.example/", "--delay", "soon"), "'soon' is not a length of time"),
+        (("fetch", "https://a.example/", "--delay", "soon"), "'soon' is not a duration"),
         (("crawl", "https://a.example/", "--max-duration", "0"), "--max-duration '0.0': it must be greater than 0"),
     ],
 )
@@ -268,7 +268,7 @@ def test_a_wait_is_never_cut_and_names_what_helps() -> None:
     line = progress_line(counts, {"limit": 500})
     assert "3.1 MB" in line
     assert line.endswith(
-        "this crawl leaves 0.5 s between two pages of a host (use --speed fast to send requests more often)"
+        "this crawl waits 0.5 s between two pages of a host (use --speed fast to send requests more often)"
     )
     rows = wrapped(line, 39)
     assert all(len(row) <= 39 for row in rows)

@@ -161,7 +161,7 @@ def test_a_page_of_control_characters_is_harmless_on_a_terminal(silkline: Silkli
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("fetch", "https://example.com/", "--max-age", "soon"), "is not a length of time"),
+        (("fetch", "https://example.com/", "--max-age", "soon"), "is not a duration"),
         (("fetch", "https://example.com/", "--header", "nonsense"), "is not a header"),
         (("fetch", "ftp://example.com/"), "only http:// and https:// are fetched"),
         (("fetch", "https://example.com/", "--allow-private", "x"), "expected CIDR[:PORT]"),
