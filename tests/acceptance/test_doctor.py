@@ -119,7 +119,7 @@ def test_memory_control(tmp_path: Path) -> None:
 
 def test_a_browser_elsewhere_is_named_without_its_token() -> None:
     check = checks.chromium(Settings.model_validate({"renderer_url": "wss://me:hush@browser/?token=hush"}))
-    assert check.says == "the one at wss://me:***@browser/?token=***"
+    assert check.says == "a running browser at wss://me:***@browser/?token=***"
 
 
 def test_config_tells_where_a_value_came_from(silkline: Silkline) -> None:

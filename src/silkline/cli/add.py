@@ -45,7 +45,7 @@ LONGEST_WAIT = 100 * 366 * 86_400.0
 @click.option(
     "--dedupe-key",
     type=text,
-    help="Add no second job with this key while the first has not ended; print the id of the first.",
+    help="If the tenant has a job with this key that has not ended, add no job and print the id of that job.",
 )
 @click.option(
     "--metadata", metavar="JSON", type=text, help="A JSON object to store with the job: JSON, @FILE or - for stdin."
