@@ -1,3 +1,3 @@
-"""Silkline: web crawls that never lose their thread."""
+"""Silkline: a web crawler that loses no work in a crash."""
 
 __version__ = "0.1.0"
