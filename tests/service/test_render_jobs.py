@@ -71,7 +71,7 @@ def test_without_a_browser(inline: Inline, site: ScriptedPages, kind: str, monke
     monkeypatch.setattr(browser, "find_browser", lambda: None)
     monkeypatch.setattr("silkline.fetch.render.find_browser", lambda: None)
     inline.run(kind, url=f"{site.url}/built", render="always", **OWN)
-    inline.assert_failed("Chromium was not found", "apt install chromium")
+    inline.assert_failed("no Chromium was found", "apt install chromium")
     assert site.log == []
     (stored,) = inline.run(kind, url=f"{site.url}/built", render="auto", **OWN)
     assert (stored.metadata["rendered"], stored.metadata["render_failed"]) == (False, "renderer_missing")
