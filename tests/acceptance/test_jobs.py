@@ -106,7 +106,7 @@ def test_a_job_is_added_with_everything(on_both: Silkline, tmp_path: Path) -> No
 
     again = on_both("jobs", "add", "--kind", "page", "--dedupe-key", "k", "--payload", "-", input='{"url":"http://b/"}')
     assert again.out.strip() == first["id"]
-    assert "has this key already" in again.err
+    assert "has the same key and has not ended" in again.err
     assert len(on_both("jobs", "ls", "--json").json) == 1
 
 

@@ -66,7 +66,7 @@ def test_a_database_of_a_newer_silkline(silkline: Silkline, store: Database) -> 
     silkline("db", "upgrade").refused(1, f"revision {newer}")
     doctor = silkline("doctor")
     assert doctor.code == 1
-    assert "upgrade this one" in doctor.out
+    assert "upgrade this Silkline" in doctor.out
 
 
 def test_verbose_tells_where_an_error_came_from(silkline: Silkline) -> None:

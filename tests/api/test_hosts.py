@@ -75,7 +75,10 @@ def test_hosts_that_wait_and_hosts_by_size(client: Client, database: Database) -
         "robots.txt asks for 5 s between pages; next page in 3 h",
     )
     assert datetime.fromisoformat(first["next_at"]) > datetime.now(UTC)
-    assert (second["next_at"], second["says"]) == (None, "1 of its pages under way, no more at once")
+    assert (second["next_at"], second["says"]) == (
+        None,
+        "1 of its pages are being fetched, the maximum at the same time",
+    )
     assert [each["host"] for each in found["items"]] == ["slow.example", "other.example"]
     assert set(found["items"][0]) == COUNTED
     assert client.get(f"/v1/jobs/{job.id}").json["links"]["hosts"] == f"/v1/jobs/{job.id}/hosts"

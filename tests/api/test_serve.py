@@ -93,7 +93,7 @@ def test_where_the_usual_port_is_taken_it_takes_another(serve: Any) -> None:
             return None
 
         server, client = eventually("it is taken", start)
-        assert f"Port {PORT} is taken; this Silkline listens at port {client.port}." in server.log
+        assert f"Port {PORT} is in use; this Silkline listens on port {client.port}." in server.log
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

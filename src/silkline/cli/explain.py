@@ -1,4 +1,4 @@
-"""`silkline explain`: the story of one URL of a crawl, from the ledger."""
+"""`silkline explain`: what happened to one URL of a crawl, from the ledger."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from silkline.store.urls import Url
 LONGEST_WAY = 200
 SHOWN_LINKS = 20
 STATES = {
-    "queued": "waits for its turn, or is being fetched",
+    "queued": "is waiting, or is being fetched",
     "done": "was fetched and stored",
     "failed": "could not be fetched",
     "skipped": "was not fetched",
@@ -38,10 +38,10 @@ STATES = {
 @everywhere()
 @click.pass_obj
 def explain(session: Session, id: str, url: str) -> None:
-    """Tell the story of one URL of a crawl.
+    """Show what happened to one URL of a crawl.
 
-    On which page it was found, how far from the seeds, how often it was tried, what became of it and why; which pages
-    link to it, and where it links.
+    The page where it was found, its distance from the seeds, the number of tries, its state and the reason, the pages
+    that link to it, and its own links.
     """
     wanted = canonical(with_scheme(url))
     if wanted is None:
@@ -65,7 +65,7 @@ def explain(session: Session, id: str, url: str) -> None:
 
 
 def _way(database: Database, url: Url) -> list[Url]:
-    """How the crawl came here: the page that named it, the one that named that, and so on to a seed."""
+    """The path from this URL back to a seed: the page that links to it, the page that links to that one, and so on."""
     way: list[Url] = []
     while url.found_on is not None and len(way) < LONGEST_WAY:
         before = urls.by_id(database, url.job_id, url.found_on)
@@ -104,11 +104,11 @@ def _brought(result: Result | None) -> list[tuple[str, str]]:
 
 
 def _links(links_in: LinksIn, links_out: LinksOut) -> list[tuple[str, str]]:
-    """Who leads here, and where it leads: numbers, and the first of them."""
+    """The number of links in and out, and the first of them."""
     shown = [f"{url.state:<9} {safe(url.url)}" for url in links_out.urls[:SHOWN_LINKS]]
     number = "" if links_out.count is None else f"{links_out.count:,}"
     if links_out.unknown:
-        number += f", of which {links_out.unknown:,} are not for crawlers"
+        number += f", of which {links_out.unknown:,} must not be followed"
     if links_out.count is not None and links_out.count - links_out.unknown > len(shown):
         shown.append("…")
     return [

@@ -1,4 +1,4 @@
-"""What is shown of secrets: that they are there."""
+"""Hides secrets in what is shown."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 from silkline.model.secret_url import HIDDEN, is_secret_name
 
-# Each begins with a mark that its own middle cannot hold, so that a long text costs linear time.
+# Each pattern starts with a character that its middle part cannot contain, so matching takes linear time.
 _USER_INFO = re.compile(r"(?P<start>://)(?P<info>[^/?#\s]*)@")
 _PARAMETER = re.compile(r"(?P<name>[?&;](?P<key>[^?&;=#\s]+)=)(?P<value>[^?&;#\s]*)")
 
 
 def without_password(text: str) -> str:
-    """The URLs in a text without their passwords, be those before the host or in a parameter."""
+    """Hide the passwords of the URLs in a text, before the host and in parameters."""
     text = _USER_INFO.sub(lambda found: f"{found['start']}{_user(found['info'])}@", text)
     return _PARAMETER.sub(
         lambda found: found["name"] + (HIDDEN if is_secret_name(found["key"]) else found["value"]), text
@@ -21,7 +21,7 @@ def without_password(text: str) -> str:
 
 
 def redacted(value: Any, name: str = "") -> Any:
-    """A payload for people to read: values of cookies and of fields with a secret's name are hidden, passwords too."""
+    """Hide the values of cookies, of fields with a secret name, and passwords in URLs, so that people can read it."""
     match value:
         case dict():
             return {

@@ -1,4 +1,4 @@
-"""How far a job is, in two numbers: the same at the command line and on the web page."""
+"""The progress of a job as two numbers, for the command line and the web page."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from typing import Any
 
 
 def pages_of(counts: Mapping[str, Any]) -> tuple[int, int]:
-    """The pages that are stored, and the URLs that were or will be fetched: skipped URLs are no work."""
+    """The number of stored pages, and of URLs that were or will be fetched (without skipped URLs)."""
     return counts["done"] + counts["unchanged"], counts["discovered"] - counts["skipped"]
