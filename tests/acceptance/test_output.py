@@ -143,6 +143,6 @@ def test_any_locale_will_do(silkline: Silkline, enqueue: Callable[..., Job]) -> 
 
 def test_help_and_version(silkline: Silkline) -> None:
     assert silkline().out == silkline("--help").out
-    assert "loses no work in a crash" in silkline("-h").out
+    assert "never lose their thread" in silkline("-h").out
     assert silkline("--version").out.startswith("silkline 0.")
     assert silkline("jobs", "--help").out.startswith("Usage: silkline jobs")

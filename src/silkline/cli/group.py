@@ -124,7 +124,7 @@ def is_address(text: str) -> bool:
 @everywhere(shown=True)
 @click.version_option(__version__, message="silkline %(version)s", help="Show the version and exit.")
 def silkline() -> None:
-    """A web crawler that loses no work in a crash.
+    """Web crawls that never lose their thread.
 
     \b
     silkline https://example.com/                     one page as Markdown
