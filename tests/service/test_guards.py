@@ -58,7 +58,7 @@ def test_without_a_bell_jobs_run_all_the_same(tmp_path: Path) -> None:
         supervisor = yard.ready(yard.start())
         (id,) = yard.add("nothing")
         yard.wait_for(id, Status.COMPLETED)
-        assert supervisor.log.count("there is no bell") == 1
+        assert supervisor.log.count("database notifications are not available") == 1
 
 
 def test_a_data_directory_that_cannot_be_used_is_named(tmp_path: Path) -> None:

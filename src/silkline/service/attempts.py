@@ -37,7 +37,14 @@ class Attempts:
     """Written by the supervisor's thread only; `children` may be called from any."""
 
     def __init__(
-        self, database: Database, settings: Settings, launcher: Launcher, cgroups: Cgroups, pump: Pump, lines: LogQueue
+        self,
+        database: Database,
+        settings: Settings,
+        launcher: Launcher,
+        cgroups: Cgroups,
+        pump: Pump,
+        lines: LogQueue,
+        companion: Companion | None = None,
     ) -> None:
         self._database = database
         self._settings = settings
@@ -45,11 +52,11 @@ class Attempts:
         self._cgroups = cgroups
         self._pump = pump
         self._lines = lines
+        self._companion = companion
         self._backoff = Backoff(settings.backoff_base, settings.backoff_cap)
         self._lock = threading.Lock()
         self._children: dict[int, RunnerProcess] = {}
         self._ended: list[RunnerProcess] = []
-        self.beside: Companion | None = None
 
     def children(self) -> list[RunnerProcess]:
         """Every attempt that has not been written off, ended ones included."""
@@ -117,7 +124,7 @@ class Attempts:
                 with self._lock:
                     del self._children[pid]
                     self._ended.append(child)
-            elif self.beside is not None and self.beside.exited(pid, status):
+            elif self._companion is not None and self._companion.exited(pid, status):
                 continue
             elif self._launcher.exited(pid):
                 log.warning("the fork server ended (status %d); it is started again", status)
@@ -212,7 +219,7 @@ class Attempts:
 
     def _kill_strangers(self) -> None:
         """An adopted process that nobody's attempt accounts for is a leftover: no daemon outlives its job here."""
-        known = {*self._children, self._launcher.server_pid, self.beside.pid if self.beside else None}
+        known = {*self._children, self._launcher.server_pid, self._companion.pid if self._companion else None}
         for pid in process_table.own_children() - known:
             if not any(process_table.belongs_to(pid, *child.key) for child in self._children.values()):
                 process_table.kill(process_table.below(pid, process_table.children_by_parent()))
