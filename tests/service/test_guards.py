@@ -14,12 +14,13 @@ from silkline.errors import UsageError
 from silkline.model.job import AttemptEnd, End, NewJob, Status, Verb
 from silkline.reading_marks import ReadingMarks
 from silkline.runner import protocol
+from silkline.runner.log_file import LogFile
 from silkline.service import process_table
 from silkline.service.attempts import Attempts
 from silkline.service.cgroup import Cgroups
 from silkline.service.cleaner import Cleaner
 from silkline.service.launcher import Launcher
-from silkline.service.output import LogFile, LogQueue, Output, OutputPipe, Pump
+from silkline.service.output import LogQueue, Output, OutputPipe, Pump
 from silkline.service.runner_process import RunnerProcess
 from silkline.service.supervisor import Supervisor
 from silkline.store import jobs

@@ -17,12 +17,13 @@ from silkline.kinds import registry
 from silkline.model.job import AttemptEnd, Backoff, Decision, End, Job, Status, Wish, decide
 from silkline.reading_marks import ReadingMarks
 from silkline.runner import protocol
+from silkline.runner.log_file import LogFile, log_path
 from silkline.service import process_table
 from silkline.service.cgroup import Cgroups
 from silkline.service.companion import Companion
 from silkline.service.launcher import Launcher, LaunchFailed
 from silkline.service.marks_files import marks_path
-from silkline.service.output import LogFile, LogQueue, Output, Pump
+from silkline.service.output import LogQueue, Output, Pump
 from silkline.service.runner_process import RunnerProcess
 from silkline.store import blames, jobs
 from silkline.store.database import Database
@@ -162,7 +163,7 @@ class Attempts:
             if cgroup:
                 if_it_fails.callback(cgroup.remove)
             if_it_fails.callback(_end_at_once, pid)
-            file = LogFile(self._settings.logs / f"{job.id}.log", self._settings.log_bytes)
+            file = LogFile(log_path(self._settings.data, job.id), self._settings.log_bytes)
             output = Output(job.id, job.attempt, file, self._lines, self._settings.log_lines)
             child = RunnerProcess(job, pid, ours, output, cgroup, marks)
             if cgroup and cgroup.add(pid) and self._settings.memory_limit:

@@ -30,6 +30,7 @@ class Housekeeping:
         self._watchdog = Watchdog(
             database,
             identity,
+            settings.data,
             stale_after=settings.stale_after,
             interval=settings.watchdog_interval,
             backoff=backoff,

@@ -13,11 +13,10 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 
 from silkline.errors import StoreError
-from silkline.private_files import FILE_MODE, make_private_folder
 from silkline.runner import protocol
+from silkline.runner.log_file import LogFile, printable
 from silkline.store.database import Database
 from silkline.store.logs import NewLine, append
 
@@ -26,41 +25,6 @@ TAIL_LINES = 20
 QUEUE = 20_000
 BATCH = 1_000
 LAST_READS = 1_000  # a socket to a child holds some 280 messages, a pipe 64 KiB
-# A crawled page must not command the terminal of whoever reads the log.
-_ESCAPED = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160)) if chr(code) not in "\t\n"}
-
-
-class LogFile:
-    """`logs/<job>.log`, rotated once. A disk that is full loses lines, never the job."""
-
-    def __init__(self, path: Path, limit: int) -> None:
-        self._path = path
-        self._limit = limit
-        self._descriptor: int | None = None
-        self._size = 0
-
-    def write(self, text: str) -> None:
-        data = text.encode(errors="replace")
-        try:
-            if self._descriptor is None or self._size + len(data) > self._limit:
-                self._open(rotate=self._descriptor is not None)
-            if self._descriptor is not None:
-                self._size += os.write(self._descriptor, data)
-        except OSError:
-            self.close()
-
-    def close(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-
-    def _open(self, *, rotate: bool) -> None:
-        self.close()
-        make_private_folder(self._path.parent)
-        if rotate or (self._path.exists() and self._path.stat().st_size >= self._limit):
-            self._path.replace(self._path.with_suffix(".log.1"))
-        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-        self._size = os.fstat(self._descriptor).st_size
 
 
 class Output:
@@ -87,11 +51,8 @@ class Output:
                 self.say(level, line[start : start + LINE].decode(errors="replace").rstrip("\r"))
 
     def say(self, level: str, text: str) -> None:
-        if not text.isprintable():
-            text = text.translate(_ESCAPED)
-        now = datetime.now(UTC)
-        stamp = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        self._file.write(f"{stamp} {level.upper():7} [{self._attempt}] {text}\n")
+        text, now = printable(text), datetime.now(UTC)
+        self._file.write_line(now, level, self._attempt, text)
         if level in ("warning", "error", "critical"):
             self.tail.append(text)
         if self._left > 0:

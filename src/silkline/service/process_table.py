@@ -73,16 +73,6 @@ def belongs_to(pid: int, job_id: str, run_lease: int) -> bool:
         return False
 
 
-def is_marked(pid: int) -> bool:
-    """Whether an adopted process can be told to belong to some attempt."""
-    if MARK_JOB in environment(pid):
-        return True
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().startswith("silk-")
-    except OSError:
-        return False
-
-
 def resident(pids: set[int]) -> int:
     """Resident bytes, shared memory counted in each process: quick, and never less than the truth."""
     total = 0

@@ -11,9 +11,10 @@ import logging
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from silkline.model.job import AttemptEnd, Backoff, Decision, End, Job, decide
-from silkline.runner.orphans import lost_line
+from silkline.runner.rescue import rescue
 from silkline.service.runner_process import boot_clock
 from silkline.store import blames, jobs
 from silkline.store.database import Database
@@ -72,6 +73,7 @@ class Watchdog:
         self,
         database: Database,
         identity: Identity,
+        data: Path,
         *,
         stale_after: float,
         interval: float,
@@ -81,6 +83,7 @@ class Watchdog:
     ) -> None:
         self._database = database
         self._identity = identity
+        self._data = data
         self._backoff = backoff
         self._left_behind = left_behind
         self._clock = clock
@@ -117,7 +120,7 @@ class Watchdog:
         excused = blames.blame(self._database, job, self._left_behind(job))
         decision = self._decide(job, why, excused)
         owner = f"{why} (worker {job.worker_id}, runner {job.pid})"
-        rescued = jobs.rescue(self._database, job, decision, lost_line(job, owner, decision))
+        rescued = rescue(self._database, self._data, job, decision, owner)
         if rescued:
             log.warning("job %s rescued: %s; it is now %s", job.id, why, decision.status)
         return rescued
