@@ -46,7 +46,7 @@ def test_the_watchdog_goes_on_after_a_log_that_cannot_be_deleted(yard: Yard) -> 
     for id in yard.add("nothing", many=3):
         (watching.data / "logs" / f"{id}.log").mkdir(parents=True)
     other = yard.start("other", **STALE)
-    eventually("the cleaner trips", lambda: "no round of the watchdog" in watching.log)
+    eventually("the cleaner trips", lambda: "the watchdog run failed" in watching.log)
     (orphan,) = yard.add("sleep", seconds=600)
     yard.runner_of(orphan)
     other.kill()
