@@ -62,7 +62,7 @@ class BlueskyJob:
 
     def __init__(self, context: Context, endpoint: Endpoint) -> None:
         self._context = context
-        self._spec: BlueskySpec = context.spec
+        self._spec = context.spec_as(BlueskySpec)
         self._endpoint = endpoint
         self._seen: set[int] = set()
         self._next_id = 1
@@ -199,6 +199,3 @@ def complaint(fetched: Fetched, answer: Any, parameters: dict[str, Any]) -> str:
     if "not found" in message.lower() or "could not find" in message.lower():
         return f"{about}: there is no such account; look at how its handle is written"
     return f"Bluesky refuses {about!r}: {message or error or fetched.reason or fetched.status}"
-
-
-run.spec = BlueskySpec  # type: ignore[attr-defined]

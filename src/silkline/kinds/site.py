@@ -28,7 +28,7 @@ def run(context: Context) -> End | None:
 
 def crawl(context: Context, tuning: Tuning) -> End | None:
     """The same with the engine's own times and bounds."""
-    spec: SiteSpec = context.spec
+    spec = context.spec_as(SiteSpec)
     if spec.planting:
         raise Permanent("the command that read its seeds was killed before the last one: start the crawl again")
     settings = context.settings
@@ -58,6 +58,3 @@ def useful_fetchers(spec: SiteSpec, cores: int) -> int:
         return cores
     hosts = {host_of(url) for url in map(canonical, spec.all_urls()) if url is not None}
     return max(1, min(cores, len(hosts)))
-
-
-run.spec = SiteSpec  # type: ignore[attr-defined]

@@ -9,7 +9,6 @@ import signal
 import socket
 import threading
 import time
-from typing import Any
 
 import msgspec
 
@@ -108,7 +107,7 @@ class JobProgress:
                 if self._channel.wait(OUTAGE_STEP):
                     raise
 
-    def report(self, **live: Any) -> None:
+    def report(self) -> None:
         self._channel.sign()
 
 
