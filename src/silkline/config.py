@@ -25,7 +25,7 @@ from pydantic import (
 
 from silkline.errors import UsageError
 from silkline.model.duration import seconds_of
-from silkline.model.kind_settings import KindSettings
+from silkline.model.kind import KindSettings
 
 PREFIX = "SILKLINE_"
 FILE = "silkline.toml"

@@ -1,6 +1,5 @@
 """Kinds of jobs: those that come with Silkline, and plugins, good and bad."""
 
-import logging
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,12 +8,7 @@ import pytest
 
 from silkline.errors import SpecError
 from silkline.kinds import registry
-from silkline.model.checkpoint import Checkpoint, Counts
-from silkline.model.database import Database
-from silkline.model.job import Job
-from silkline.model.kind import Context, KindSettings
-from silkline.model.spec import PageSpec, SiteSpec, UrlSpec
-from silkline.runner.orders import Orders
+from silkline.model.spec import PageSpec
 from tests.support.plugins import install
 
 GOOD = """
@@ -101,31 +95,9 @@ def test_an_unknown_kind_is_refused_with_the_known_ones() -> None:
         registry.kind_named("pgae")
 
 
-def test_a_context_gives_the_spec_with_its_type() -> None:
-    spec = PageSpec(url="https://example.test/")
-    context = Context(spec, Orders(), Unused(), logging.getLogger(), KindSettings(data="/"))
-    assert context.spec_as(PageSpec) is spec
-    assert context.spec_as(UrlSpec) is spec
-    with pytest.raises(TypeError, match="the spec is a PageSpec, not a SiteSpec"):
-        context.spec_as(SiteSpec)
-
-
 def test_every_built_in_kind_has_its_spec_in_the_registry() -> None:
     """So no code has to be imported to check a payload."""
     for kind in (*registry.BUILT_IN.values(), registry.DIAGNOSTIC):
         assert kind.spec is not None
         if not kind.external:
             assert not hasattr(registry.load(kind), "spec")
-
-
-class Unused:
-    """A progress that no test here uses."""
-
-    job: Job
-    database: Database
-
-    def record(self, checkpoint: Checkpoint) -> Counts:
-        raise NotImplementedError
-
-    def report(self) -> None:
-        raise NotImplementedError

@@ -328,7 +328,7 @@ class Leader:
                 continue
             if self._loop.time() - reported > _REPORT:
                 reported = self._loop.time()
-                self._context.progress.report()
+                self._context.progress.report(**self._show())
             self._wake.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), _BEAT)

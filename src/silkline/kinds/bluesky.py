@@ -62,7 +62,7 @@ class BlueskyJob:
 
     def __init__(self, context: Context, endpoint: Endpoint) -> None:
         self._context = context
-        self._spec = context.spec_as(BlueskySpec)
+        self._spec: BlueskySpec = context.spec
         self._endpoint = endpoint
         self._seen: set[int] = set()
         self._next_id = 1

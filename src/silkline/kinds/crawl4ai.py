@@ -46,7 +46,7 @@ def run(context: Context) -> End | None:
 
 
 async def _work(context: Context, crawl4ai: Any) -> End | None:
-    progress, spec = context.progress, context.spec_as(Crawl4aiSpec)
+    progress, spec = context.progress, context.spec
     if not urls.last_id(progress.database, progress.job.id):
         addresses = dict.fromkeys(canonical(url) or url for url in spec.all_urls())
         rows = [NewUrl(id, url_key(url), url, _host(url), 0) for id, url in enumerate(addresses, 1)]
@@ -82,7 +82,7 @@ class Delegate:
 
     def __init__(self, context: Context, crawler: Any, how: Any) -> None:
         self._context = context
-        self._spec = context.spec_as(Crawl4aiSpec)
+        self._spec: Crawl4aiSpec = context.spec
         self._crawler = crawler
         self._how = how
         self._guard = Guard(map(parse_exemption, self._spec.allow_private))

@@ -18,7 +18,7 @@ from silkline.store.urls import DONE, Checkpoint, NewResult, NewUrl, Settled, la
 
 
 def run(context: Context) -> End | None:
-    spec = context.spec_as(DiagnosticSpec)
+    spec: DiagnosticSpec = context.spec
     context.log.info("diagnostic job: %s", spec.do)
     return _ACTS[spec.do](context, spec)
 

@@ -58,7 +58,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def run(context: Context) -> End | None:
-    spec = context.spec_as(MapSpec)
+    spec: MapSpec = context.spec
     if spec.links:
         return site.run(dataclasses.replace(context, spec=crawl_of(spec)))
     plan = fitted(plan_for(spec, context.settings, spec.all_urls()), context.log)
@@ -92,7 +92,7 @@ class MapJob:
         self, context: Context, plan: Plan, client: HttpClient, recorder: Recorder, reader: GuardedReader
     ) -> None:
         self._context = context
-        self._spec = context.spec_as(MapSpec)
+        self._spec: MapSpec = context.spec
         self._plan = plan
         self._client = client
         self._reader = reader

@@ -50,7 +50,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def run(context: Context) -> End | None:
-    spec = context.spec_as(PageSpec)
+    spec: PageSpec = context.spec
     rendering = rendering_for(spec, context)
     plan = fitted(plan_for(spec, context.settings, spec.all_urls(), rendering), context.log)
     return uvloop.run(_work(context, plan))
@@ -91,7 +91,7 @@ async def _work(context: Context, plan: Plan) -> End | None:
 
 def _archive(context: Context) -> Archive | None:
     data = Path(context.settings.data)
-    return open_archive(place_of(data, context.progress.job)) if context.spec_as(PageSpec).warc else None
+    return open_archive(place_of(data, context.progress.job)) if context.spec.warc else None
 
 
 class PageJob:
@@ -110,7 +110,7 @@ class PageJob:
         self._archive = archive
         self._renderer = renderer
         self._context = context
-        self._spec = context.spec_as(PageSpec)
+        self._spec: PageSpec = context.spec
         self._plan = plan
         self._recorder = recorder
         self._reader = reader

@@ -28,7 +28,7 @@ def run(context: Context) -> End | None:
 
 def crawl(context: Context, tuning: Tuning) -> End | None:
     """The same with the engine's own times and bounds."""
-    spec = context.spec_as(SiteSpec)
+    spec: SiteSpec = context.spec
     if spec.planting:
         raise Permanent("the command that read its seeds was killed before the last one: start the crawl again")
     settings = context.settings

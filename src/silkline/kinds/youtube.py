@@ -47,7 +47,7 @@ class YoutubeJob:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._spec = context.spec_as(YoutubeSpec)
+        self._spec: YoutubeSpec = context.spec
         self._base = context.settings.youtube_url
         self._captions = Captions(self._base)
         self._refusals: list[str] = []

@@ -1,17 +1,17 @@
-"""What the code of a kind gets, and what it returns. The whole interface:
+"""What a kind's code is given, and what it gives back. The whole interface:
 
     def run(context: Context) -> End | None:
-        spec = context.spec_as(MySpec)
-        for step in work_to_do(spec):
+        for step in work_to_do(context.spec):
             if context.control.order:            # pause, stop, cancel, or the supervisor is going away
                 return context.control.order     # what was recorded so far is kept
             context.progress.record(Checkpoint(…))
             context.log.info("did %s", step)
         return None                              # completed
 
-To end otherwise, raise `errors.Temporary` (the job is tried again later) or `errors.Permanent` (it is not). Any other
-exception is a crash. runner/context.py implements these protocols. kinds/registry.py knows which spec belongs to which
-kind.
+    run.spec = MySpec
+
+To end otherwise raise `errors.Temporary` (tried again later) or `errors.Permanent` (never again); any other exception
+is a crash. The runner in runner/context.py fulfils these protocols.
 """
 
 from __future__ import annotations
@@ -19,19 +19,34 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol
 
-from silkline.model.checkpoint import Checkpoint, Counts
-from silkline.model.database import Database
 from silkline.model.job import End, Job
-from silkline.model.kind_settings import KindSettings as KindSettings
-from silkline.model.spec import Spec
 
-SomeSpec = TypeVar("SomeSpec", bound=Spec)
+
+@dataclass(frozen=True, kw_only=True)
+class KindSettings:
+    """The settings that a kind's code may know. They come with the job; the code reads no settings itself.
+
+    Secrets of the service, such as the database URL and the API token, are not among them.
+    """
+
+    data: str
+    """The data directory, as an absolute path."""
+    renderer_url: str = ""
+    bluesky_url: str = ""
+    youtube_url: str = ""
+    fetchers: int = 0
+    parsers: int = 0
+    max_concurrent_http: int = 300
+    max_concurrent_chrome: int = 2
+    contact: str = ""
+    read_seconds: float = 8.0
+    read_memory: int = 1 << 30
 
 
 class Control(Protocol):
-    """The orders of the supervisor for this attempt."""
+    """What the supervisor wants of this attempt."""
 
     @property
     def order(self) -> End | None:
@@ -48,40 +63,34 @@ class Control(Protocol):
 
 
 class Progress(Protocol):
-    """Stores the work of an attempt."""
+    """Where an attempt's work becomes durable and visible. `database` is a `store.database.Database`."""
 
     job: Job
-    database: Database
+    database: Any
 
-    def record(self, checkpoint: Checkpoint) -> Counts:
-        """Store a checkpoint in one transaction, fenced by the lease. After `LeaseLost` the attempt must end."""
+    def record(self, checkpoint: Any) -> Any:
+        """Store a `store.urls.Checkpoint` in one transaction, fenced by the lease. `LeaseLost`: give up."""
         ...
 
-    def report(self) -> None:
-        """Show that the attempt is not stuck. `record` does that too."""
+    def report(self, **live: Any) -> None:
+        """Show something now, such as a rate or what is in flight; and a sign that the attempt is not stuck."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The five things that the code of a kind gets, and a sixth one for kinds that read pages.
+    """The five things a kind's code gets, and one more for those that read pages.
 
-    `marks` is the path of the file in which they mark what they read (reading_marks.py). Without a path no supervisor
-    watches the attempt, so it reads everything in a separate process.
+    `marks` is the path of the file in which they mark what they read (reading_marks.py). Without one there is no
+    supervisor that watches them, and they read everything in a process of its own.
     """
 
-    spec: Spec
+    spec: Any
     control: Control
     progress: Progress
     log: logging.Logger
     settings: KindSettings
     marks: str = ""
-
-    def spec_as(self, expected: type[SomeSpec]) -> SomeSpec:
-        """The spec with its own type."""
-        if not isinstance(self.spec, expected):
-            raise TypeError(f"the spec is a {type(self.spec).__name__}, not a {expected.__name__}")
-        return self.spec
 
 
 Run = Callable[[Context], End | None]

@@ -13,6 +13,7 @@ import socket
 import threading
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from silkline.config import Settings
 from silkline.errors import LeaseLost, Permanent, SpecError, Temporary, Unavailable
@@ -85,7 +86,7 @@ class DirectProgress:
         self._watcher.recorded(checkpoint)
         return counts
 
-    def report(self) -> None:
+    def report(self, **live: Any) -> None:
         """Nothing to do: no supervisor waits for a sign of life."""
 
 
@@ -122,7 +123,8 @@ def _run_as(
     watcher.begin(control)
     try:
         progress = DirectProgress(database, job, watcher)
-        ended = _attempt(progress, control, settings, log)
+        context = Context(None, control, progress, log, settings.for_kinds())
+        ended = _attempt(context, settings)
         if ended.end is End.COMPLETED and control.order is End.COMPLETED:
             urls.skip_queued(database, job, ENOUGH)
     except KeyboardInterrupt:
@@ -141,11 +143,12 @@ def _run_as(
     return jobs.get(database, job.id)
 
 
-def _attempt(progress: DirectProgress, control: WatchedControl, settings: Settings, log: logging.Logger) -> AttemptEnd:
-    kind = registry.kind_named(progress.job.kind, test_kinds=settings.test_kinds)
+def _attempt(context: Context, settings: Settings) -> AttemptEnd:
+    job = context.progress.job
+    kind = registry.kind_named(job.kind, test_kinds=settings.test_kinds)
     try:
-        spec = registry.check_payload(kind, progress.job.payload)
-        end = registry.load(kind)(Context(spec, control, progress, log, settings.for_kinds()))
+        spec = registry.check_payload(kind, job.payload)
+        end: End | None = registry.load(kind)(replace(context, spec=spec))
     except (Permanent, SpecError) as error:
         return AttemptEnd(End.PERMANENT, getattr(error, "reason", "") or str(error)[:200], str(error))
     except Temporary as error:

@@ -11,7 +11,7 @@ import socket
 import msgspec
 
 from silkline.model.job import End
-from silkline.model.kind_settings import KindSettings
+from silkline.model.kind import KindSettings
 
 MAX_MESSAGE = 128 * 1024
 MAX_TEXT = 16 * 1024

@@ -10,15 +10,21 @@ import struct
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from silkline.model.checkpoint import PageLinks as PageLinks
 from silkline.store.database import Database, Transaction
 
 KEY: Final = 8
 ROW_BYTES: Final = 256 << 10
 """A row is closed when its keys take so much; 500 pages of 60 links do."""
 _ROWS: Final = 64
+
+
+class PageLinks(NamedTuple):
+    """What one page names: `keys` holds 8 bytes for each address, its `url_key` as a big-endian number."""
+
+    url_id: int
+    keys: bytes
 
 
 @dataclass(slots=True)
