@@ -18,7 +18,7 @@ from silkline.cli.resources import opened
 from silkline.cli.session import Session
 from silkline.config import Settings
 from silkline.model.job import ENDED, Job, Status
-from silkline.service.supervisor import Supervisor
+from silkline.service.foreground_run import ForegroundRun
 from silkline.store import jobs, results, urls
 from silkline.store.database import Database
 
@@ -41,7 +41,7 @@ def run_here(
             handler.addFilter(_is_news)
     with opened(settings) as database:
         with Ticker(database, job, quiet=session.quiet):
-            Supervisor(settings, only=job.id, caught=lambda: session.say(opening)).run()
+            ForegroundRun(settings, job.id, signals_caught=lambda: session.say(opening)).run()
         job = jobs.get(database, job.id)
         _tell(session, database, job)
         if done is not None:
