@@ -112,6 +112,7 @@ def test_pages_have_title_size_and_time_and_can_be_sorted(visit: Open, crawl: Jo
     expect(page.get_by_role("columnheader", name="Time")).to_have_attribute("aria-sort", "descending")
     assert shown(page)[1:3] == ["2", "3"]
     page.get_by_role("columnheader", name="Size").get_by_role("link").click()
+    expect(page.get_by_role("columnheader", name="Size")).to_have_attribute("aria-sort", "descending")
     assert shown(page)[1] == "37"
     page.get_by_role("columnheader", name="Size").get_by_role("link").click()
     expect(page.get_by_role("columnheader", name="Size")).to_have_attribute("aria-sort", "ascending")
