@@ -30,7 +30,7 @@ def test_the_life_of_a_job_that_never_ran(on_both: Silkline) -> None:
     added = on_both("jobs", "add", "--kind", "page", "https://example.com/a")
     assert added.code == 0, added
     id = added.out.strip()
-    assert "No worker is alive" in added.err
+    assert "No worker is running" in added.err
 
     listed = on_both("jobs").out.splitlines()
     assert listed[0].split() == ["ID", "KIND", "STATUS", "PROGRESS", "AGE", "URL"]

@@ -26,7 +26,7 @@ def listen(host: str, port: int | None, settings: Settings) -> tuple[socket.sock
     """A listening socket and its port. Without a wished port: 8700, or a free one if that is taken."""
     if not is_loopback(host) and not settings.api_token:
         raise UsageError(
-            f"listening at {host} lets others reach Silkline: set SILKLINE_API_TOKEN first, or leave --host away"
+            f"other machines can reach Silkline at {host}: set SILKLINE_API_TOKEN first, or leave --host out"
         )
     try:
         listener = _bind(host, PORT if port is None else port)
@@ -34,7 +34,9 @@ def listen(host: str, port: int | None, settings: Settings) -> tuple[socket.sock
         if error.errno != errno.EADDRINUSE:
             raise UsageError(f"cannot listen at {host}: {error.strerror or error}") from error
         if port is not None:
-            raise UsageError(f"port {port} at {host} is taken; choose another with --port, or leave it away") from error
+            raise UsageError(
+                f"port {port} at {host} is in use; choose another port with --port, or leave --port out"
+            ) from error
         listener = _bind(host, 0)
     return listener, listener.getsockname()[1]
 

@@ -31,8 +31,9 @@ from silkline.config import Settings
 from silkline.store.database import Database
 
 THREADS = 16  # each may hold a connection to the database
-ABOUT = """Web crawls that never lose their thread. Errors are RFC 9457 problem documents; `retryable` tells whether
-the same request may succeed later. Where a token is needed, send `Authorization: Bearer TOKEN`."""
+ABOUT = """Silkline crawls web sites in jobs that survive crashes. Errors are RFC 9457 problem documents. Their field
+`retryable` says whether the same request may succeed later. If the server requires a token, send
+`Authorization: Bearer TOKEN`."""
 
 
 def create_app(settings: Settings, database: Database, hub: Hub, host: str, port: int) -> ASGIApp:

@@ -27,7 +27,7 @@ async def json_object(request: Request) -> dict[str, Any]:
     """The body, which must be a JSON object."""
     found = await optional_object(request)
     if found is None:
-        raise Problem("bad-request", "a JSON object is needed as the body")
+        raise Problem("bad-request", "the body must be a JSON object")
     return found
 
 
@@ -40,7 +40,7 @@ async def optional_object(request: Request) -> dict[str, Any] | None:
     if kind != "application/json":
         raise Problem("unsupported-media-type", "send the body as application/json")
     if "content-encoding" in request.headers:
-        raise Problem("unsupported-media-type", "send the body as it is, without Content-Encoding")
+        raise Problem("unsupported-media-type", "send the body without Content-Encoding")
     if len(body) <= AT_ONCE:
         return parse(body)
     return await run_sync(parse, body, limiter=_large_bodies if len(body) > LARGE else None)
@@ -55,7 +55,7 @@ def parse(body: bytes) -> dict[str, Any]:
     except RecursionError as error:
         raise Problem("bad-request", "the body is nested too deeply") from error
     except UnicodeError as error:
-        raise Problem("bad-request", "the body is not UTF-8, or holds half a character") from error
+        raise Problem("bad-request", "the body is not UTF-8, or contains half of a surrogate pair") from error
     except ValueError as error:
         raise Problem("bad-request", f"the body is not JSON: {error}") from error
     if not isinstance(value, dict):
@@ -70,10 +70,10 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise Problem("bad-request", f"the body names {name[:100]!r} twice")
+                raise Problem("bad-request", f"the body contains the name {name[:100]!r} twice")
             seen.add(name)
     return value
 
 
 def _no_constant(name: str) -> Any:
-    raise Problem("bad-request", f"the body is not JSON: {name} is no JSON number")
+    raise Problem("bad-request", f"the body is not JSON: {name} is not a JSON number")

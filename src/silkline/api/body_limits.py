@@ -53,7 +53,7 @@ class BodyLimit:
             if came > limit:
                 raise _too_large(limit)
             if self._held > TOGETHER * self._largest:
-                raise Problem("busy", "too many large bodies are being read; send this one again later")
+                raise Problem("busy", "the server is reading too many large bodies; send this one again later")
             return message
 
         announced = Headers(scope=scope).get("content-length", "0")
@@ -67,4 +67,4 @@ class BodyLimit:
 
 
 def _too_large(limit: int) -> Problem:
-    return Problem("too-large", f"at most {limit:,} bytes")
+    return Problem("too-large", f"the body may have at most {limit:,} bytes")

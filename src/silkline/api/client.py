@@ -253,7 +253,7 @@ class Client:
                 with self._reaching():
                     event = _next_event(lines)
                 if event is None:  # the server was stopped, or we were too slow for it
-                    raise RequestFailed(0, UNREACHABLE, "the stream of events broke off", retryable=True)
+                    raise RequestFailed(0, UNREACHABLE, "the event stream ended before the job did", retryable=True)
                 yield event
         finally:
             connection.close()

@@ -51,9 +51,9 @@ class ConnectionCount:
         self._each[address] += 1
         self._all += 1
         if self._each[address] > self.limits.each_address:
-            return Problem("too-many", f"at most {self.limits.each_address} connections from one address")
+            return Problem("too-many", f"one address may have at most {self.limits.each_address} connections")
         if self._all > self._most:
-            return Problem("too-many-connections", f"at most {self._most} connections")
+            return Problem("too-many-connections", f"the server allows at most {self._most} connections")
         return None
 
     def leave(self, address: str) -> None:
@@ -155,7 +155,7 @@ class LimitedProtocol(H11Protocol):
             self.transport.close()  # it never asked for anything, so it waits for no answer
             return
         if self._phase is h11.IDLE:
-            self._refuse(Problem("too-slow", f"the head of a request must come within {self._limits.head:g} s"))
+            self._refuse(Problem("too-slow", f"the headers of a request must arrive within {self._limits.head:g} s"))
             return
         left = self._limits.body + self._came / SLOWEST - (self.loop.time() - self._began)
         if self.flow.read_paused:  # it is us who do not read
@@ -163,7 +163,9 @@ class LimitedProtocol(H11Protocol):
         if left > 0:
             self._reading = self.loop.call_later(left, self._too_slow)
             return
-        self._refuse(Problem("too-slow", f"a body must come within {self._limits.body:g} s, or steadily"))
+        self._refuse(
+            Problem("too-slow", f"a body must arrive within {self._limits.body:g} s, or at {SLOWEST:,} bytes a second")
+        )
 
     def _refuse(self, problem: Problem) -> None:
         """Say why, if nothing was answered yet, then end the connection. What still comes in is read and dropped, or

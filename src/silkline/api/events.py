@@ -125,9 +125,13 @@ class Hub:
         """Count a stream, or a caller that waits for a job, until its answer has ended; refuse one too many."""
         caller = caller_of(scope)
         if self._streams.total() >= self._most or self.closing:
-            raise Problem("too-many-streams", f"at most {self._most} at once")
+            raise Problem(
+                "too-many-streams", f"the server allows at most {self._most} event streams and waiting requests"
+            )
         if self._streams[caller] >= self._most_each:
-            raise Problem("too-many", f"at most {self._most_each} event streams and waiting requests for each caller")
+            raise Problem(
+                "too-many", f"each caller may have at most {self._most_each} event streams and waiting requests"
+            )
         self._streams[caller] += 1
         scope["at_end"].callback(self._streams.subtract, [caller])
 

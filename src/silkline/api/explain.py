@@ -22,7 +22,7 @@ def explain(database: Database, job: Job, asked: str, *, content: bool = False) 
         raise UsageError(f"{asked[:200]!r} is not a web address")
     found = urls.by_key(database, job.id, url_key(address))
     if found is None:
-        raise NotFound(f"job {job.id} never came across {address}{urls.why_not_stored(database, job.id)}")
+        raise NotFound(f"job {job.id} has not seen {address}{urls.why_not_stored(database, job.id)}")
     way = way_to(database, found)
     sources = {each.id: each for each in way}
     result = results.by_url_id(database, job.id, found.id)
@@ -61,5 +61,5 @@ def in_words(url: Url) -> str:
         case "failed":
             return f"It failed after {url.attempts} {'try' if url.attempts == 1 else 'tries'}{why}{status}{detail}."
         case "skipped":
-            return f"It was left out{why}{detail}."
-    return f"It is still to be fetched; {url.attempts} tries so far."
+            return f"It was skipped{why}{detail}."
+    return f"It is queued; {url.attempts} tries so far."

@@ -44,10 +44,10 @@ class Lease:
 
 def read_lease(text: str | None) -> Lease:
     if not text:
-        raise Problem("lease-missing", "send the lease of the claim as `Silkline-Lease`")
+        raise Problem("lease-missing", "send the lease that the claim returned in the header `Silkline-Lease`")
     match = _LEASE.fullmatch(text)
     if match is None:
-        raise Problem("lease-lost", "this is not a lease that a claim gave")
+        raise Problem("lease-lost", "this text is not a lease; send the lease that the claim returned")
     return Lease(int(match[1]), match[2])
 
 
@@ -76,7 +76,7 @@ class ExternalWorkers:
         for kind in kinds:
             if kind not in known or not known[kind].external:
                 can = ", ".join(sorted(name for name, each in known.items() if each.external))
-                raise SpecError(f"{kind!r} jobs are not for external workers; those that are: {can}")
+                raise SpecError(f"external workers cannot run {kind!r} jobs; they can run: {can}")
         worker_id = f"external-{name}-{secrets.token_hex(8)}"
         claimed = jobs.claim(self._database, worker_id, "outside", kinds, wanted)
         return [(Lease(job.run_lease, worker_id), job) for job in claimed]
@@ -93,7 +93,7 @@ class ExternalWorkers:
             except Unavailable:
                 raise
             except StoreError as error:
-                raise Problem("conflict", "another delivery for this job came in at the same time") from error
+                raise Problem("conflict", "another request delivers pages for this job at the same time") from error
 
     def finish(self, id: str, lease: Lease, ended: AttemptEnd) -> Job:
         """The attempt ended; the same decision as for any other job."""
@@ -119,7 +119,7 @@ class ExternalWorkers:
                 raise SpecError(f"{page['url'][:200]!r} is not a web address")
             row = urls.by_key(self._database, job.id, url_key(address))
             if row is None:
-                raise SpecError(f"{address[:200]!r} is not one of the URLs that this job asks for; nothing was stored")
+                raise SpecError(f"{address[:200]!r} is not one of the URLs of this job; nothing was stored")
             if address in results or row.state != urls.QUEUED:
                 continue
             settled.append(_end(row.id, page))

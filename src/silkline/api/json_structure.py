@@ -29,7 +29,7 @@ def check_size(body: bytes) -> None:
         containers += _containers(outside)
         if values > MOST_VALUES or containers > MOST_CONTAINERS:
             raise Problem(
-                "too-large", f"at most {MOST_VALUES:,} values and {MOST_CONTAINERS:,} objects and lists in one body"
+                "too-large", f"a body may have at most {MOST_VALUES:,} values and {MOST_CONTAINERS:,} objects and lists"
             )
 
 
@@ -57,9 +57,9 @@ def check_values(value: Any) -> None:
         inside = [each for container in level for each in _values(container)]
         for each in inside:
             if isinstance(each, float) and not math.isfinite(each):
-                raise Problem("bad-request", "the body holds a number that is too large")
+                raise Problem("bad-request", "the body contains a number that is too large")
             if isinstance(each, int) and each.bit_length() > INT_BITS:
-                raise Problem("bad-request", "the body holds a whole number of more than 63 bits")
+                raise Problem("bad-request", "the body contains a whole number of more than 63 bits")
         level = [each for each in inside if isinstance(each, dict | list)]
         if not level:
             return

@@ -72,7 +72,7 @@ class LoginThrottle:
             seconds = math.ceil(wait)
             raise Problem(
                 "too-many-tries",
-                f"too many wrong tokens came from this address; try again in {seconds} s",
+                f"this address sent too many wrong tokens; try again in {seconds} s",
                 headers={"Retry-After": str(seconds)},
             )
 

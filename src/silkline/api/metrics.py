@@ -33,11 +33,11 @@ class FromDatabase:
             by_status.add_metric([status.value], number)
         yield by_status
         pending = jobs.pending_total(self._database)
-        yield GaugeMetricFamily("silkline_urls_pending", "URLs still to do in running crawls.", pending)
+        yield GaugeMetricFamily("silkline_urls_pending", "Queued URLs of running crawls.", pending)
         alive = workers.alive(self._database, self._stale_after)
-        yield GaugeMetricFamily("silkline_workers_alive", "Supervisors that were heard of lately.", len(alive))
+        yield GaugeMetricFamily("silkline_workers_alive", "Workers with a recent heartbeat.", len(alive))
         slots = sum(worker.slots for worker in alive)
-        yield GaugeMetricFamily("silkline_worker_slots", "Jobs that all of them may run at once.", slots)
+        yield GaugeMetricFamily("silkline_worker_slots", "Jobs that all live workers can run at once.", slots)
 
 
 class Metrics:

@@ -16,9 +16,9 @@ from silkline.model.fetched import ADDRESS_BLOCKED
 
 ASK_OPERATOR = (
     "The operator of this server can allow it: set SILKLINE_API_ALLOW_PRIVATE=true, or api_allow_private = true in "
-    "silkline.toml, start Silkline again, and name the address in allow_private"
+    "silkline.toml, and restart Silkline. Then list the address in allow_private"
 )
-NAME_IT = "Name the address in allow_private, such as 10.0.0.0/8 or 192.168.1.5:8080"
+NAME_IT = "List the address in allow_private, such as 10.0.0.0/8 or 192.168.1.5:8080"
 _MAY_BE_PRIVATE = re.compile(r"https?://(\[|[0-9]|localhost\b)", re.IGNORECASE)
 _LOCALHOST = ("127.0.0.1", "::1")
 

@@ -32,27 +32,27 @@ KINDS: dict[str, tuple[int, str, bool]] = {
     "unauthorized": (401, "A valid token is needed", False),
     "forbidden": (403, "This is not allowed", False),
     "cross-site": (403, "Requests from other sites are refused", False),
-    "not-found": (404, "There is no such thing", False),
-    "method-not-allowed": (405, "This cannot be done here", False),
+    "not-found": (404, "Not found", False),
+    "method-not-allowed": (405, "This path does not support this method", False),
     "refused": (409, "The job's state does not allow this", False),
-    "lease-lost": (409, "The job is no longer yours", False),
-    "conflict": (409, "Somebody else is doing this right now", True),
-    "too-slow": (408, "The request took too long to come in", True),
+    "lease-lost": (409, "You no longer hold the lease of this job", False),
+    "conflict": (409, "Another request is doing the same thing right now", True),
+    "too-slow": (408, "The request did not arrive in time", True),
     "too-large": (413, "The body is too large", False),
-    "unsupported-media-type": (415, "Send JSON", False),
-    "wrong-host": (421, "This server does not answer to that name", False),
-    "invalid": (422, "The request does not make sense", False),
+    "unsupported-media-type": (415, "The type of the body is not supported", False),
+    "wrong-host": (421, "This server does not accept this Host header", False),
+    "invalid": (422, "The request is not valid", False),
     "key-reused": (422, "The idempotency key was used for another request", False),
-    "lease-missing": (428, "The lease of the claim is needed", False),
+    "lease-missing": (428, "The lease is missing", False),
     "too-many": (429, "You have too many connections or streams open", True),
     "too-many-tries": (429, "Too many wrong tokens", True),
-    "internal": (500, "Something broke in Silkline", False),
+    "internal": (500, "Internal error in Silkline", False),
     "fetch-failed": (502, "The page could not be fetched", True),
     "unavailable": (503, "The database cannot be reached", True),
-    "busy": (503, "The server has too much to do", True),
+    "busy": (503, "The server is overloaded", True),
     "too-many-connections": (503, "Too many connections are open", True),
     "too-many-streams": (503, "Too many event streams are open", True),
-    "disk-full": (507, "There is no space left", True),
+    "disk-full": (507, "The disk is full", True),
 }
 
 AsPage = Callable[[Request, "Problem"], Response | None]
@@ -100,7 +100,7 @@ def problem_of(error: SilklineError) -> Problem:
         case Refused():
             return Problem("refused", str(error))
         case DiskFull():
-            return Problem("disk-full", "there is no space left where the database lives")
+            return Problem("disk-full", "the disk of the database is full")
         case Unavailable():
             return Problem("unavailable", "the database cannot be reached right now; nothing was changed")
     return _unexpected(error)
@@ -110,7 +110,7 @@ def _unexpected(error: Exception) -> Problem:
     """What the caller may know of a failure of ours is a number by which the operator finds it in the log."""
     number = secrets.token_hex(4)
     log.error("problem %s", number, exc_info=error)
-    return Problem("internal", f"see problem {number} in the server's log")
+    return Problem("internal", f"the log of the server has the details under problem {number}")
 
 
 def install(app: FastAPI, page: AsPage = lambda request, problem: None) -> None:
@@ -155,6 +155,6 @@ def _sentence(detail: Mapping[str, Any]) -> str:
 def _plain(request: Request, error: HTTPException) -> Problem:
     """The framework's own: no such route, wrong method."""
     if error.status_code == 404:
-        return Problem("not-found", f"there is nothing at {request.url.path[:200]}")
+        return Problem("not-found", f"no page and no endpoint at {request.url.path[:200]}")
     kind = "method-not-allowed" if error.status_code == 405 else "bad-request"
     return Problem(kind, str(error.detail), headers=error.headers)

@@ -20,7 +20,7 @@ def requeue(database: Database, job: Job, reason: str) -> Job:
             return jobs.wish(database, job.id, Verb.RETRY)
         case Status.COMPLETED:
             return _again(database, job, reason)
-    raise Refused(f"job {job.id} is {job.status}: pause it first, so that its ledger holds still")
+    raise Refused(f"job {job.id} is {job.status}: pause it first, so that its ledger does not change")
 
 
 def _again(database: Database, job: Job, reason: str) -> Job:

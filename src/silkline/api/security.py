@@ -119,10 +119,10 @@ class Gate:
         method, path = scope["method"], scope["path"]
         names = headers.getlist("host")
         if len(names) != 1 or not self._hosts.allow(names[0]):
-            detail = "open it under the address that `silkline serve` printed, or add the name to the setting api_hosts"
+            detail = "use the address that `silkline serve` printed, or add this name to the setting api_hosts"
             raise Problem("wrong-host", detail)
         if scope["query_string"].count(b"&") >= MOST_PARAMETERS:
-            raise Problem("bad-request", f"a query has at most {MOST_PARAMETERS} parameters")
+            raise Problem("bad-request", f"a query may have at most {MOST_PARAMETERS} parameters")
         if "transfer-encoding" in headers and "content-length" in headers:
             # A proxy before us may believe the other of the two, and take the rest for a request of somebody else.
             raise Problem("bad-request", "send Content-Length or Transfer-Encoding, not both")
@@ -135,7 +135,9 @@ class Gate:
                 detail = "send `Authorization: Bearer TOKEN`"
                 raise Problem("unauthorized", detail, headers={"WWW-Authenticate": "Bearer"})
             if not caller.may(needed):
-                raise Problem("forbidden", f"this token may {caller.scope}; {needed} is needed")
+                raise Problem(
+                    "forbidden", f"this token has the scope {caller.scope}; this request needs the scope {needed}"
+                )
         return caller
 
 

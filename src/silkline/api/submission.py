@@ -27,7 +27,7 @@ NEVER = ("seeded", "planting")
 
 def _sane(moment: datetime) -> datetime:
     if not 2000 <= moment.year < 2200:
-        raise ValueError("must lie between the years 2000 and 2200")
+        raise ValueError("must be between the years 2000 and 2200")
     return moment.astimezone(UTC)
 
 
@@ -77,11 +77,11 @@ def read(body: Mapping[str, Any], settings: Settings) -> NewJob:
 def refuse_private(payload: Mapping[str, Any], spec: Spec, settings: Settings) -> None:
     for name in NEVER:
         if payload.get(name):
-            raise SpecError(f"{name} cannot be asked for through the API")
+            raise SpecError(f"the API does not accept {name}")
     for name in PRIVATE:
         if payload.get(name) and not settings.api_allow_private:
-            why = "it could reach addresses inside the network"
-            raise SpecError(f"{name} cannot be asked for through the API: {why}. {ASK_OPERATOR}")
+            why = "the job could reach addresses inside the network"
+            raise SpecError(f"the API does not accept {name}: {why}. {ASK_OPERATOR}")
     if settings.api_private_ranges:
         _only_named(payload, settings.api_private_ranges)
     if "allow_private" not in type(spec).model_fields or not isinstance(spec, UrlSpec):
@@ -95,11 +95,11 @@ def refuse_private(payload: Mapping[str, Any], spec: Spec, settings: Settings) -
 def _only_named(payload: Mapping[str, Any], ranges: Sequence[str]) -> None:
     """The operator named the private addresses for jobs: only those, and no proxy, which could reach any."""
     if payload.get("proxy"):
-        raise SpecError("proxy cannot be asked for: the operator allowed some private addresses only")
+        raise SpecError("the API does not accept proxy: the operator allows only some private addresses")
     named = [parse_exemption(each) for each in ranges]
     for text in payload.get("allow_private") or ():
         if not any(each.includes(parse_exemption(text)) for each in named):
-            raise SpecError(f"allow_private {text[:100]!r}: the operator allowed {', '.join(ranges)} only")
+            raise SpecError(f"allow_private {text[:100]!r}: the operator allows only {', '.join(ranges)}")
 
 
 def request_schema(settings: Settings) -> dict[str, Any]:

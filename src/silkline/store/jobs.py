@@ -156,7 +156,7 @@ def started(database: Database, job: Job, pid: int, deadline_at: datetime | None
         deadline_at=deadline_at,
         now=database.now(),
     ):
-        raise LeaseLost(f"job {job.id} was taken away before its process started")
+        raise LeaseLost(f"job {job.id} lost its lease before its process started")
 
 
 def heartbeat(database: Database, worker_id: str, *, slots: int, state: str) -> list[Held] | None:
@@ -172,7 +172,7 @@ def renew(database: Database, id: str, run_lease: int, worker_id: str) -> Wish:
     """Renew one lease, for an external worker; what people want of the job."""
     found = database.rows("jobs.renew", id=_checked(id), run_lease=run_lease, worker_id=worker_id, now=database.now())
     if not found:
-        raise LeaseLost(f"job {id} is no longer yours (lease {run_lease})")
+        raise LeaseLost(f"lease {run_lease} no longer holds job {id}")
     return Wish(found[0]["desired"])
 
 
@@ -224,7 +224,7 @@ def owned(database: Database, id: str, run_lease: int, worker_id: str | None) ->
     job = from_row(found[0])
     if job.status is not Status.RUNNING or job.run_lease != run_lease or job.worker_id != worker_id:
         raise LeaseLost(
-            f"job {id} is no longer owned by lease {run_lease}: it is {job.status} with lease {job.run_lease}"
+            f"lease {run_lease} no longer holds job {id}: the job is {job.status} with lease {job.run_lease}"
         )
     return job
 
@@ -299,7 +299,7 @@ def _change(database: Database, job: Job, change: Change) -> Job | None:
         raise
     except StoreError as error:
         if job.dedupe_key and database.rows("jobs.live_with_key", tenant=job.tenant, dedupe_key=job.dedupe_key):
-            raise Refused(f"another live job holds the dedupe key {job.dedupe_key!r}") from error
+            raise Refused(f"another job with the dedupe key {job.dedupe_key!r} has not ended") from error
         raise
     return from_row(found[0]) if found else None
 
@@ -320,7 +320,7 @@ def find(database: Database, name: str) -> Job:
         return from_row(found[0])
     prefix = _hyphened(name)
     if prefix is None:
-        raise NotFound(f"no job {name!r}: an id looks like {LAST_ID.replace('f', '0')}, or say `last`")
+        raise NotFound(f"no job {name!r}: an id looks like {LAST_ID.replace('f', '0')}; `last` is the newest job")
     matches = database.rows(
         "jobs.with_prefix",
         prefix=prefix,
@@ -328,7 +328,7 @@ def find(database: Database, name: str) -> Job:
         high=prefix + LAST_ID[len(prefix) :],
     )
     if len(matches) > 1:
-        raise NotFound(f"several jobs begin with {name}: write more of the id")
+        raise NotFound(f"the ids of several jobs begin with {name}: give more characters of the id")
     if not matches:
         raise NotFound(f"no job {name}")
     return get(database, matches[0]["id"])
@@ -344,7 +344,7 @@ def page(
 ) -> list[Job]:
     """Jobs, newest first, below the cursor `before`."""
     if not _ID.fullmatch(before):
-        raise UsageError(f"{before!r} is not a cursor: it is the id of the last job of the page before")
+        raise UsageError(f"{before!r} is not a cursor: a cursor is the id of the last job of the previous page")
     if status is not None:
         found = database.rows("jobs.page_by_status", before=before, wanted=wanted, status=status.value, kind=kind)
     elif kind is not None:
@@ -397,7 +397,9 @@ def amend(database: Database, id: str, changes: dict[str, Any]) -> Job:
     while True:
         job = get(database, id)
         if job.status is Status.RUNNING:
-            raise Refused(f"job {id} is running with its old sizes: pause it first, then resume it with the new ones")
+            raise Refused(
+                f"job {id} is running: to change its sizes, pause it first, then resume it with the new sizes"
+            )
         payload = to_json({**job.payload, **changes})
         if database.rows("jobs.amend", id=id, run_lease=job.run_lease, payload=payload, now=database.now()):
             return get(database, id)
@@ -466,4 +468,4 @@ def fence(transaction: Transaction, job: Job, *, lock: bool = True) -> None:
     """Raise `LeaseLost` unless the attempt that holds `job` still owns it; with `lock`, until the commit."""
     name = "urls.fence" if lock else "urls.glance"
     if not transaction.rows(name, job_id=job.id, run_lease=job.run_lease, worker_id=job.worker_id):
-        raise LeaseLost(f"job {job.id} is no longer owned by lease {job.run_lease}")
+        raise LeaseLost(f"lease {job.run_lease} no longer holds job {job.id}")

@@ -36,8 +36,8 @@ def upgrade(database: Database, *, to: int | None = None) -> tuple[int, int]:
     known = migrations(database.dialect)
     if before > max(known):
         raise SchemaTooNew(
-            f"the database has schema revision {before}, this Silkline knows {max(known)}: upgrade Silkline "
-            "(nothing was changed)"
+            f"the database has schema revision {before}, but this Silkline knows only {max(known)}: upgrade Silkline "
+            "(the database was not changed)"
         )
     target = max(known) if to is None else to
     if before < target:

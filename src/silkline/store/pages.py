@@ -176,8 +176,8 @@ def _read_cursor(cursor: str, place: Any) -> tuple[Any, int]:
     try:
         given, id = json.loads(cursor)
     except (ValueError, TypeError) as error:
-        raise UsageError("this is not a cursor of this list") from error
+        raise UsageError("this cursor does not belong to this list") from error
     given = float(given) if isinstance(place, float) and isinstance(given, int) else given
     if type(given) is not type(place) or type(id) is not int or not 0 <= id <= _LAST_ID:
-        raise UsageError("this is not a cursor of this list")
+        raise UsageError("this cursor does not belong to this list")
     return given, id

@@ -250,7 +250,7 @@ def _translated() -> Iterator[None]:
     except (psycopg.OperationalError, psycopg.InterfaceError, pg.IdleInTransactionSessionTimeout) as error:
         raise Unavailable(f"PostgreSQL cannot be used now: {_first_line(error)}") from error
     except psycopg.Error as error:
-        raise StoreError(f"PostgreSQL refused: {_first_line(error)}") from error
+        raise StoreError(f"PostgreSQL reported an error: {_first_line(error)}") from error
 
 
 def _check_address(url: str) -> None:
@@ -262,7 +262,7 @@ def _check_address(url: str) -> None:
         except psycopg.Error:
             readable = False
     if not readable:
-        raise StoreError(f"the database URL of PostgreSQL cannot be read: {HOW_TO_ENCODE}")
+        raise StoreError(f"the database URL of PostgreSQL is not valid: {HOW_TO_ENCODE}")
 
 
 def _why_not_connected(error: psycopg.Error) -> str:

@@ -108,8 +108,8 @@ class SqliteDatabase:
                 raise Unavailable("the database has been closed")
             if self._file is not None and self._file_there() != self._file:
                 raise Unavailable(
-                    f"the database file {self.path} was removed or replaced under us: "
-                    "put it back, or start Silkline again to use another"
+                    f"the database file {self.path} was removed or replaced while Silkline used it: "
+                    "restore the file, or restart Silkline to use another one"
                 )
             connection = self._free.pop() if self._free else None
         with _translated(self.path):
@@ -258,7 +258,7 @@ def _translated(path: Path) -> Iterator[None]:
     except apsw.ConstraintError as error:
         raise StoreError(f"the database refused a row: {error}") from error
     except apsw.Error as error:
-        raise StoreError(f"SQLite refused: {error}") from error
+        raise StoreError(f"SQLite reported an error: {error}") from error
 
 
 @contextmanager

@@ -163,7 +163,7 @@ def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: da
         rows = (each if each.detail is None else each._replace(detail=clean(each.detail)) for each in found)
         transaction.many("urls.append", NewUrl._fields, rows, job_id=job_id)
     if settled and transaction.many("urls.settle", Settled._fields, settled, job_id=job_id) != len(settled):
-        raise StoreError(f"the ledger of job {job_id} disagrees: a URL that was settled had not been queued")
+        raise StoreError(f"the ledger of job {job_id} is inconsistent: a settled URL was not queued")
     if results:
         stored = [each._replace(data=clean_json(each.data), metadata=clean_json(each.metadata)) for each in results]
         transaction.many("results.append", NewResult._fields, stored, job_id=job_id, now=now)
@@ -198,7 +198,7 @@ def _last_word(job_id: str, settled: Sequence[Settled]) -> Sequence[Settled]:
     latest: dict[int, Settled] = {}
     for each in settled:
         if each.id in latest and latest[each.id].state != QUEUED:
-            raise StoreError(f"the ledger of job {job_id} disagrees: URL {each.id} was settled twice")
+            raise StoreError(f"the ledger of job {job_id} is inconsistent: URL {each.id} was settled twice")
         latest[each.id] = each if each.detail is None else each._replace(detail=clean(each.detail))
     return list(latest.values())
 
@@ -268,7 +268,9 @@ def not_stored(counts: Counts) -> int:
 def why_not_stored(database: Database, job_id: str) -> str:
     """What to add where a URL is not in the ledger; empty where every URL is stored."""
     number = not_stored(counts(database, job_id))
-    return f" (at least {number:,} URLs that look like a trap were counted, but not stored)" if number else ""
+    return (
+        f" (the crawl counted at least {number:,} URLs that look like a trap, but did not store them)" if number else ""
+    )
 
 
 def statuses(database: Database, job_id: str) -> list[tuple[int, int]]:

@@ -14,10 +14,10 @@ EXTERNAL: Final = "extension"  # the kind that external workers do; no list of t
 SOON: Final = "Waiting for a worker…"
 _WORDS: Final[dict[HoldUp, str]] = {
     "": SOON,
-    "nobody": "No worker is alive to run it; start one with `silkline worker`.",
-    "kind": "No living worker knows the kind {kind}; install its plugin where a worker runs, and restart that worker.",
-    "disk": "Every worker that could run it waits for space on its disk.",
-    "slot": "Every slot is taken; it starts when one is free.",
+    "nobody": "No worker is running; start one with `silkline worker`.",
+    "kind": "No running worker knows the kind {kind}; install its plugin where a worker runs, and restart that worker.",
+    "disk": "All workers that can run it wait for free space on their disks.",
+    "slot": "All slots are in use; it starts when a slot is free.",
 }
 
 

@@ -19,8 +19,9 @@ from silkline.store import jobs
 from silkline.store.database import Database
 
 NEEDS = {
-    "parquet": "Parquet needs pyarrow on the server: its operator installs silkline[parquet]",
-    "warc": "there is no WARC of this job: it is there for jobs with warc, on the machine that ran them, with warcio",
+    "parquet": "Parquet needs pyarrow on the server: the operator must install silkline[parquet]",
+    "warc": "this job has no WARC here: the job needs the option warc, the server needs warcio, and the file is only "
+    "on the machine that ran the job",
 }
 
 
@@ -28,7 +29,7 @@ class ExportQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     format: Literal["jsonl", "csv", "md", "parquet", "sitemap", "warc"] = Field(
-        "jsonl", description="`md` is a zip of Markdown files. `parquet` and `warc` are there where the server can."
+        "jsonl", description="`md` is a zip of Markdown files. Not every server supports `parquet` and `warc`."
     )
 
 
@@ -36,7 +37,7 @@ class ExportRoutes:
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
         self._settings = settings
-        self.router = APIRouter(prefix="/v1/jobs/{id}", tags=["what came of it"])
+        self.router = APIRouter(prefix="/v1/jobs/{id}", tags=["results and ledger"])
         binary = {"schema": {"type": "string", "format": "binary"}}
         content: dict[str, Any] = {kind.partition(";")[0]: binary for _, kind in DOWNLOADS.values()}
         self.router.add_api_route(
@@ -49,7 +50,7 @@ class ExportRoutes:
         )
 
     def export(self, id: str, query: Annotated[ExportQuery, Query()]) -> Response:
-        """What is stored so far, in the order of discovery. The file is made while it is sent."""
+        """All results so far, in the order of discovery. The server writes the file while it sends it."""
         job = jobs.get(self._database, id)
         if query.format not in offered(self._settings.data, id):
             raise Problem("invalid", NEEDS[query.format])

@@ -21,7 +21,9 @@ from silkline.store import jobs
 from silkline.store.database import Database
 
 HEADER = "Silkline-Lease"
-LeaseHeader = Annotated[str | None, Header(alias=HEADER, max_length=200, description="The lease that the claim gave.")]
+LeaseHeader = Annotated[
+    str | None, Header(alias=HEADER, max_length=200, description="The lease that the claim returned.")
+]
 TITLE = r"^[\w.-]{1,40}$"
 
 
@@ -72,13 +74,13 @@ class ExternalRoutes:
             "/jobs/{id}/heartbeat",
             self.heartbeat,
             methods=["POST"],
-            summary="Keep a claimed job, and learn what people want of it",
+            summary="Renew the lease of a job, and read what the user wants",
             responses={200: {"model": shapes.HeartbeatAnswer}, **problems(*lease)},
         )
         self._add(
             "/jobs/{id}/results", self.results, shapes.Recorded, ResultsBody, "Deliver pages", "disk-full", *lease
         )
-        self._add("/jobs/{id}/finish", self.finish, shapes.JobShape, FinishBody, "Give a job back", *lease)
+        self._add("/jobs/{id}/finish", self.finish, shapes.JobShape, FinishBody, "Finish an attempt", *lease)
 
     def _add(self, path: str, handler: Any, shape: Any, body: type[Spec], summary: str, *kinds: str) -> None:
         schema = body.model_json_schema(ref_template="#/components/schemas/{model}")
@@ -93,18 +95,18 @@ class ExternalRoutes:
         )
 
     def claim(self, body: Object) -> Response:
-        """Only jobs of kinds that external workers do. An empty list: there is nothing to do right now."""
+        """Only jobs of kinds that external workers run. An empty list means that no such job is queued."""
         asked = validate(ClaimBody, body)
         claimed = self._workers.claim(asked.kinds, asked.wanted, asked.name)
         items = [{"lease": str(lease), "job": view(self._database, job)} for lease, job in claimed]
         return answer({"items": items, "heartbeat_seconds": self._beat})
 
     def heartbeat(self, id: str, lease: LeaseHeader = None) -> Response:
-        """409 means that the job is no longer yours: stop working on it."""
+        """409 means that you no longer hold the lease: stop working on this job."""
         return answer({"desired": self._workers.renew(id, read_lease(lease))})
 
     def results(self, id: str, body: Object, lease: LeaseHeader = None) -> Response:
-        """Stored in one transaction. A page that was delivered before is left as it is."""
+        """Stores all pages in one transaction. A page that was delivered before does not change."""
         asked = validate(ResultsBody, body)
         pages = [page.model_dump() for page in asked.pages]
         delivered = self._workers.deliver(id, read_lease(lease), pages)
@@ -113,7 +115,10 @@ class ExternalRoutes:
         return answer({"recorded": delivered.recorded, "known": delivered.known, "progress": progress})
 
     def finish(self, id: str, body: Object, lease: LeaseHeader = None) -> Response:
-        """`completed`, `temporary` (tried again later), `permanent` (never again), `released` (somebody else may)."""
+        """`end`: `completed`, `temporary` (retry later), `permanent` (no retry), `released` (another may run it).
+
+        The server decides what happens to the job in the same way as for its own workers.
+        """
         asked = validate(FinishBody, body)
         if asked.end not in ENDS:
             raise SpecError(f"end must be one of {', '.join(ENDS)}")

@@ -34,7 +34,7 @@ HURRY = 100  # a person waits for it: it goes before crawls
 class Patience(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    timeout: float = Field(30, ge=0, le=60, description="Seconds to wait; afterwards 202 with the job.")
+    timeout: float = Field(30, ge=0, le=60, description="Seconds to wait. After that, the answer is 202 with the job.")
 
 
 class FetchRoutes:
@@ -50,7 +50,7 @@ class FetchRoutes:
             summary="Fetch one page",
             responses={
                 200: {"model": shapes.FetchShape, "description": "The page."},
-                202: {"model": shapes.JobShape, "description": "It takes longer: this job fetches it."},
+                202: {"model": shapes.JobShape, "description": "The page is not ready yet. This job fetches it."},
                 **problems(
                     "too-large", "unsupported-media-type", "cross-site", "fetch-failed", "disk-full", "too-many"
                 ),
@@ -61,7 +61,7 @@ class FetchRoutes:
     async def fetch(
         self, request: Request, body: Object, query: Annotated[Patience, Query()], key: IdempotencyKey = None
     ) -> Response:
-        """The fields are those of a `page` job with one `url`. `max_age`: seconds for which a stored page will do."""
+        """The body has the fields of a `page` job with one `url`. `max_age`: accept a stored page of this age (s)."""
         new = await run_in_threadpool(self._read, body)
         if found := await run_in_threadpool(self._cached, new):
             return answer({"job": found[0], "result": result_view(found[1]), "cached": True})
@@ -72,7 +72,7 @@ class FetchRoutes:
 
     def _read(self, body: dict[str, Any]) -> NewJob:
         if "urls" in body:
-            raise Problem("invalid", "fetch takes one url; post a page job for several")
+            raise Problem("invalid", "fetch accepts one url; post a page job for several URLs")
         return submission.read({"priority": HURRY, **body, "kind": "page"}, self._settings)
 
     def _cached(self, new: NewJob) -> tuple[dict[str, Any], Result] | None:

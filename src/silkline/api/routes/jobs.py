@@ -24,7 +24,7 @@ from silkline.runner.orphans import ask
 from silkline.store import idempotency, jobs, urls, workers
 from silkline.store.database import Database
 
-KEY_HELP = "Repeat a POST with the same key and body within 24 hours and get the first answer again."
+KEY_HELP = "A POST with the same key and body within 24 hours gets the first answer again."
 ID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 NAME = r"^[\w.-]{1,100}$"
 Object = Annotated[dict[str, Any], Depends(bodies.json_object)]
@@ -96,7 +96,7 @@ def store_once(
         answer=first_answer,
     )
     if stored.fingerprint != hashlib.sha256(asked.encode()).hexdigest():
-        raise Problem("key-reused", "this Idempotency-Key was used with another body or another path")
+        raise Problem("key-reused", "another request with another body or path used this Idempotency-Key")
     return stored
 
 
@@ -113,10 +113,13 @@ class JobRoutes:
             self.post,
             methods=["POST"],
             status_code=201,
-            summary="Ask for a job",
+            summary="Submit a job",
             responses={
                 201: {"model": shapes.JobShape, "description": "The job, queued."},
-                200: {"model": shapes.JobShape, "description": "The live job that has this dedupe key already."},
+                200: {
+                    "model": shapes.JobShape,
+                    "description": "A job with this dedupe key exists and has not ended: that job.",
+                },
                 **problems("too-large", "unsupported-media-type", "cross-site", "disk-full"),
             },
             openapi_extra={"requestBody": {"required": True, "content": posted}},
@@ -132,7 +135,7 @@ class JobRoutes:
             "/jobs/{id}",
             self.get,
             methods=["GET"],
-            summary="Look at a job, or wait for its end",
+            summary="Get a job, or wait for its end",
             responses={200: {"model": shapes.JobShape}, **problems("not-found", "too-many")},
         )
         add(
@@ -141,7 +144,7 @@ class JobRoutes:
             methods=["DELETE"],
             status_code=204,
             summary="Remove an ended job with all its data",
-            responses={204: {"description": "It is gone."}, **problems("not-found", "refused", "cross-site")},
+            responses={204: {"description": "The job was removed."}, **problems("not-found", "refused", "cross-site")},
         )
         for verb in (Verb.PAUSE, Verb.RESUME, Verb.STOP, Verb.CANCEL):
             add(
@@ -160,7 +163,7 @@ class JobRoutes:
             "/jobs/{id}/retry",
             self.retry,
             methods=["POST"],
-            summary="Let a failed or stopped job go on, or give URLs that failed for one reason another chance",
+            summary="Continue a failed or stopped job, or retry URLs that failed for one reason",
             responses={
                 200: {"model": shapes.JobShape},
                 **problems("not-found", "refused", "cross-site", "too-large", "unsupported-media-type"),
@@ -169,7 +172,7 @@ class JobRoutes:
         )
 
     def post(self, request: Request, body: Object, key: IdempotencyKey = None) -> Response:
-        """Stores the job and answers at once; a worker takes it from there."""
+        """Stores the job and answers at once. A worker runs it later."""
         new = submission.read(body, self._settings)
         if key is None:
             job, fresh = jobs.enqueue(self._database, new)
@@ -187,7 +190,7 @@ class JobRoutes:
         return answer({"items": items, "next_cursor": cursor})
 
     async def get(self, request: Request, id: str, query: Annotated[WaitQuery, Query()]) -> Response:
-        """With `wait`, answers when the job has ended or paused, or when the time is over."""
+        """With `wait`, the answer comes when the job has ended or paused, or after that many seconds."""
         job = await run_in_threadpool(jobs.get, self._database, id)
         if query.wait and job.status in (Status.QUEUED, Status.RUNNING):
             self._hub.admit(request.scope)
@@ -196,7 +199,7 @@ class JobRoutes:
         return answer(await run_in_threadpool(view, self._database, job, self._settings.stale_after))
 
     def delete(self, id: str) -> Response:
-        """A job that has not ended is refused: cancel it first."""
+        """The server refuses to remove a job that has not ended: cancel it first."""
         remove(self._database, self._settings, id)
         return Response(status_code=204)
 
@@ -205,19 +208,23 @@ class JobRoutes:
             sizes = read_sizes(body or {}) if verb is Verb.RESUME else _nothing(body)
             return answer(view(self._database, ask(self._database, self._settings.data, id, verb, sizes)))
 
-        wish.__doc__ = "Asking twice is the same as asking once. The answer shows the wish; the fact follows."
+        wish.__doc__ = (
+            "A repeated request has no further effect. The answer shows what you asked for; the job follows soon after."
+        )
         if verb is Verb.RESUME:
-            wish.__doc__ += " A crawl may get other sizes: `fetchers`, `parsers`, `concurrency`."
+            wish.__doc__ += " You can change the sizes of a crawl: `fetchers`, `parsers`, `concurrency`."
         return wish
 
     def retry(self, id: str, body: Optional) -> Response:
-        """With `reason`, the URLs that failed for it are queued again; of a completed job they become a new job."""
+        """With `reason`, retries the URLs that failed for this reason. For a completed job, a new job does this."""
         rest = dict(body or {})
         reason, sizes = requeue_reason(rest.pop("reason", None)), read_sizes(rest)
         if reason is None:
             job = ask(self._database, self._settings.data, id, Verb.RETRY, sizes)
         elif sizes:
-            raise Problem("invalid", "give either reason or sizes: URLs that failed are tried by the job as it is")
+            raise Problem(
+                "invalid", "give either reason or sizes, not both: a retry by reason keeps the sizes of the job"
+            )
         else:
             job = requeue(self._database, jobs.get(self._database, id), reason)
         return answer(view(self._database, job))
@@ -237,7 +244,7 @@ def requeue_reason(reason: Any) -> str | None:
     if reason is None:
         return None
     if not isinstance(reason, str) or not 0 < len(reason) <= 200 or "\x00" in reason:
-        raise Problem("invalid", "reason must be text: why the URLs failed, such as timeout")
+        raise Problem("invalid", "reason must be the text of a failure, such as timeout")
     return reason
 
 

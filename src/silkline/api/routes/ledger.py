@@ -49,7 +49,7 @@ class Cursored(BaseModel):
 
 
 class ResultQuery(Cursored):
-    content: bool = Field(True, description="Without content only title, links and such are given.")
+    content: bool = Field(True, description="False leaves the text of the page out; title, links and other facts stay.")
 
 
 class UrlQuery(Cursored):
@@ -62,7 +62,9 @@ class ErrorQuery(Cursored):
 
 
 class LogQuery(Cursored):
-    level: Literal["debug", "info", "warning", "error", "critical"] | None = Field(None, description="And above.")
+    level: Literal["debug", "info", "warning", "error", "critical"] | None = Field(
+        None, description="This level and higher ones."
+    )
     q: str = Field("", max_length=200, description="Part of the message.")
 
 
@@ -70,32 +72,30 @@ class ExplainQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     url: str = Field(max_length=8192)
-    content: bool = Field(False, description="With content the result is given as a whole.")
+    content: bool = Field(False, description="True includes the text of the page in the result.")
 
 
 class LedgerRoutes:
     def __init__(self, database: Database, tallies: Tallies) -> None:
         self._database = database
         self._tallies = tallies
-        self.router = APIRouter(prefix="/v1/jobs/{id}", tags=["what came of it"])
-        self._add("results", self.results, shapes.ListPage[shapes.ResultShape], "What a job brought home")
-        self._add(
-            "urls", self.urls, shapes.ListPage[shapes.UrlShape], "Every URL the job saw, with its state and reason"
-        )
+        self.router = APIRouter(prefix="/v1/jobs/{id}", tags=["results and ledger"])
+        self._add("results", self.results, shapes.ListPage[shapes.ResultShape], "Results of a job")
+        self._add("urls", self.urls, shapes.ListPage[shapes.UrlShape], "Every URL of a job, with its state and reason")
         self._add("errors", self.errors, shapes.Errors, "URLs that failed or were skipped, and why")
-        self._add("logs", self.logs, shapes.ListPage[shapes.LineShape], "Log lines, readable while the job runs")
+        self._add("logs", self.logs, shapes.ListPage[shapes.LineShape], "Log lines of a job, also while it runs")
         self.router.add_api_route(
             "/hosts",
             self.hosts,
             methods=["GET"],
-            summary="The hosts of a job, and why those that wait do",
+            summary="Hosts of a job, and why the crawl waits for them",
             responses={200: {"model": shapes.HostReportShape}, **problems("not-found")},
         )
         self.router.add_api_route(
             "/explain",
             self.explain,
             methods=["GET"],
-            summary="What became of one URL, and how the crawl came to it",
+            summary="State of one URL, and how the crawl found it",
             responses={200: {"model": shapes.Explanation}, **problems("not-found")},
         )
 
@@ -105,7 +105,7 @@ class LedgerRoutes:
         self.router.add_api_route(f"/{name}", handler, methods=["GET"], summary=summary, responses=responses)
 
     def results(self, id: str, query: Annotated[ResultQuery, Query()], accept: Accept = "") -> Response:
-        """In the order in which they were stored, so whoever follows a crawl misses none."""
+        """In the order in which they were stored, so a client that follows a crawl gets every result."""
         job = jobs.get(self._database, id)
 
         def read(after: int, wanted: int) -> list[tuple[int, dict[str, Any]]]:
@@ -115,7 +115,7 @@ class LedgerRoutes:
         return listing(read, query, accept)
 
     def urls(self, id: str, query: Annotated[UrlQuery, Query()], accept: Accept = "") -> Response:
-        """In the order of discovery, each with the page that named it first."""
+        """In the order of discovery, each with the first page that links to it."""
         job = jobs.get(self._database, id)
 
         def read(after: int, wanted: int) -> list[tuple[int, dict[str, Any]]]:
@@ -126,7 +126,7 @@ class LedgerRoutes:
         return listing(read, query, accept)
 
     def errors(self, id: str, query: Annotated[ErrorQuery, Query()], accept: Accept = "") -> Response:
-        """Causes counted, and the URLs one by one, each with the pages that lead to it."""
+        """The number of URLs for each reason, and the URLs, each with the pages that link to it."""
         job = jobs.get(self._database, id)
 
         def read(after: int, wanted: int) -> list[tuple[int, dict[str, Any]]]:
@@ -141,14 +141,14 @@ class LedgerRoutes:
         return listing(read, query, accept, chunk=LINKED_CHUNK, reasons=reasons)
 
     def hosts(self, id: str) -> Response:
-        """Each host is asked at its own pace; what waits longest comes first. The counts may be some seconds old."""
+        """Each host has its own pace. The longest wait comes first. The counts may be a few seconds old."""
         job = jobs.get(self._database, id)
         waits, now = waits_of(job, urls.counts(self._database, id)), self._database.now()
         items = self._tallies.get(urls.hosts, job)
         return answer({"waiting": [wait_view(wait, now) for wait in waits], "items": items})
 
     def logs(self, id: str, query: Annotated[LogQuery, Query()], accept: Accept = "") -> Response:
-        """Oldest first. `level` names the lowest that is wanted."""
+        """Oldest first. `level` is the lowest level to show."""
         job = jobs.get(self._database, id)
         secrets, levels = secrets_of(job.payload), levels_from(query.level)
 
@@ -159,7 +159,7 @@ class LedgerRoutes:
         return listing(read, query, accept)
 
     def explain(self, id: str, query: Annotated[ExplainQuery, Query()]) -> Response:
-        """404 when the crawl never came across it."""
+        """404 when the crawl has not seen the URL."""
         return answer(explain.explain(self._database, jobs.get(self._database, id), query.url, content=query.content))
 
     def _url_views(self, job: Job, found: list[Url]) -> list[tuple[int, dict[str, Any]]]:

@@ -28,31 +28,44 @@ class SystemRoutes:
         add = self.router.add_api_route
         health: dict[int | str, dict[str, Any]] = {200: {"model": shapes.Health}}
         add(
-            "/healthz", self.alive, methods=["GET"], summary="Is the process alive?", responses={**health, **problems()}
+            "/healthz",
+            self.alive,
+            methods=["GET"],
+            summary="Is the process running?",
+            responses={**health, **problems()},
         )
-        add("/readyz", self.ready, methods=["GET"], summary="Can it do its work?", responses={**health, **problems()})
+        add(
+            "/readyz",
+            self.ready,
+            methods=["GET"],
+            summary="Can the server use its database?",
+            responses={**health, **problems()},
+        )
         add(
             "/metrics",
             self.metrics,
             methods=["GET"],
-            summary="Figures for Prometheus",
+            summary="Metrics for Prometheus",
             response_class=Response,
-            responses={200: {"description": "Text in Prometheus' format.", "content": TEXT}, **problems()},
+            responses={
+                200: {"description": "Metrics in the text format of Prometheus.", "content": TEXT},
+                **problems(),
+            },
         )
         add(
             "/v1/workers",
             self.workers,
             methods=["GET"],
-            summary="The supervisors",
+            summary="List workers",
             responses={200: {"model": shapes.ListPage[shapes.WorkerShape]}, **problems()},
         )
 
     async def alive(self) -> Response:
-        """Asks nobody, so it says nothing about the database."""
+        """Does not check the database."""
         return answer({"status": "ok"})
 
     def ready(self) -> Response:
-        """503 while the database cannot be reached or is of another version."""
+        """503 if the server cannot reach the database, or if the database has another schema revision."""
         try:
             here, wanted = migrate.revision(self._database), migrate.newest(self._database)
         except StoreError as error:
@@ -62,10 +75,10 @@ class SystemRoutes:
         return answer({"status": "ready"})
 
     def metrics(self) -> Response:
-        """Jobs by status, URLs still to do, workers alive, and how fast this process answers."""
+        """Jobs by status, queued URLs, live workers, and the response times of this process."""
         return Response(self._metrics.text(), media_type=MEDIA_TYPE)
 
     def workers(self) -> Response:
-        """Those that were heard of within the setting `stale_after`."""
+        """Workers whose last heartbeat is not older than the setting `stale_after`."""
         found = [worker_view(worker) for worker in workers.alive(self._database, self._settings.stale_after)]
         return answer({"items": found, "next_cursor": None})

@@ -36,7 +36,7 @@ class TokenRoutes:
             self.post,
             methods=["POST"],
             status_code=201,
-            summary="Make a token",
+            summary="Create a token",
             responses={
                 201: {"model": shapes.NewTokenShape},
                 **problems("cross-site", "too-large", "unsupported-media-type"),
@@ -55,12 +55,12 @@ class TokenRoutes:
             self.delete,
             methods=["DELETE"],
             status_code=204,
-            summary="Take a token back",
-            responses={204: {"description": "It is no longer valid."}, **problems("not-found", "cross-site")},
+            summary="Revoke a token",
+            responses={204: {"description": "The token is no longer valid."}, **problems("not-found", "cross-site")},
         )
 
     def post(self, body: Object) -> Response:
-        """The token is shown this once; the database keeps a hash."""
+        """Only this answer contains the token; the database stores a hash of it."""
         asked = validate(TokenBody, body)
         until = self._database.now() + timedelta(days=asked.days) if asked.days else None
         id, token = new_token(self._database, asked.name, asked.scope, until)
@@ -68,11 +68,11 @@ class TokenRoutes:
         return answer({**_view(made), "token": token}, 201)
 
     def list(self) -> Response:
-        """Without their secrets."""
+        """The list does not contain the secrets."""
         return answer({"items": [_view(token) for token in tokens.everyone(self._database)]})
 
     def delete(self, id: str) -> Response:
-        """Whoever uses it is refused from now on."""
+        """The server refuses every later request with this token."""
         if "\x00" in id:
             raise NotFound(f"no token {id!r}")
         tokens.forget(self._database, id)

@@ -41,11 +41,11 @@ async def fields(request: Request) -> dict[str, str]:
     """The fields of a form, the last of each name."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
-        raise Problem("unsupported-media-type", "this is a form")
+        raise Problem("unsupported-media-type", "send the body as application/x-www-form-urlencoded")
     try:
         pairs = parse_qsl((await request.body()).decode(), keep_blank_values=True, max_num_fields=100)
     except ValueError as error:
-        raise Problem("bad-request", "the form cannot be read") from error
+        raise Problem("bad-request", "the server cannot read this form") from error
     return {name: value.replace("\r\n", "\n") for name, value in pairs}
 
 

@@ -108,7 +108,7 @@ class JobPages:
     def show(self, request: Request, id: str, query: Annotated[TabQuery, Query()], tab: str = "overview") -> Response:
         """The whole page, or just the tab when htmx asks for it."""
         if tab not in self._read:
-            raise Problem("not-found", f"a job has no {tab[:40]}")
+            raise Problem("not-found", f"a job has no tab {tab[:40]!r}")
         job = jobs.get(self._database, id)
         return self._tab(request, job, tab, query=query, **self._read[tab](job, query))
 

@@ -21,8 +21,8 @@ COLUMNS = (
     ("Time", "-time", "time"),
 )
 SORT_WORDS = {
-    "found": "in the order they were found",
-    "-found": "found last first",
+    "found": "in order of discovery",
+    "-found": "newest discovery first",
     "title": "by title, A to Z",
     "-title": "by title, Z to A",
     "size": "smallest first",

@@ -124,7 +124,7 @@ class Pages:
         refused = private_url([body.get("url", ""), *body.get("urls", ())], allowed)
         if refused and self._settings.api_allow_private:
             raise forms.FormProblem(
-                {"allow_private": f"{refused[:200]} is a private address: name it here to allow it"}
+                {"allow_private": f"{refused[:200]} is a private address: list it here to allow it"}
             )
         if refused:
             field = "url" if refused == body.get("url") else "urls"
@@ -134,7 +134,7 @@ class Pages:
     def first(self) -> Response:
         """The first crawl, of the site that we bring along."""
         if self._first is None:
-            raise Problem("not-found", "the sample site is there only where Silkline listens at loopback")
+            raise Problem("not-found", "the sample site is available only if Silkline listens on loopback")
         job, _ = jobs.enqueue(self._database, self._first.job())
         return RedirectResponse(f"/jobs/{job.id}", 303)
 
