@@ -88,7 +88,7 @@ def test_the_list_shows_progress_and_words_in_between(on_both: Silkline) -> None
     counts = value["progress"]
     parts = ("queued", "in_flight", "done", "unchanged", "failed", "skipped")
     assert counts["discovered"] == sum(counts[part] for part in parts) == 5
-    assert (value["status"], value["shown"], value["desired"]) == ("running", "stopping", "stop")
+    assert (value["status"], value["desired"]) == ("stopping", "stop")
     failed, skipped = sorted(value["reasons"], key=lambda each: each["state"])
     assert failed == {"state": "failed", "reason": "http_404", "urls": 1}
     assert skipped == {"state": "skipped", "reason": "robots", "urls": 1}
@@ -101,8 +101,8 @@ def test_a_job_is_added_with_everything(on_both: Silkline, tmp_path: Path) -> No
     options = ("--priority", "7", "--tenant", "us", "--run-at", "2h", "--dedupe-key", "k", "--max-retries", "0")
     first = on_both("--json", "jobs", "add", "--kind", "page", "--payload", f"@{payload}", *options).json
     assert first["created"] is True
-    assert first["payload"] == {"urls": ["https://example.com/ü"], "content": "text"}
-    assert (first["priority"], first["tenant"], first["max_retries"], first["shown"]) == (7, "us", 0, "pending")
+    assert first["spec"] == {"urls": ["https://example.com/ü"], "content": "text"}
+    assert (first["priority"], first["tenant"], first["max_retries"], first["status"]) == (7, "us", 0, "pending")
 
     again = on_both("jobs", "add", "--kind", "page", "--dedupe-key", "k", "--payload", "-", input='{"url":"http://b/"}')
     assert again.out.strip() == first["id"]
@@ -112,8 +112,8 @@ def test_a_job_is_added_with_everything(on_both: Silkline, tmp_path: Path) -> No
 
 def test_the_operator_may_reach_the_address_they_typed(silkline: Silkline) -> None:
     options = ("jobs", "add", "--json", "--kind", "page")
-    assert silkline(*options, "http://127.0.0.1:8000/").json["payload"]["allow_private"] == ["127.0.0.1:8000"]
-    assert "allow_private" not in silkline(*options, "--payload", '{"url": "http://127.0.0.1:8000/"}').json["payload"]
+    assert silkline(*options, "http://127.0.0.1:8000/").json["spec"]["allow_private"] == ["127.0.0.1:8000"]
+    assert "allow_private" not in silkline(*options, "--payload", '{"url": "http://127.0.0.1:8000/"}').json["spec"]
 
 
 def test_the_log_is_shown(silkline: Silkline, store: Database, enqueue: Callable[..., Job]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio.to_thread
 from fastapi import FastAPI
+from pydantic import TypeAdapter
 from starlette.types import ASGIApp
 
 import silkline
@@ -24,7 +25,6 @@ from silkline.api.routes.ledger import LedgerRoutes
 from silkline.api.routes.system import SystemRoutes
 from silkline.api.routes.tokens import TokenRoutes
 from silkline.api.security import AllowedHosts, Gate
-from silkline.api.shapes import ProblemShape
 from silkline.api.tallies import Tallies
 from silkline.api.web import site
 from silkline.config import Settings
@@ -83,7 +83,7 @@ def describe(app: FastAPI) -> None:
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
             schema = made()
-            schema["components"]["schemas"]["ProblemShape"] = ProblemShape.model_json_schema()
+            schema["components"]["schemas"]["ProblemDocument"] = TypeAdapter(problems.ProblemDocument).json_schema()
             schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
             schema["security"] = [{"token": []}, {}]
             _without_own_validation(schema)

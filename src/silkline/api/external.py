@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from silkline.api.answers import to_json
 from silkline.api.problems import Problem
-from silkline.api.views import to_json
 from silkline.config import Settings
 from silkline.errors import SpecError, StoreError, Unavailable
 from silkline.kinds import registry

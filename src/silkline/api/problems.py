@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -60,6 +61,19 @@ AsPage = Callable[[Request, "Problem"], Response | None]
 log = logging.getLogger("silkline.api")
 
 
+@dataclass(frozen=True, slots=True)
+class ProblemDocument:
+    """RFC 9457. `type` never changes its meaning. `retryable`: the same request may succeed later."""
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012 - pydantic reads it, nobody changes it
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    retryable: bool
+
+
 class Problem(Exception):
     """Raise this to answer with a problem document."""
 
@@ -73,14 +87,14 @@ class Problem(Exception):
         self.status, self.title, usually = KINDS[kind]
         self.retryable = usually if retryable is None else retryable
 
-    def document(self) -> dict[str, Any]:
-        return {
-            "type": f"urn:silkline:problem:{self.kind}",
-            "title": self.title,
-            "status": self.status,
-            "detail": self.detail,
-            "retryable": self.retryable,
-        }
+    def document(self) -> ProblemDocument:
+        return ProblemDocument(
+            type=f"urn:silkline:problem:{self.kind}",
+            title=self.title,
+            status=self.status,
+            detail=self.detail,
+            retryable=self.retryable,
+        )
 
     def response(self) -> Response:
         headers = {"Retry-After": RETRY_AFTER} if self.retryable else {}

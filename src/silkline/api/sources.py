@@ -7,22 +7,35 @@ the checkpoints, and when the job last changed. So `Last-Event-ID` means the sam
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from silkline.api.secrecy import secrets_of
-from silkline.api.views import job_view, line_view, to_json
+from silkline.api.answers import to_json
+from silkline.api.views import line_view
 from silkline.errors import NotFound
 from silkline.model.job import ENDED, Job
+from silkline.model.redaction import secrets_of
 from silkline.store import jobs, logs, urls
 from silkline.store.database import Database
+from silkline.store.job_view import JobView, ProgressView, job_view
 from silkline.store.urls import Counts
 
 PROGRESS_EVERY = 1.0
 LAST_LINES = timedelta(seconds=4)  # a supervisor stores lines after the end that they tell of; a busy one takes a while
 LINES = 500
 TAIL = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressEvent(ProgressView):
+    """The data of the event `progress`."""
+
+    live: dict[str, Any]
+
+
+_NO_PROGRESS = ProgressView(0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, None, None, None)
+_COUNTS = tuple(each.name for each in fields(ProgressView))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +77,7 @@ class JobSource:
     def __init__(self, database: Database, job_id: str) -> None:
         self._database = database
         self._id = job_id
-        self._status: dict[str, Any] = {}
+        self._status: JobView | None = None
         self._counted: tuple[int, datetime | None] = (-1, None)
         self._progress_at = 0.0
         self._quiet = False
@@ -86,18 +99,19 @@ class JobSource:
 
     def _status_event(self, job: Job, counts: Counts, now: datetime) -> list[StreamEvent]:
         view = job_view(job, counts, now)
-        progress, heartbeat = view.pop("progress"), view.pop("last_heartbeat")
+        # Neither the counts nor a heartbeat alone are a change of the status.
+        status = replace(view, progress=_NO_PROGRESS, last_heartbeat=None)
         counted = (counts.checkpoints, counts.updated_at)
-        changed, moved = view != self._status, counted != self._counted
+        changed, moved = status != self._status, counted != self._counted
         if not changed and (not moved or time.monotonic() - self._progress_at < PROGRESS_EVERY):
             return []
         self._quiet = False
-        self._status, self._counted, self._progress_at = view, counted, time.monotonic()
+        self._status, self._counted, self._progress_at = status, counted, time.monotonic()
         self.cursor = Cursor(self.cursor.line, counts.checkpoints, microseconds(job.updated_at))
         if not changed:
-            return [StreamEvent("progress", str(self.cursor), to_json({**progress, "live": counts.live}))]
-        whole = {**view, "progress": progress, "last_heartbeat": heartbeat}
-        return [StreamEvent("status", str(self.cursor), to_json(whole))]
+            progress = ProgressEvent(**{name: getattr(view.progress, name) for name in _COUNTS}, live=counts.live)
+            return [StreamEvent("progress", str(self.cursor), to_json(progress))]
+        return [StreamEvent("status", str(self.cursor), to_json(view))]
 
     def _line_events(self, job: Job) -> list[StreamEvent]:
         events = line_events(self._database, job, self.cursor, upto=None)

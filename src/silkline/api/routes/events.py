@@ -8,8 +8,8 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
+from silkline.api.answers import problems
 from silkline.api.events import Hub
-from silkline.api.shapes import problems
 from silkline.api.sources import microseconds, read_cursor, read_job
 from silkline.model.job import ENDED
 from silkline.store import logs

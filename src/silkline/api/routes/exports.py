@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
+from silkline.api.answers import problems
 from silkline.api.problems import Problem
-from silkline.api.shapes import problems
 from silkline.config import Settings
 from silkline.export.download import DOWNLOADS, download, offered
 from silkline.model.job import Job

@@ -10,19 +10,19 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from silkline.api import bodies, shapes, submission
+from silkline.api import bodies, submission
+from silkline.api.answers import Answer, ListPage, answered, problems, to_json
 from silkline.api.events import Hub
 from silkline.api.problems import Problem
 from silkline.api.remove import remove
 from silkline.api.requeue import requeue
-from silkline.api.shapes import problems
-from silkline.api.views import answer, job_view, to_json
 from silkline.config import Settings
 from silkline.model.job import Job, NewJob, Status, Verb
 from silkline.model.spec import CrawlSizes, Spec, validate
 from silkline.runner.orphans import ask
 from silkline.store import idempotency, jobs, urls, workers
 from silkline.store.database import Database
+from silkline.store.job_view import JobView, job_view
 
 KEY_HELP = "A POST with the same key and body within 24 hours gets the first answer again."
 ID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -60,7 +60,7 @@ def find(database: Database, query: JobListQuery) -> list[Job]:
     return jobs.page(database, **more)  # type: ignore[arg-type]
 
 
-def listed(database: Database, query: JobListQuery, stale_after: float) -> tuple[list[dict[str, Any]], str | None]:
+def listed(database: Database, query: JobListQuery, stale_after: float) -> tuple[list[JobView], str | None]:
     """A page of jobs as views, and the cursor of the next."""
     found = find(database, query)
     shown = found[: query.limit]
@@ -71,7 +71,7 @@ def listed(database: Database, query: JobListQuery, stale_after: float) -> tuple
     return views, shown[-1].id if len(found) > query.limit else None
 
 
-def view(database: Database, job: Job, stale_after: float | None = None) -> dict[str, Any]:
+def view(database: Database, job: Job, stale_after: float | None = None) -> JobView:
     """The job with its counts. With `stale_after`, one that waits says what for."""
     waits = job.status is Status.QUEUED
     alive = workers.alive(database, stale_after) if waits and stale_after is not None else None
@@ -114,14 +114,13 @@ class JobRoutes:
             methods=["POST"],
             status_code=201,
             summary="Submit a job",
-            responses={
-                201: {"model": shapes.JobShape, "description": "The job, queued."},
-                200: {
-                    "model": shapes.JobShape,
-                    "description": "A job with this dedupe key exists and has not ended: that job.",
-                },
-                **problems("too-large", "unsupported-media-type", "cross-site", "disk-full"),
-            },
+            response_model=None,
+            responses=answered(
+                self.post,
+                *("too-large", "unsupported-media-type", "cross-site", "disk-full"),
+                s201="The job, queued.",
+                s200="The job that has this dedupe key and has not ended.",
+            ),
             openapi_extra={"requestBody": {"required": True, "content": posted}},
         )
         add(
@@ -129,14 +128,16 @@ class JobRoutes:
             self.list,
             methods=["GET"],
             summary="List jobs, newest first",
-            responses={200: {"model": shapes.ListPage[shapes.JobShape]}, **problems()},
+            response_model=None,
+            responses=answered(self.list),
         )
         add(
             "/jobs/{id}",
             self.get,
             methods=["GET"],
             summary="Get a job, or wait for its end",
-            responses={200: {"model": shapes.JobShape}, **problems("not-found", "too-many")},
+            response_model=None,
+            responses=answered(self.get, "not-found", "too-many"),
         )
         add(
             "/jobs/{id}",
@@ -147,16 +148,17 @@ class JobRoutes:
             responses={204: {"description": "The job was removed."}, **problems("not-found", "refused", "cross-site")},
         )
         for verb in (Verb.PAUSE, Verb.RESUME, Verb.STOP, Verb.CANCEL):
+            handler = self._wishing(verb)
             add(
                 f"/jobs/{{id}}/{verb}",
-                self._wishing(verb),
+                handler,
                 methods=["POST"],
                 name=verb.value,
                 summary=f"{verb.value.capitalize()} a job",
-                responses={
-                    200: {"model": shapes.JobShape},
-                    **problems("not-found", "refused", "cross-site", "too-large", "unsupported-media-type"),
-                },
+                response_model=None,
+                responses=answered(
+                    handler, "not-found", "refused", "cross-site", "too-large", "unsupported-media-type"
+                ),
                 openapi_extra=SIZES_BODY if verb is Verb.RESUME else _body({}),
             )
         add(
@@ -164,39 +166,37 @@ class JobRoutes:
             self.retry,
             methods=["POST"],
             summary="Continue a failed or stopped job, or retry URLs that failed for one reason",
-            responses={
-                200: {"model": shapes.JobShape},
-                **problems("not-found", "refused", "cross-site", "too-large", "unsupported-media-type"),
-            },
+            response_model=None,
+            responses=answered(self.retry, "not-found", "refused", "cross-site", "too-large", "unsupported-media-type"),
             openapi_extra=RETRY_BODY,
         )
 
-    def post(self, request: Request, body: Object, key: IdempotencyKey = None) -> Response:
+    def post(self, request: Request, body: Object, key: IdempotencyKey = None) -> Answer[JobView]:
         """Stores the job and answers at once. A worker runs it later."""
         new = submission.read(body, self._settings)
         if key is None:
             job, fresh = jobs.enqueue(self._database, new)
-            return answer(view(self._database, job), 201 if fresh else 200, {"Location": f"/v1/jobs/{job.id}"})
+            return Answer(view(self._database, job), 201 if fresh else 200, {"Location": f"/v1/jobs/{job.id}"})
         stored = store_once(self._database, new, request, key, body)
         first = json.loads(stored.text)
         headers = {"Location": f"/v1/jobs/{stored.job_id}"}
         if not stored.fresh:
             headers["Idempotent-Replayed"] = "true"
-        return answer(first["body"], first["status"], headers)
+        return Answer(first["body"], first["status"], headers)
 
-    def list(self, query: Annotated[JobListQuery, Query()]) -> Response:
+    def list(self, query: Annotated[JobListQuery, Query()]) -> Answer[ListPage[JobView]]:
         """Filter by status, kind, or part of the URL."""
         items, cursor = listed(self._database, query, self._settings.stale_after)
-        return answer({"items": items, "next_cursor": cursor})
+        return Answer(ListPage(items, cursor))
 
-    async def get(self, request: Request, id: str, query: Annotated[WaitQuery, Query()]) -> Response:
+    async def get(self, request: Request, id: str, query: Annotated[WaitQuery, Query()]) -> Answer[JobView]:
         """With `wait`, the answer comes when the job has ended or paused, or after that many seconds."""
         job = await run_in_threadpool(jobs.get, self._database, id)
         if query.wait and job.status in (Status.QUEUED, Status.RUNNING):
             self._hub.admit(request.scope)
             await self._hub.settled(id, query.wait)
             job = await run_in_threadpool(jobs.get, self._database, id)
-        return answer(await run_in_threadpool(view, self._database, job, self._settings.stale_after))
+        return Answer(await run_in_threadpool(view, self._database, job, self._settings.stale_after))
 
     def delete(self, id: str) -> Response:
         """The server refuses to remove a job that has not ended: cancel it first."""
@@ -204,9 +204,9 @@ class JobRoutes:
         return Response(status_code=204)
 
     def _wishing(self, verb: Verb) -> Any:
-        def wish(id: str, body: Optional) -> Response:
+        def wish(id: str, body: Optional) -> Answer[JobView]:
             sizes = read_sizes(body or {}) if verb is Verb.RESUME else _nothing(body)
-            return answer(view(self._database, ask(self._database, self._settings.data, id, verb, sizes)))
+            return Answer(view(self._database, ask(self._database, self._settings.data, id, verb, sizes)))
 
         wish.__doc__ = (
             "A repeated request has no further effect. The answer shows what you asked for; the job follows soon after."
@@ -215,7 +215,7 @@ class JobRoutes:
             wish.__doc__ += " You can change the sizes of a crawl: `fetchers`, `parsers`, `concurrency`."
         return wish
 
-    def retry(self, id: str, body: Optional) -> Response:
+    def retry(self, id: str, body: Optional) -> Answer[JobView]:
         """With `reason`, retries the URLs that failed for this reason. For a completed job, a new job does this."""
         rest = dict(body or {})
         reason, sizes = requeue_reason(rest.pop("reason", None)), read_sizes(rest)
@@ -227,7 +227,7 @@ class JobRoutes:
             )
         else:
             job = requeue(self._database, jobs.get(self._database, id), reason)
-        return answer(view(self._database, job))
+        return Answer(view(self._database, job))
 
 
 def read_sizes(body: dict[str, Any]) -> dict[str, int]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter, Response
 
-from silkline.api import shapes
+from silkline.api.answers import Answer, Health, ListPage, WorkerView, answered, problems
 from silkline.api.metrics import MEDIA_TYPE, Metrics
 from silkline.api.problems import Problem
-from silkline.api.shapes import problems
-from silkline.api.views import answer, worker_view
+from silkline.api.views import worker_view
 from silkline.config import Settings
 from silkline.errors import StoreError
 from silkline.store import migrate, workers
@@ -26,21 +23,11 @@ class SystemRoutes:
         self._metrics = metrics
         self.router = APIRouter(tags=["service"])
         add = self.router.add_api_route
-        health: dict[int | str, dict[str, Any]] = {200: {"model": shapes.Health}}
-        add(
-            "/healthz",
-            self.alive,
-            methods=["GET"],
-            summary="Is the process running?",
-            responses={**health, **problems()},
-        )
-        add(
-            "/readyz",
-            self.ready,
-            methods=["GET"],
-            summary="Can the server use its database?",
-            responses={**health, **problems()},
-        )
+        for path, handler, summary in (
+            ("/healthz", self.alive, "Is the process running?"),
+            ("/readyz", self.ready, "Can the server use its database?"),
+        ):
+            add(path, handler, methods=["GET"], summary=summary, response_model=None, responses=answered(handler))
         add(
             "/metrics",
             self.metrics,
@@ -57,14 +44,15 @@ class SystemRoutes:
             self.workers,
             methods=["GET"],
             summary="List workers",
-            responses={200: {"model": shapes.ListPage[shapes.WorkerShape]}, **problems()},
+            response_model=None,
+            responses=answered(self.workers),
         )
 
-    async def alive(self) -> Response:
+    async def alive(self) -> Answer[Health]:
         """Does not check the database."""
-        return answer({"status": "ok"})
+        return Answer(Health("ok"))
 
-    def ready(self) -> Response:
+    def ready(self) -> Answer[Health]:
         """503 if the server cannot reach the database, or if the database has another schema revision."""
         try:
             here, wanted = migrate.revision(self._database), migrate.newest(self._database)
@@ -72,13 +60,13 @@ class SystemRoutes:
             raise Problem("unavailable", "the database cannot be reached right now") from error
         if here != wanted:
             raise Problem("unavailable", f"the database has schema revision {here}, this server needs {wanted}")
-        return answer({"status": "ready"})
+        return Answer(Health("ready"))
 
     def metrics(self) -> Response:
         """Jobs by status, queued URLs, live workers, and the response times of this process."""
         return Response(self._metrics.text(), media_type=MEDIA_TYPE)
 
-    def workers(self) -> Response:
+    def workers(self) -> Answer[ListPage[WorkerView]]:
         """Workers whose last heartbeat is not older than the setting `stale_after`."""
         found = [worker_view(worker) for worker in workers.alive(self._database, self._settings.stale_after)]
-        return answer({"items": found, "next_cursor": None})
+        return Answer(ListPage(found, None))

@@ -14,7 +14,7 @@ from silkline.api.web import forms
 from silkline.api.web.sample_crawl import SAMPLE
 from silkline.config import Settings
 from silkline.model.job import ENDED, Job, NewJob
-from silkline.model.spec import SECRET_FIELDS
+from silkline.model.redaction import SECRET_FIELDS
 
 OFFERED = ("site", "page", "map")
 MOST_URLS = 1_000  # more than that are not put into a form

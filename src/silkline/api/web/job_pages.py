@@ -10,22 +10,13 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from silkline.api.explain import in_words, way_to
+from silkline.api.answers import Answer
 from silkline.api.problems import Problem
 from silkline.api.remove import remove
 from silkline.api.requeue import requeue
 from silkline.api.routes.ledger import levels_from
-from silkline.api.secrecy import secrets_of
 from silkline.api.tallies import Tallies
-from silkline.api.views import (
-    answer,
-    job_view,
-    line_view,
-    progress_view,
-    reason_views,
-    url_view,
-    waits_of,
-)
+from silkline.api.views import line_view, reason_views, url_view
 from silkline.api.web import charts, forms
 from silkline.api.web.again import repeated, way_of
 from silkline.api.web.page_list import PageQuery, page_list
@@ -35,11 +26,14 @@ from silkline.export.download import offered
 from silkline.kinds import registry
 from silkline.model.job import Change, Job, Status, Verb
 from silkline.model.job import answer as answer_to
+from silkline.model.redaction import secrets_of
 from silkline.model.wait import BUSY, LEVEL, TURN, Wait, event, seconds_to, what_next, why
 from silkline.runner.orphans import ask
 from silkline.store import jobs, logs, pages, results, urls, workers
-from silkline.store.backlinks import into, out_of
+from silkline.store.backlinks import into
 from silkline.store.database import Database
+from silkline.store.explain import explained, in_words
+from silkline.store.job_view import job_view, progress_view, waits_of
 from silkline.store.results import Result
 from silkline.store.urls import Url
 from silkline.store.waiting import hold_up
@@ -134,11 +128,11 @@ class JobPages:
         """What the charts draw."""
         job = jobs.get(self._database, id)
         counts = urls.counts(self._database, id)
-        return answer(
+        return Answer(
             {
                 "history": charts.history(self._database, job, counts),
                 "responses": charts.responses(self._database, job),
-                "eta": progress_view(job, counts, self._database.now())["eta_seconds"],
+                "eta": progress_view(job, counts, self._database.now()).eta_seconds,
             }
         )
 
@@ -148,17 +142,17 @@ class JobPages:
         url = urls.by_id(self._database, id, url_id) if url_id < 2**62 else None
         if url is None:
             raise Problem("not-found", f"job {id} has no URL {url_id}")
-        way = way_to(self._database, url)
+        found = explained(self._database, url)
         return self._templates.page(
             "page.html",
             job=job_view(job, urls.counts(self._database, id), self._database.now()),
-            url=url_view(url, {each.id: each for each in way}),
+            url=url_view(url, {each.id: each for each in found.path}),
             says=in_words(url),
             many_links=MANY_LINKS,
-            way=way[:-1],
-            links_in=into(self._database, id, [url])[url.id],
-            links_out=out_of(self._database, url),
-            **content_of(results.by_url_id(self._database, id, url_id)),
+            way=found.path[:-1],
+            links_in=found.links_in,
+            links_out=found.links_out,
+            **content_of(found.result),
             now=self._database.now(),
         )
 
@@ -223,7 +217,7 @@ class JobPages:
 
     def _failed(self, job: Job, query: TabQuery) -> dict[str, Any]:
         shown = self._by_reason(job, query, "failed")
-        failed = urls.by_ids(self._database, job.id, [row["id"] for row in shown["rows"]])
+        failed = urls.by_ids(self._database, job.id, [row.id for row in shown["rows"]])
         return {**shown, "links_in": into(self._database, job.id, list(failed.values()))}
 
     def _skipped(self, job: Job, query: TabQuery) -> dict[str, Any]:
@@ -234,7 +228,7 @@ class JobPages:
         groups = reason_views(reasons or ())
         reason = query.reason.replace("\x00", "") or None
         found = urls.failures(self._database, job.id, state=state, reason=reason, after=query.cursor, wanted=ROWS + 1)
-        groups = [each for each in groups if each["state"] == state]
+        groups = [each for each in groups if each.state == state]
         return {"state": state, "groups": groups, "counting": reasons is None, **self._rows(job, found)}
 
     def _hosts(self, job: Job, query: TabQuery) -> dict[str, Any]:

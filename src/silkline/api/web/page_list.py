@@ -59,7 +59,7 @@ def page_list(database: Database, job: Job, query: PageQuery) -> dict[str, Any]:
     rows = urls.by_ids(database, job.id, found.ids)
     facts = pages.of(database, job.id, found.ids)
     sources = urls.by_ids(database, job.id, [row.found_on for row in rows.values() if row.found_on is not None])
-    shown = [{**url_view(rows[id], sources), "page": facts.get(id)} for id in found.ids if id in rows]
+    shown = [(url_view(rows[id], sources), facts.get(id)) for id in found.ids if id in rows]
     looked_at = query.looked_at + found.looked_at
     further = query.address(job.id, at=found.cursor, looked_at=looked_at) if found.cursor else ""
     return {
