@@ -104,7 +104,19 @@ def test_a_job_is_added_with_everything(on_both: Silkline, tmp_path: Path) -> No
     assert first["spec"] == {"urls": ["https://example.com/ü"], "content": "text"}
     assert (first["priority"], first["tenant"], first["max_retries"], first["status"]) == (7, "us", 0, "pending")
 
-    again = on_both("jobs", "add", "--kind", "page", "--dedupe-key", "k", "--payload", "-", input='{"url":"http://b/"}')
+    again = on_both(
+        "jobs",
+        "add",
+        "--kind",
+        "page",
+        "--tenant",
+        "us",
+        "--dedupe-key",
+        "k",
+        "--payload",
+        "-",
+        input='{"url":"http://b/"}',
+    )
     assert again.out.strip() == first["id"]
     assert "has this key already" in again.err
     assert len(on_both("jobs", "ls", "--json").json) == 1

@@ -1,7 +1,7 @@
 """Silkline for language models: the Model Context Protocol over a Silkline server.
 
-Each tool is one or two calls of the Python client, and answers with text to read. Long texts come in parts, long lists
-in pages; a crawl is a job that goes on while the model does something else.
+Each tool makes one or two calls of the Python client and returns text. Long texts come in parts, long lists in pages. A
+crawl is a job that runs while the model does something else.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _STEERS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempote
 
 
 class Tools:
-    """What a model can do. `more`: what every job is given besides, such as addresses that the operator allows."""
+    """The tools of the model. `more`: fields that every job gets, such as addresses that the operator allows."""
 
     def __init__(self, connect: Callable[[], Client], **more: Any) -> None:
         self._connect = connect
@@ -155,7 +155,7 @@ class Tools:
 
     @contextmanager
     def _client(self) -> Iterator[Client]:
-        """Tools run in threads, each with a client of its own; what the server refuses is told to the model."""
+        """A client for one call, because tools run in threads. The model gets the errors of the server."""
         try:
             with self._connect() as client:
                 yield client
@@ -187,7 +187,7 @@ def _title(result: Document) -> str:
 
 
 def _result_line(result: Document) -> str:
-    """A page under the URL by which read_page finds it."""
+    """A page with the URL that read_page accepts."""
     asked = result["original_url"] or result["final_url"]
     landed = f" (redirected to {result['final_url']})" if result["final_url"] != asked else ""
     failed = "" if result["success"] else f" (failed: {result['metadata'].get('error')})"
@@ -195,7 +195,7 @@ def _result_line(result: Document) -> str:
 
 
 def _page_text(result: Document, offset: int) -> str:
-    """The page under a few lines that say what it is, and where to go on if it is long."""
+    """The page, after a few lines with its facts and, for a long page, the next offset."""
     data = result["data"]
     text = str(data.get("markdown") or data.get("text") or "")
     head = [f"URL: {result['final_url']}", f"Fetched: {result['created_at']}"]

@@ -1,4 +1,4 @@
-"""What went wrong, as RFC 9457 problem documents: a true status code, a stable type, and whether to try again."""
+"""Errors as RFC 9457 problem documents: a status code, a type that never changes, and whether a retry may succeed."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Problem(Exception):
 
 
 def problem_of(error: SilklineError) -> Problem:
-    """What each of our own errors is to somebody at the other end of HTTP."""
+    """The problem document for one of our own errors."""
     match error:
         case UsageError():
             return Problem("invalid", str(error))
@@ -121,21 +121,21 @@ def problem_of(error: SilklineError) -> Problem:
 
 
 def _unexpected(error: Exception) -> Problem:
-    """What the caller may know of a failure of ours is a number by which the operator finds it in the log."""
+    """The caller gets only a number. The operator finds the error in the log under this number."""
     number = secrets.token_hex(4)
     log.error("problem %s", number, exc_info=error)
     return Problem("internal", f"the log of the server has the details under problem {number}")
 
 
 def install(app: FastAPI, page: AsPage = lambda request, problem: None) -> None:
-    """Make every failure of a route a problem document, or what `page` makes of it."""
+    """Answer every error of a route with a problem document, or with the page that `page` makes of it."""
 
     def respond(request: Request, error: Exception) -> Response:
         problem = _problem_for(request, error)
         return page(request, problem) or problem.response()
 
     def left(request: Request, error: Exception) -> Response:
-        """The caller went away, or was given up, while we read what it sent: nobody reads this answer."""
+        """The client disconnected while the server read the body. Nobody reads this answer."""
         log.debug("%s: a caller left before its request was complete", request.method)
         return Response(status_code=400)
 
@@ -167,7 +167,7 @@ def _sentence(detail: Mapping[str, Any]) -> str:
 
 
 def _plain(request: Request, error: HTTPException) -> Problem:
-    """The framework's own: no such route, wrong method."""
+    """Errors of the framework: no such route, wrong method."""
     if error.status_code == 404:
         return Problem("not-found", f"no page and no endpoint at {request.url.path[:200]}")
     kind = "method-not-allowed" if error.status_code == 405 else "bad-request"

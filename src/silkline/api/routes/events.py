@@ -1,4 +1,4 @@
-"""Server-sent events: what happens to one job, and that something happens to any."""
+"""Server-sent events: the changes of one job, and of all jobs."""
 
 from __future__ import annotations
 

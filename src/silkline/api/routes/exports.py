@@ -1,4 +1,4 @@
-"""The results of a job as a file to download, in every form that the command line writes."""
+"""The results of a job as a file to download, in every format of the command line."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ExportRoutes:
 
 
 def file_name(job: Job) -> str:
-    """A name that says what is in the file, in letters that every system takes."""
+    """A file name from the host and the id of the job, with characters that every system accepts."""
     host = origin_of(job.request_url or "").partition("://")[2]
     plain = re.sub(r"[^A-Za-z0-9.-]+", "_", host)[:80].strip("._-")
     return f"{plain or job.kind}-{job.id[-8:]}"

@@ -1,4 +1,4 @@
-"""The routes of external workers: claim, heartbeat, results, finish. The lease travels in a header."""
+"""The routes of external workers: claim, heartbeat, results, finish. The lease is in a header."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class ExternalRoutes:
 
 
 def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with its definitions put where they are used; ours are small and do not go in circles."""
+    """The schema with its definitions at the places that use them. Ours are small and not recursive."""
     definitions = schema.pop("$defs", {})
 
     def walk(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""One page, now: from the cache if it is fresh enough, else fetched by a worker while the caller waits."""
+"""One page at once: from the cache if it is fresh enough, else a worker fetches it while the caller waits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from silkline.store.database import Database
 from silkline.store.job_view import JobView
 from silkline.store.results import Result
 
-HURRY = 100  # a person waits for it: it goes before crawls
+HURRY = 100  # the priority: a caller waits for the page, so it runs before crawls
 
 
 class Patience(BaseModel):
@@ -94,7 +94,7 @@ class FetchRoutes:
 
 
 def _failure(result: Result, settings: Settings) -> Problem:
-    """A page that could not be had: which, why, and whether it may be had later. The job is named in a header."""
+    """The problem of a failed page: its URL, the reason, and whether a retry may succeed. A header names the job."""
     reason, detail = result.metadata.get("error") or "unknown", result.metadata.get("detail")
     text = f"{result.original_url or result.final_url}: {reason}" + (f" ({detail})" if detail else "")
     text = explained(reason, text, settings)

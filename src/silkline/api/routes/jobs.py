@@ -1,4 +1,4 @@
-"""Jobs: post, list, look at, wait for, and what people wish of them."""
+"""Jobs: submit, list, get, wait for, pause, resume, stop, cancel, retry and remove."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ IdempotencyKey = Annotated[
 
 
 class JobListQuery(BaseModel):
-    """How a list of jobs is asked for."""
+    """The query of a list of jobs."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -53,7 +53,7 @@ class WaitQuery(BaseModel):
 
 
 def find(database: Database, query: JobListQuery) -> list[Job]:
-    """A page of jobs, and one more if there are more."""
+    """A page of jobs, and one more job if there is another page."""
     more = {"before": query.cursor, "wanted": query.limit + 1, "status": query.status, "kind": query.kind}
     if query.q:
         return jobs.search(database, query.q, **more)  # type: ignore[arg-type]
@@ -72,7 +72,7 @@ def listed(database: Database, query: JobListQuery, stale_after: float) -> tuple
 
 
 def view(database: Database, job: Job, stale_after: float | None = None) -> JobView:
-    """The job with its counts. With `stale_after`, one that waits says what for."""
+    """The job with its counts. With `stale_after`, the message of a queued job says what it waits for."""
     waits = job.status is Status.QUEUED
     alive = workers.alive(database, stale_after) if waits and stale_after is not None else None
     return job_view(job, urls.counts(database, job.id), database.now(), alive)
@@ -81,7 +81,7 @@ def view(database: Database, job: Job, stale_after: float | None = None) -> JobV
 def store_once(
     database: Database, new: NewJob, request: Request, key: str, body: dict[str, Any]
 ) -> idempotency.StoredAnswer:
-    """Store a job under an idempotency key, which belongs to its caller alone; refuse another request under it."""
+    """Store a job under an idempotency key. Each caller has its own keys. Another request with the key is refused."""
 
     def first_answer(job: Job, fresh: bool) -> str:
         shown = job_view(job, urls.Counts(), database.now())
@@ -231,7 +231,7 @@ class JobRoutes:
 
 
 def read_sizes(body: dict[str, Any]) -> dict[str, int]:
-    """The sizes that a body names; a `SpecError` for any other field."""
+    """The sizes in a body. Raises a `SpecError` for every other field."""
     return validate(CrawlSizes, body).model_dump(exclude_none=True)
 
 
@@ -255,7 +255,7 @@ EXAMPLES = {
 
 
 def _body(properties: dict[str, Any], examples: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A body that may be left out, in OpenAPI's words."""
+    """The OpenAPI description of an optional body."""
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
     content: dict[str, Any] = {"schema": schema, **({"examples": examples} if examples else {})}
     return {"requestBody": {"required": False, "content": {"application/json": content}}}

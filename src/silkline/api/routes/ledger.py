@@ -1,4 +1,4 @@
-"""What a job brought and what became of each URL: results, URLs, errors, logs, explanations. JSON, or JSON lines."""
+"""The data of a job: results, URLs, errors, hosts, logs, explanations. As JSON, or as JSON lines."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ from silkline.store.urls import Url
 JSONL = "application/x-ndjson"
 PAGE_BYTES = 8 << 20  # a page of results ends early when it gets larger than this
 CHUNK = 20
-LINKED_CHUNK = 1_000  # of URLs with the pages that lead to them, since each chunk reads all the links of the job
+LINKED_CHUNK = 1_000  # for URLs with the pages that link to them, since each chunk reads all links of the job
 Accept = Annotated[str, Header()]
 Item = TypeVar("Item")
 Read = Callable[[int, int], list[tuple[int, Item]]]  # from a cursor and a number: items, each with its cursor
 
 
 class Cursored(BaseModel):
-    """How a list is asked for. `format=jsonl`, or `Accept: application/x-ndjson`, gives all of it, a line for each."""
+    """The query of a list. `format=jsonl`, or `Accept: application/x-ndjson`, gives all items, one per line."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -202,7 +202,7 @@ class LedgerRoutes:
 
 
 def levels_from(lowest: str | None) -> list[str]:
-    """A level and those above it; none named means all."""
+    """A level and all higher levels. An empty list means all levels."""
     order = ["debug", "info", "warning", "error", "critical"]
     return order[order.index(lowest) :] if lowest else []
 

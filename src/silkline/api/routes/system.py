@@ -1,4 +1,4 @@
-"""The service itself: is it alive, is it ready, its workers, its figures."""
+"""The state of the service: health, readiness, workers and metrics."""
 
 from __future__ import annotations
 

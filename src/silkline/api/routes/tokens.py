@@ -1,4 +1,4 @@
-"""Tokens for the API: made, listed and taken back by an administrator."""
+"""Tokens for the API. An administrator creates, lists and revokes them."""
 
 from __future__ import annotations
 

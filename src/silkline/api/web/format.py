@@ -17,7 +17,7 @@ NOTHING = "\N{EN DASH}"
 
 
 def visible(text: Any) -> str:
-    """Text whose control characters are seen instead of obeyed: no colours, no turned writing, no false lines."""
+    """A text with visible control characters, so that they cannot change colours, direction or lines."""
     return _UNSEEN.sub(_sign, str(text))
 
 
@@ -27,7 +27,7 @@ def _sign(found: re.Match[str]) -> str:
 
 
 def is_web(url: Any) -> bool:
-    """Whether a browser may be given this as a link."""
+    """Whether this may become a link."""
     if not isinstance(url, str) or _UNSEEN.search(url) or not re.match(r"https?://[^/\s]", url, re.IGNORECASE):
         return False
     try:

@@ -1,4 +1,4 @@
-"""One job on the page: its head, its tabs, its pages, and the buttons."""
+"""The pages of one job: its head, its tabs, its URLs, and the actions of its buttons."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ EXPORT_WORDS = {
     "sitemap": "Sitemap",
     "warc": "WARC",
 }
-NO_WAIT = frozenset({BUSY, TURN, LEVEL})  # the crawl itself is at work: there is nothing to wait for
+NO_WAIT = frozenset({BUSY, TURN, LEVEL})  # the crawl itself is busy; it does not wait for the host
 VERBS = (Verb.PAUSE, Verb.RESUME, Verb.STOP, Verb.CANCEL, Verb.RETRY)
 Form = Annotated[dict[str, str], Depends(forms.fields)]
 
 
 class TabQuery(BaseModel):
-    """What the tabs take from the address: a cursor, a filter."""
+    """The query of the tabs: a cursor and filters."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -118,7 +118,7 @@ class JobPages:
         return self._templates.page(name, tab=tab, tabs=TABS, **self._head(job), **values)
 
     def waiting(self, id: str) -> Response:
-        """What the job waits for, as the tab of the log says it."""
+        """What the job waits for, for the log tab."""
         return self._templates.page("_waiting.html", **self._head(jobs.get(self._database, id)))
 
     def head(self, id: str) -> Response:
@@ -137,7 +137,7 @@ class JobPages:
         )
 
     def page(self, id: str, url_id: int) -> Response:
-        """One URL: what it brought, who links to it, where it links."""
+        """One URL: its result, the pages that link to it, and its links."""
         job = jobs.get(self._database, id)
         url = urls.by_id(self._database, id, url_id) if url_id < 2**62 else None
         if url is None:
@@ -166,7 +166,7 @@ class JobPages:
         return press
 
     def again(self, id: str, form: Form) -> Response:
-        """Another chance for what failed for one reason."""
+        """Retry the URLs that failed for one reason."""
         job = requeue(self._database, jobs.get(self._database, id), form.get("reason", "").replace("\x00", ""))
         return RedirectResponse(f"/jobs/{job.id}", 303)
 
@@ -266,7 +266,7 @@ class JobPages:
 
 
 def content_of(result: Result | None) -> dict[str, Any]:
-    """What a page brought: its title, its text, and everything else that is known of it."""
+    """The title, the text and all other facts of a result."""
     data, metadata = (result.data, result.metadata) if result else ({}, {})
     facts = [(name, value) for name, value in data.items() if name not in CONTENT]
     text = next((data[name] for name in CONTENT if data.get(name)), "")
@@ -299,7 +299,7 @@ def host_rows(waits: list[Wait], counted: list[dict[str, Any]], now: datetime) -
 
 
 def in_two(rows: list[dict[str, Any]], most: int | None = None) -> dict[str, Any]:
-    """The hosts of the crawl, and those that its pages only link to, which are no work of this crawl."""
+    """The hosts of the crawl, and the hosts to which its pages only link."""
     outside = [row for row in rows if is_outside(row)]
     return {"hosts": [row for row in rows if not is_outside(row)][:most], "outside": outside}
 

@@ -1,4 +1,4 @@
-"""The tab that lists the pages of a job: searched, sorted, one stretch at a time."""
+"""The tab with the pages of a job. It searches and sorts them, one part at a time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SORT_WORDS = {
 
 
 class PageQuery(BaseModel):
-    """What the tab takes from the address. An empty value means the default, as a form sends it."""
+    """The query of the tab. An empty value means the default, because forms send empty values."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -51,7 +51,7 @@ class PageQuery(BaseModel):
 
 
 def page_list(database: Database, job: Job, query: PageQuery) -> dict[str, Any]:
-    """The rows of the tab, and how far the search came."""
+    """The rows of the tab, and how many URLs the search has read."""
     sort, text = query.sort or "found", query.q.replace("\x00", "").strip()
     found = pages.search(
         database, job.id, sort=sort, cursor=query.at, text=text, state=query.state or None, wanted=ROWS
