@@ -96,7 +96,7 @@ def test_content_comes_before_links(visit: Open, crawl: Job) -> None:
     page = visit(f"/jobs/{crawl.id}/page/1")
     assert page.locator("h2").all_inner_texts()[0] == "Content"
     names = [name.split()[0] for name in page.locator("h2").all_inner_texts()[:5]]
-    assert names == ["Content", "Facts", "The", "Links", "Links"]
+    assert names == ["Content", "Facts", "Path", "Links", "Links"]
     out = page.locator(".card", has_text="Links out")
     expect(out.locator("li").first).to_be_hidden()
     out.locator("summary").click()

@@ -78,9 +78,8 @@ def prepare() -> None:
 
 def append(transaction: Transaction, job_id: str, results: Sequence[Any], now: datetime) -> None:
     """The pages of one checkpoint, from its results."""
-    from silkline.store.page_summary import (
-        facts_of,
-    )  # here: it imports msgspec, which commands that only read do not need
+    # Imported here, because commands that only read do not need msgspec.
+    from silkline.store.page_summary import facts_of
 
     pages = [new_page(each.url_id, *facts_of(each.data, each.metadata)) for each in results]
     transaction.many("pages.append", NewPage._fields, pages, job_id=job_id, now=now)
