@@ -201,8 +201,8 @@ def test_detached_it_waits_for_a_worker(silkline: Silkline) -> None:
     added = silkline("crawl", "127.0.0.1:1", "--limit", "3", "--detach")
     assert added.code == 0, added
     job = silkline("jobs", "show", added.out.strip(), "--json").json
-    assert (job["kind"], job["shown"]) == ("site", "queued")
-    assert job["payload"] == {"url": "http://127.0.0.1:1", "limit": 3, "allow_private": ["127.0.0.1:1"]}
+    assert (job["kind"], job["status"]) == ("site", "queued")
+    assert job["spec"] == {"url": "http://127.0.0.1:1", "limit": 3, "allow_private": ["127.0.0.1:1"]}
 
 
 @pytest.fixture

@@ -89,12 +89,12 @@ def test_times_of_a_crawl_have_units(here: Run, option: str, field: str, seconds
     given = {"--delay": "1s", "--max-duration": "10m"}[option]
     done = here("crawl", "https://example.com/", option, given, "--detach")
     assert done.code == 0, done
-    assert here("jobs", "show", "last", "--json").json["payload"][field] == seconds
+    assert here("jobs", "show", "last", "--json").json["spec"][field] == seconds
 
 
 def test_a_delay_of_zero_is_kept(here: Run) -> None:
     assert here("crawl", "https://example.com/", "--delay", "0", "--depth", "0", "--parsers", "0", "--detach").code == 0
-    payload = here("jobs", "show", "last", "--json").json["payload"]
+    payload = here("jobs", "show", "last", "--json").json["spec"]
     assert (payload["delay"], payload["depth"], payload["parsers"]) == (0, 0, 0)
 
 
@@ -147,7 +147,7 @@ def test_urls_that_failed_for_one_reason_are_tried_again(
     here("jobs", "retry", job.id, "--reason", "tls_failed").refused(5, "http_404, timeout")
     done = here("jobs", "retry", "last", "--reason", "timeout", "--json")
     assert done.code == 0, done
-    assert done.json["payload"]["urls"] == ["https://example.com/slow"]
+    assert done.json["spec"]["urls"] == ["https://example.com/slow"]
     assert done.json["parent_id"] == job.id
 
 
@@ -198,7 +198,7 @@ def test_cookies_are_sent_to_the_named_origin(here: Run) -> None:
     with SampleServer() as site:
         assert here("fetch", site.url, "--cookie", "a=1", "--cookie", "b=2=3", "--speed", "max").code == 0
         assert {headers.get("Cookie") for headers in site.headers} == {"a=1; b=2=3"}
-    assert here("jobs", "show", "last", "--json").json["payload"]["cookies"] == {"a": "***", "b": "***"}
+    assert here("jobs", "show", "last", "--json").json["spec"]["cookies"] == {"a": "***", "b": "***"}
 
 
 def test_an_empty_page_is_explained(here: Run) -> None:

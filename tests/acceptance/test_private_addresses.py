@@ -19,7 +19,7 @@ def test_a_typed_metadata_address_is_refused(silkline: Silkline, command: str) -
     assert "--allow-private" in done.err, done
     assert "1 done" not in done.err
     said = silkline("jobs", "show", "last", "--json").json
-    assert "allow_private" not in said["payload"]
+    assert "allow_private" not in said["spec"]
 
 
 def test_a_typed_private_address_is_allowed(silkline: Silkline) -> None:

@@ -114,7 +114,7 @@ def test_names_of_hosts_never_become_markup(client: Client, database: Database) 
 
 def test_a_kind_that_nobody_knows_is_named(client: Client, database: Database) -> None:
     new, _ = jobs.enqueue(database, NewJob("word_count", {"url": "https://slow.example/"}))
-    message = "No living worker knows the kind word_count"
+    message = "No running worker knows the kind word_count"
     assert message in client.get(f"/v1/jobs/{new.id}").json["message"]
     assert message in client.get(f"/jobs/{new.id}").text
 

@@ -74,7 +74,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        assert f"port {port} at 127.0.0.1 is taken" in refused(tmp_path, "--port", str(port))
+        assert f"port {port} at 127.0.0.1 is in use" in refused(tmp_path, "--port", str(port))
 
 
 def test_where_the_usual_port_is_taken_it_takes_another(serve: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from datetime import UTC, datetime, timedelta
@@ -19,6 +18,7 @@ from silkline.errors import SpecError, UsageError
 from silkline.kinds import registry, requirements
 from silkline.model.duration import seconds_of
 from silkline.model.job import NewJob
+from silkline.model.strict_json import BadJson, parse_object
 from silkline.store import jobs as store
 from silkline.store import urls
 from silkline.store.waiting import SOON, why_it_waits
@@ -123,35 +123,10 @@ def read_object(given: str | None, what: str) -> dict[str, Any]:
         raise UsageError(f"{what} file {given[1:]} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise SpecError(f"{what} is not UTF-8") from error
-    return _object(text, what)
-
-
-def _object(text: str, what: str) -> dict[str, Any]:
     try:
-        value = json.loads(text, object_pairs_hook=_each_once, parse_constant=_no_constant)
-        json.dumps(value, ensure_ascii=False).encode()
-    except json.JSONDecodeError as error:
-        raise SpecError(f"{what} is not JSON: {error}") from error
-    except RecursionError as error:
-        raise SpecError(f"{what} is nested too deeply") from error
-    except UnicodeEncodeError as error:
-        raise SpecError(f"{what} contains an invalid character (a lone surrogate)") from error
-    if not isinstance(value, dict):
-        raise SpecError(f"{what} must be a JSON object, such as '{{\"limit\": 10}}'")
-    return value
-
-
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise SpecError(f"the JSON contains the name {twice!r} twice")
-    return value
-
-
-def _no_constant(name: str) -> Any:
-    raise SpecError(f"this is not JSON: {name} is not a JSON number")
+        return parse_object(text, what)
+    except BadJson as error:
+        raise SpecError(str(error)) from error
 
 
 def with_url(payload: dict[str, Any], url: str | None) -> dict[str, Any]:

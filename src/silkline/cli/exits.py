@@ -10,9 +10,9 @@ import click
 
 from silkline.cli import codes, terminal
 from silkline.cli.group import silkline
-from silkline.cli.redact import without_password
 from silkline.cli.session import Session
 from silkline.errors import SilklineError
+from silkline.model.redaction import without_password
 
 PROGRAM = "silkline"
 

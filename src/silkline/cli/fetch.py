@@ -18,7 +18,6 @@ from silkline.cli import codes, terminal
 from silkline.cli.asking import asking, need_urls, payload_of, seconds
 from silkline.cli.logging_level import log_if_asked
 from silkline.cli.option_errors import checked
-from silkline.cli.redact import without_password
 from silkline.cli.resources import opened, settings_of
 from silkline.cli.seeds import typed_urls
 from silkline.cli.session import Session, everywhere, text
@@ -28,6 +27,7 @@ from silkline.export.rows import content_of
 from silkline.kinds import cache, requirements
 from silkline.model.job import NewJob, Status
 from silkline.model.reasons import at_command_line
+from silkline.model.redaction import without_password
 from silkline.model.spec import PageSpec
 from silkline.model.url import canonical
 from silkline.runner.inline import run_here

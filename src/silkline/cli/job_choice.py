@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from silkline.cli.redact import without_password
 from silkline.cli.session import Session
 from silkline.cli.terminal import safe
 from silkline.errors import NotFound
 from silkline.model.job import ENDED, Change, Job, Verb, answer
+from silkline.model.redaction import without_password
 from silkline.store import jobs
 from silkline.store.database import Database
 

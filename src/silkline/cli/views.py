@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from silkline.cli.redact import redacted, without_password
 from silkline.cli.terminal import as_json, duration, moment, safe, safe_lines, size
 from silkline.model.job import Job, Status, shown_status
 from silkline.model.progress import pages_of
 from silkline.model.reasons import at_command_line
+from silkline.model.redaction import redacted, shown_spec, without_password
+from silkline.store.job_view import job_view
 from silkline.store.urls import Counts, not_stored
 
 SHORT_LENGTHS = (13, 18, 23, 36)  # an id up to each of its hyphens
@@ -25,12 +26,8 @@ def shown(job: Job, now: datetime) -> str:
 
 
 def as_value(job: Job, counts: Counts, now: datetime) -> dict[str, Any]:
-    """The job for `--json`: its row, its status as people see it, and its counts."""
-    row = {field.name: getattr(job, field.name) for field in dataclasses.fields(job)}
-    row["request_url"] = without_password(job.request_url) if job.request_url else None
-    row["payload"], row["metadata"] = redacted(job.payload), redacted(job.metadata)
-    opening = {"id": job.id, "kind": job.kind, "status": job.status, "shown": shown(job, now)}
-    return {**opening, **row, "reason": job.exit_reason, "progress": dataclasses.asdict(counts)}
+    """The job for `--json`: the same fields as in the API."""
+    return dataclasses.asdict(job_view(job, counts, now))
 
 
 def short_ids(ids: Sequence[str]) -> list[str]:
@@ -51,7 +48,7 @@ def row(job: Job, short: str, counts: Counts, now: datetime) -> list[str]:
 def progress(counts: Counts) -> str:
     if not counts.discovered:
         return "-"
-    pages, wanted = pages_of(dataclasses.asdict(counts))
+    pages, wanted = pages_of(counts)
     failed = f", {counts.failed:,} failed" if counts.failed else ""
     return f"{pages:,}/{wanted:,}{failed}"
 
@@ -90,7 +87,7 @@ def everything(
         ("Updated", moment(job.updated_at)),
         ("Ends by", moment(job.deadline_at)),
         ("Finished", moment(job.finished_at)),
-        ("Payload", as_json(redacted(job.payload))),
+        ("Payload", as_json(shown_spec(job.payload))),
         ("Metadata", as_json(redacted(job.metadata)) if job.metadata else ""),
         ("Log", safe(log)),
     ]
@@ -156,7 +153,7 @@ def sum_of(counts: Counts) -> str:
 def not_stored_in_words(counts: Counts) -> str:
     """The number of URLs that were not stored in the ledger, in words; empty if there are none."""
     number = not_stored(counts)
-    return f"at least {number:,} more URLs that look like a trap" if number else ""
+    return f"at least {number:,} more URLs beyond the budget of a host" if number else ""
 
 
 def _reasons(reasons: Sequence[tuple[str, str, int]], state: str) -> str:

@@ -24,10 +24,10 @@ from pydantic import (
 from silkline.errors import FieldProblem, SpecError
 from silkline.model.duration import ApiSeconds
 from silkline.model.pattern import MAX_PATTERNS, UrlPattern, compile_patterns
+from silkline.model.redaction import SECRET_FIELDS
 from silkline.model.url import canonical
 from silkline.model.user_info import REFUSAL, has_user_info, without_user_info
 
-SECRET_FIELDS = frozenset({"headers", "cookies", "proxy"})  # their values are never shown, not even in an error
 MOST_PROBLEMS = 20  # in one error message; a payload may have 100,000
 PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
 MAX_URLS = 100_000  # in one payload; use a seeds file for more
