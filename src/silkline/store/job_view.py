@@ -35,7 +35,7 @@ class ProgressView:
     skipped: int
     not_stored: int = field(
         metadata={
-            "description": "At least this many URLs beyond the budget of a host are neither in these counts nor in the ledger."
+            "description": "At least this many URLs were found and not stored: they are beyond the budget of a host."
         }
     )
     bytes: int
