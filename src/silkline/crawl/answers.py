@@ -126,9 +126,7 @@ class Answers:
                 self._follow(entry, fetched, target, now)
             case TryAgain(reason, attempts, wait):
                 status = fetched.status or None
-                self._outbox.settle(
-                    Settled(entry.id, QUEUED, reason, entry.chain or None, attempts, status), entry.depth
-                )
+                self._outbox.settle(Settled(entry.id, QUEUED, reason, None, attempts, status), entry.depth)
                 again = entry._replace(attempts=attempts)
                 self._frontier.retry(host.name, again, max(now + wait, host.clock.next_at))
             case Settle(state, reason, detail):

@@ -80,7 +80,7 @@ class Discovery:
             if reason == TRAP and (detail := self._traps.store(self._host(host), detail or "")) is None:
                 self._outbox.not_stored += 1
                 continue
-            found.append(make((key_of(digest), url, host, depth, state, reason, detail or chain, found_on, via)))
+            found.append(make((key_of(digest), url, host, depth, state, reason, detail, found_on, via, chain)))
 
     def arrived(self, urls: list[str]) -> None:
         """The fetchers these links were sent to have them, durably: they need not be told again."""

@@ -44,7 +44,6 @@ from silkline.crawl.purpose import Purpose
 from silkline.crawl.render_queue import Screen
 from silkline.crawl.reporter import Desk, Reporter
 from silkline.crawl.site_crawl import SiteCrawl
-from silkline.crawl.sitemap_limits import SITEMAP_VIAS
 from silkline.fetch.client import HttpClient
 from silkline.store.urls import QUEUED, SKIPPED
 
@@ -143,7 +142,7 @@ class Fetcher:
         offer = self._frontier.offer
         for id, found in enumerate(self._outbox.assigned(message.seq), message.first_id):
             if found.state == QUEUED:
-                chain = found.detail or ""
+                chain = found.chain or ""
                 offer(found.host, FrontierUrl(found.depth, id, found.url, found.depth, 0, chain, found.found_via), now)
         self._pump.soon()
 
@@ -173,8 +172,7 @@ class Fetcher:
         """More of the ledger."""
         now = self._loop.time()
         for row in message.rows:
-            chain = (row.detail or "") if row.found_via == "redirect" or row.found_via in SITEMAP_VIAS else ""
-            entry = FrontierUrl(row.depth, row.id, row.url, row.depth, row.attempts, chain, row.found_via)
+            entry = FrontierUrl(row.depth, row.id, row.url, row.depth, row.attempts, row.chain or "", row.found_via)
             if row.found_via == "seed" and (reason := self._discovery.refuses_seed(row.url, row.host)):
                 self._refuse(entry, reason)
             else:

@@ -24,10 +24,11 @@ class FoundUrl(NamedTuple):
     detail: str | None
     found_on: int | None
     found_via: str
+    chain: str | None = None
 
 
 class Links(NamedTuple):
-    """Links of one page that lead to hosts of one other fetcher."""
+    """Links of one page that lead to hosts of one other fetcher; `chain` as in the ledger, or empty."""
 
     found_on: int
     depth: int
