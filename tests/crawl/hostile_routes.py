@@ -195,6 +195,19 @@ async def endless(asked: Asked, writer: asyncio.StreamWriter) -> None:
         await writer.drain()
 
 
+@_route("/chunks")
+async def chunks(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    """`/chunks/SIZE?n=NUMBER`: so many chunks of that size."""
+    size, left = int(last_part(asked)), int(asked.query["n"])
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n")
+    chunk = b"%x\r\n%b\r\n" % (size, b"x" * size)
+    while left > 0 and not writer.is_closing():
+        writer.write(chunk * min(left, 5_000))
+        left -= 5_000
+        await writer.drain()
+    writer.write(b"0\r\n\r\n")
+
+
 @_route("/large")
 async def large(asked: Asked, writer: asyncio.StreamWriter) -> None:
     """`/large/BYTES`: a body of that size, a piece at a time, so that many of them are on their way together."""

@@ -7,9 +7,10 @@ from urllib.parse import quote_plus
 import pytest
 
 from silkline.fetch.client import HttpClient
+from silkline.fetch.handle import Budget, Handle
 from silkline.model import fetched
 from silkline.model.fetched import Fetched, Request
-from tests.crawl.hostile_client import fetch, with_client
+from tests.crawl.hostile_client import LOOPBACK, SETTINGS, fetch, with_client
 from tests.crawl.hostile_routes import PAGE, RAW_RESPONSES
 from tests.crawl.hostile_routes import answer as head
 from tests.crawl.hostile_server import HostileServer
@@ -59,6 +60,32 @@ def test_endless_bodies(server: HostileServer, how: str) -> None:
     answer = fetch(server.url(f"/endless{how}"), max_wire=64 * 1024)
     assert answer.reason == fetched.BODY_TOO_LARGE
     assert answer.wire_bytes < MIB
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8])
+def test_a_body_in_tiny_chunks_is_given_up(server: HostileServer, size: int) -> None:
+    answer = fetch(server.url(f"/chunks/{size}?n={9 * MIB // size}"))
+    assert answer.reason == fetched.TOO_MANY_CHUNKS
+    assert answer.wire_bytes < MIB
+
+
+@pytest.mark.parametrize(("size", "number"), [(1, 30_000), (2, 5_000), (20, 45_000), (100, 90_000), (3_000, 3_000)])
+def test_a_page_in_small_chunks_comes_whole(server: HostileServer, size: int, number: int) -> None:
+    answer = fetch(server.url(f"/chunks/{size}?n={number}"))
+    assert answer.reason is None
+    assert answer.body == b"x" * size * number
+
+
+def test_small_chunks_are_joined_as_they_come() -> None:
+    handle = Handle(SETTINGS, Budget(MIB), LOOPBACK.check)
+    handle.limit(MIB, cut=False)
+    for data in (b"ab", b"cd", b"E" * 5_000, b"fg", b"hi"):
+        assert handle._on_body(data) is None
+    assert handle.parts == [b"abcd", b"E" * 5_000, b"fghi"]
+    assert handle.body() == b"abcd" + b"E" * 5_000 + b"fghi"
+    handle.clear()
+    handle._on_body(b"ab")
+    assert type(handle.body()) is bytes
 
 
 def test_a_body_too_large_is_refused_by_its_length_alone(server: HostileServer) -> None:

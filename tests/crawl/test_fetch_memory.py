@@ -13,7 +13,7 @@ import asyncio, re, sys
 sys.path.insert(0, sys.argv[1])
 import uvloop
 from tests.crawl.hostile_client import LOOPBACK, Names
-from silkline.fetch.client import Client
+from silkline.fetch.client import HttpClient
 from silkline.fetch.settings import FetchSettings
 from silkline.model.fetched import Request
 
@@ -29,7 +29,7 @@ def peak():
     return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) // 1024
 
 async def main():
-    client = Client(FetchSettings(total_timeout=60), LOOPBACK, Names({}))
+    client = HttpClient(FetchSettings(total_timeout=60), LOOPBACK, Names({}))
     limit = asyncio.Semaphore(48)
     async def one(path):
         async with limit:

@@ -51,7 +51,8 @@ def test_pages_as_their_scripts_make_them(inline: Inline, site: ScriptedPages) -
     assert (site.asked("/plain"), site.asked("/pushed")) == (1, 1)
     assert found["/elsewhere"].final_url == f"{site.url}/built?from=elsewhere"
     assert found["/elsewhere"].metadata["redirected_from"] == [f"{site.url}/elsewhere"]
-    assert found["/pushed"].final_url == f"{site.url}/pushed/on"
+    assert found["/pushed"].final_url == f"{site.url}/pushed"
+    assert found["/pushed"].metadata["script_url"] == f"{site.url}/pushed/on"
     assert found["/missing"].metadata["error"] == "http_404"
 
 

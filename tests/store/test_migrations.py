@@ -80,7 +80,7 @@ def test_chains_of_redirects_move_to_a_column_of_their_own(database_url: str) ->
             said = "NULL" if detail is None else f"'{detail}'"
             transaction.script(
                 "INSERT INTO crawl_urls (job_id, id, url_key, url, host, depth, state, detail, found_via) "
-                f"VALUES ('{id}', {number}, {number}, 'https://c.test/{number}', 'c.test', 0, '{state}', {said}, '{via}')"
+                f"VALUES ('{id}', {number}, {number}, 'https://c/{number}', 'c', 0, '{state}', {said}, '{via}')"
             )
     old.close()
     database = open_database(database_url)

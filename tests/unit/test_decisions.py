@@ -46,11 +46,12 @@ TIRED = Fetched(URL, 429, reason="http_429", headers={"retry-after": "3600"})
 BROKEN = Fetched(URL, 500, reason="http_500", detail="")
 SILENT = Fetched(URL, reason=reasons.TIMEOUT, detail="no byte for 20 s")
 MISSING = Fetched(URL, 404, reason="http_404")
+FULL = Fetched(URL, reason=reasons.MEMORY_FULL)
 CLOSED = Fetched(URL, reason=reasons.CLOSED)
 
 
-def entry(attempts: int = 0, chain: str = "", via: str = "seed") -> FrontierUrl:
-    return FrontierUrl(0, 1, URL, 0, attempts, chain, via)
+def entry(attempts: int = 0, chain: str = "", via: str = "seed", put_off: int = 0) -> FrontierUrl:
+    return FrontierUrl(0, 1, URL, 0, attempts, chain, via, put_off)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +99,8 @@ def entry(attempts: int = 0, chain: str = "", via: str = "seed") -> FrontierUrl:
         pytest.param(entry(), BROKEN, None, TryAgain("http_500", 1, 3.0), id="a passing failure"),
         pytest.param(entry(1), SILENT, None, TryAgain(reasons.TIMEOUT, 2, 12.0), id="and another"),
         pytest.param(entry(2), SILENT, None, Settle("failed", reasons.TIMEOUT, SILENT.detail), id="and the last"),
+        pytest.param(entry(2), FULL, None, TryAgain(reasons.MEMORY_FULL, 2, 48.0, 1), id="our own failure is no try"),
+        pytest.param(entry(2, put_off=8), FULL, None, Settle("failed", reasons.MEMORY_FULL, None), id="for ever"),
     ],
 )
 def test_what_becomes_of_a_url(
@@ -235,10 +238,11 @@ def test_every_answer_has_one_decision(
             assert fetched.redirect
             assert target not in (asked.url, *asked.chain.split())
             assert len(asked.chain.split()) < tuning.max_redirects
-        case TryAgain(reason, attempts, wait):
+        case TryAgain(reason, attempts, wait, put_off):
             assert is_temporary(reason)
-            assert attempts == asked.attempts + 1 < tuning.tries
+            assert attempts == asked.attempts + (reason != reasons.MEMORY_FULL) < tuning.tries
             assert 0 < wait <= tuning.retry_cap
+            assert put_off == (reason == reasons.MEMORY_FULL)
             assert not given_up
         case Settle(state, reason, _):
             assert state == "failed"
@@ -254,12 +258,10 @@ def test_every_answer_has_one_decision(
 
 @given(answers, troubles)
 def test_no_url_is_tried_for_ever(fetched: Fetched, counted: Troubles) -> None:
-    asked, tries = entry(), 0
-    while isinstance(
-        action := decide(asked, fetched, TUNING, note=note_for(fetched, 1e9), troubles=counted).action, TryAgain
-    ):
-        asked, tries = asked._replace(attempts=action.attempts), tries + 1
-    assert tries < TUNING.tries
+    asked, tries, note = entry(), 0, note_for(fetched, 1e9)
+    while isinstance(action := decide(asked, fetched, TUNING, note=note, troubles=counted).action, TryAgain):
+        asked, tries = asked._replace(attempts=action.attempts, put_off=action.put_off), tries + 1
+        assert tries < TUNING.tries + 8
 
 
 def test_deciding_needs_no_clock_and_no_network() -> None:

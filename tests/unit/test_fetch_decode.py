@@ -1,6 +1,7 @@
 """Content encodings: exact limits, and a reason for everything that is not what it claims."""
 
 import gzip
+import random
 import zlib
 from collections.abc import Callable
 
@@ -99,3 +100,17 @@ def test_a_zstd_window_larger_than_the_web_allows() -> None:
     parameters = zstandard.ZstdCompressionParameters(window_log=27)
     squeeze = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     assert decode(squeeze.compress(b"x" * 100) + squeeze.flush(), "zstd", 1000) == (b"", BAD_ENCODING)
+
+
+@pytest.mark.parametrize("block", [b"\x06" * 1_000_000, b""])
+def test_brotli_of_blocks_that_stand_for_next_to_nothing_is_given_up(block: bytes) -> None:
+    squeeze = brotli.Compressor(quality=1)
+    body = squeeze.process(b"a") + squeeze.flush()
+    body += block or b"".join(squeeze.process(b"a") + squeeze.flush() for _ in range(300_000))
+    body += squeeze.finish()
+    assert decode(body, "br", 20_000_000) == (b"", BAD_ENCODING)
+
+
+def test_brotli_of_what_cannot_be_compressed_comes_whole() -> None:
+    page = random.Random(1).randbytes(3_000_000)
+    assert decode(brotli.compress(page, quality=1), "br", 20_000_000) == (page, None)

@@ -157,3 +157,32 @@ MARKUP = st.lists(st.one_of(TAGS, ODD, st.text(max_size=8)), max_size=40).map(""
 def test_any_bytes_give_a_storable_page(body):
     for content in CONTENT_MODES:
         assert_storable(parse_page(body, URL, Wanted(content=content, facts=True, simhash=True)))
+
+
+BOMB = "<p>" + "".join(f"<b id={number}>" for number in range(500)) + "</p><p>x" * 4_000
+
+
+@pytest.mark.parametrize(
+    ("body", "charset"),
+    [
+        (BOMB.encode(), None),
+        (BOMB.encode("utf-16"), None),
+        (BOMB.encode("utf-16"), "utf-8"),
+        (b"\xfe\xff" + BOMB.encode("utf-16be"), None),
+        (BOMB.encode("utf-16le"), None),
+        (BOMB.encode("utf-16be"), "utf-16be"),
+        (BOMB.replace("<b", "<\x1b(Bb").encode(), "iso-2022-jp"),
+        (b"<meta charset=iso-2022-jp>" + BOMB.replace("<b", "<\x1b(Bb").encode(), None),
+        (b"<meta charset=csISO2022JP>" + BOMB.replace("<b", "<\x1b(Jb").encode(), ""),
+    ],
+)
+def test_a_bomb_is_seen_in_every_encoding(body, charset):
+    page = parse_page(body, URL, charset=charset)
+    assert "formatting" in page.truncated
+
+
+def test_an_escape_sequence_makes_no_tag_where_the_standard_sees_no_meta_tag():
+    body = b"<title>t</title>" + b" " * 2000 + b"<meta charset=iso-2022-jp><\x1b(Ba href=/x>x</a>"
+    page = parse_page(body, URL)
+    assert page.links == []
+    assert page.charset == "utf-8"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from silkline.parse.fingerprint import content_hash, distance, simhash
-from silkline.parse.sniff import charset_of, media_type, sniff
+from silkline.parse.sniff import charset_of, media_type, sniff, utf16_without_mark
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
 
@@ -49,6 +49,32 @@ PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
 )
 def test_kind_of_a_body(body, declared, kind):
     assert sniff(body, declared) == kind
+
+
+JAPANESE = "<title>\u65e5\u672c\u8a9e\u306e\u30da\u30fc\u30b8</title><p>" + "\u672c\u6587\u3067\u3059\u3002" * 50
+
+
+@pytest.mark.parametrize(
+    ("body", "charset", "kind"),
+    [
+        (b"<!doctype html><title>t</title><p>a stray \0 byte", "utf-8", "html"),
+        (b"<!doctype html><title>t</title><p>a stray \x02 byte", "", "html"),
+        (b"\0 <center>a stray \x02 byte", "", "html"),
+        (b"\xef\xbb\xbf<!-- \x01 --><p>x", "", "html"),
+        (JAPANESE.encode("utf-16-le"), "utf-16le", "html"),
+        (JAPANESE.encode("utf-16-le"), "UTF-16", "html"),
+        (JAPANESE.encode("utf-16-be"), "utf-16be", "html"),
+        (JAPANESE.encode("utf-16-be"), "utf-8", "other"),
+        (b"\0\x01\x02 no tag at all", "utf-8", "other"),
+        (b"<\x01\x02\x03", "", "other"),
+        (b"<!doctype html>"[:4] + bytes(100), "", "other"),
+    ],
+)
+def test_html_is_believed_if_it_starts_like_html(body: bytes, charset: str, kind: str) -> None:
+    assert sniff(body, "text/html", charset) == kind
+    if charset:
+        assert sniff(body, f"text/html; charset={charset}") == kind
+    assert sniff(body) != "html" or utf16_without_mark(body), "without text/html, control bytes count"
 
 
 @given(st.binary(max_size=100), st.text(max_size=20))

@@ -30,6 +30,38 @@ for name in (b"body", b"HTML"):
         page = parse_page(b"".join(tags) + b"<p>Words <a href=/b>b</a>", "https://a.example/", Wanted())
         assert [link.url for link in page.links] == ["https://a.example/b"]
 """,
+    "code blocks below an element with endless classes": """
+from silkline.model.page import Wanted
+from silkline.parse.html import parse_page
+classes, blocks = b"word " * 100_000, b"<pre><code>x = 1</code></pre>" * 15_000
+body = b'<div class="' + classes + b'">' + blocks + b"</div>"
+page = parse_page(body, "https://a.example/", Wanted(content="markdown"))
+assert "x = 1" in page.markdown
+""",
+    "line breaks without end": """
+from silkline.model.page import Wanted
+from silkline.parse.html import parse_page
+for unit in (b"<br>", b"<br> ", b"<br><i></i>", b"<br><!--x-->", b"<b><br></b>"):
+    for content in ("markdown", "full", "text"):
+        page = parse_page(b"<p>one" + unit * 60_000 + b"two</p>", "https://a.example/", Wanted(content=content))
+        assert (page.markdown or page.text).split()[0] == "one" and (page.markdown or page.text).split()[-1] == "two"
+page = parse_page(b"<p>" + b"line<br>" * 5_000, "https://a.example/", Wanted(content="full"))
+assert page.markdown.count("line") == 5_000 and page.markdown.count("\\n") == 4_999
+""",
+    "the same attributes in UTF-16 with a byte-order mark": """
+from silkline.model.page import Wanted
+from silkline.parse.html import parse_page
+for name in ("body", "HTML"):
+    tags = [
+        "<" + name + " " + " ".join(f"a{n}=1" for n in range(start, start + 40_000)) + ">" for start in (0, 40_000)
+    ]
+    for mark, encoding in ((b"\\xff\\xfe", "utf-16le"), (b"\\xfe\\xff", "utf-16be")):
+        body = mark + ("".join(tags) + "<p>Words <a href=/b>b</a>").encode(encoding)
+        for charset in (None, "utf-8"):
+            page = parse_page(body, "https://a.example/", Wanted(), charset=charset)
+            assert [link.url for link in page.links] == ["https://a.example/b"]
+            assert page.charset == encoding
+""",
     "fields that nobody knows": """
 from silkline.errors import SpecError
 from silkline.model.spec import PageSpec, validate

@@ -1,6 +1,7 @@
 """Finished transfers are handed on without keeping the event loop from its turns. libcurl is replaced by a stand-in."""
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -131,3 +132,34 @@ def test_a_finished_transfer_that_is_cancelled_is_not_handed_on(multi: Multi, cl
 
     run(multi, on_done, 10, cancel_the_rest)
     assert 1 <= len(done) < 5
+
+
+def test_sockets_that_are_slow_to_serve_leave_turns_to_the_loop_and_to_each_other(multi: Multi, clock: Clock) -> None:
+    served: list[tuple[int, int]] = []
+    turn = 0
+
+    def socket_action(fd: int, ready: int) -> None:
+        if fd != pycurl.SOCKET_TIMEOUT:
+            clock.now += 0.04
+            served.append((turn, fd))
+
+    multi.socket_action = socket_action  # type: ignore[method-assign]
+    pairs = [socket.socketpair() for _ in range(40)]
+    for _, theirs in pairs:
+        theirs.send(b"x")  # never read, so each is ready all the time
+
+    async def watch(transport: Transport) -> None:
+        nonlocal turn
+        for ours, _ in pairs:
+            transport._watch(pycurl.POLL_IN, ours.fileno(), None, None)
+        while len(served) < 80:
+            turn += 1
+            await asyncio.sleep(0)
+
+    run(multi, lambda *_: None, 0, watch)
+    for pair in pairs:
+        for end in pair:
+            end.close()
+    turns = [turn for turn, _ in served]
+    assert max(turns.count(each) for each in turns) <= 8
+    assert len({fd for _, fd in served[:40]}) == 40

@@ -84,7 +84,7 @@ def test_only_some_urls_of_a_trap_are_stored() -> None:
 
 def test_what_the_ledger_has_of_a_trap_counts_after_a_restart() -> None:
     traps, host = Traps(Tuning(trap_rows=3)), HostBudget()
-    traps.know(host, 2)
+    traps.know(host, found=2, size=200, stored=2)
     assert [traps.store(host, "why") for _ in range(2)] == [f"why; {LAST_ROW}", None]
 
 

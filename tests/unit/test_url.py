@@ -105,6 +105,8 @@ def test_canonical_spelling(href, expected):
         ("http://a.example/?gclid=1", "http://a.example/"),
         ("http://a.example/p;jsessionid=1F?PHPSESSID=2&c=3", "http://a.example/p?c=3"),
         ("http://a.example/b/..;jsessionid=1/c", "http://a.example/c"),
+        ("https://X.COM.;sid=2'", "https://x.com.;sid=2'/"),
+        ("http://a.example;jsessionid=1/p;sid=2/c", "http://a.example;jsessionid=1/p/c"),
         ("http://a.example/?ref=1&reference=2", "http://a.example/?reference=2"),
         ("http://a.example/?a=1&&b", "http://a.example/?a=1&&b"),
         ("http://a.example/?utm%5Fsource=x", "http://a.example/"),
@@ -208,7 +210,7 @@ PIECES = st.sampled_from([
     "http:", "https:", "HTTP:", "javascript:", "data:", "/", "//", "\\", "?", "#", "@", ":", ":80", ":443", ":0", "&",
     "=", "..", ".", "%2e", "%41", "%4", "%", "%zz", "a", "A", "b.example", "xn--", "xn--a", "127.1", "0x7f.1", "1.2.3",
     "[::1]", "user:pw@", "utm_source=1", ";", ";jsessionid=1", "ref=1", "'", '"', "|", "~", "ä", "ü.example", "\ud800",
-    "\x00", " ", "\t", "\n",
+    "\x00", " ", "\t", "\n", "b.example.", ";sid=2",
 ])
 # fmt: on
 HREFS = st.one_of(

@@ -43,6 +43,7 @@ Why nothing is lost and nothing stored twice, whoever is killed:
   again. The books are saved, and another fetcher starts from the ledger: seen-set, queues, and the tickets that were
   not answered. A batch arrives whole or not at all, so no half of one can be in the books.
 - **A parser dies**: its fetchers still have the bodies, and give them to another.
+- **A fetcher or parser is stopped, or hangs**: it does not answer the leader's `Ping`, and is killed (process_tree.py).
 - **An input kills who reads it**: its mark (reading_marks.py) outlives the process. The leader reads the marks of its
   children, the supervisor that of the leader; what was marked is blamed (suspects.py) and read in isolation from then
   on. If that reader dies too, the URL is `failed` with `reader_died`, and the crawl goes on.

@@ -124,10 +124,10 @@ class Answers:
                 self._show(host, entry, fetched)
             case Follow(target):
                 self._follow(entry, fetched, target, now)
-            case TryAgain(reason, attempts, wait):
+            case TryAgain(reason, attempts, wait, put_off):
                 status = fetched.status or None
                 self._outbox.settle(Settled(entry.id, QUEUED, reason, None, attempts, status), entry.depth)
-                again = entry._replace(attempts=attempts)
+                again = entry._replace(attempts=attempts, put_off=put_off)
                 self._frontier.retry(host.name, again, max(now + wait, host.clock.next_at))
             case Settle(state, reason, detail):
                 self._endings.end(entry, state, reason, detail, fetched=fetched)

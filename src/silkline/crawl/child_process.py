@@ -21,7 +21,7 @@ from silkline.crawl.connection import Wire
 from silkline.crawl.equip import calm_collector, open_client
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.guarded_reader import GuardedReader
-from silkline.crawl.messages import Batch, Drained, HostReport, Live, Refill, StartFetcher, to_fetcher
+from silkline.crawl.messages import Batch, Drained, HostReport, Live, Ping, Pong, Refill, StartFetcher, to_fetcher
 from silkline.crawl.parser import Parser, ParserPool
 from silkline.crawl.process_end import die_with
 from silkline.crawl.suspects import Suspects
@@ -70,7 +70,9 @@ class Process:
         await self.gone.wait()
 
     def _heard(self, message: Any) -> None:
-        if isinstance(message, StartFetcher):
+        if isinstance(message, Ping):
+            self._wire.send(Pong())
+        elif isinstance(message, StartFetcher):
             self._begin(message)
         elif self._fetcher is not None:
             self._fetcher.receive(message)

@@ -18,6 +18,7 @@ from silkline.model.url import canonical
 from silkline.parse.sniff import sniff
 from silkline.store.urls import FAILED
 
+_MOST_PUT_OFF: Final = 8
 _REFUSALS: Final = frozenset({"http_429", "http_503"})
 
 
@@ -75,11 +76,15 @@ class Follow(NamedTuple):
 
 
 class TryAgain(NamedTuple):
-    """A failure that may pass: the same URL again, after so many seconds at least."""
+    """A failure that may pass: the same URL again, after so many seconds at least.
+
+    `put_off` counts the tries whose failure was our own, so that they are none of the `attempts`.
+    """
 
     reason: str
     attempts: int
     wait: float
+    put_off: int = 0
 
 
 class Settle(NamedTuple):
@@ -171,7 +176,7 @@ def _is_shown_first(entry: FrontierUrl, fetched: Fetched, rendering: Rendering |
     """Whether the page goes through a browser before anybody reads it."""
     if rendering is None or rendering.auto or fetched.rendered is not None or entry.via in SITEMAP_VIAS:
         return False
-    return sniff(fetched.body, fetched.content_type) == "html"
+    return sniff(fetched.body, fetched.content_type, fetched.charset) == "html"
 
 
 def _redirected(entry: FrontierUrl, fetched: Fetched, tuning: Tuning) -> Follow | Settle:
@@ -201,11 +206,14 @@ def _failed(
     entry: FrontierUrl, fetched: Fetched, tuning: Tuning, note: Note | None, *, given_up: bool
 ) -> TryAgain | Settle:
     reason = fetched.reason or reasons.BAD_RESPONSE
-    attempts = entry.attempts + 1
+    attempts, put_off = entry.attempts + 1, entry.put_off
+    if reason == reasons.MEMORY_FULL and put_off < _MOST_PUT_OFF:
+        attempts, put_off = entry.attempts, put_off + 1
     wait = (note.wait or 0.0) if isinstance(note, Refused) else 0.0
     too_long = tuning.fail_long_waits and wait > tuning.longest_wait
     if is_temporary(reason) and attempts < tuning.tries and not given_up and not too_long:
-        return TryAgain(reason, attempts, retry_delay(attempts, tuning.retry_base, tuning.retry_cap))
+        later = retry_delay(attempts + put_off, tuning.retry_base, tuning.retry_cap)
+        return TryAgain(reason, attempts, later, put_off)
     return Settle(
         FAILED, reason, f"the server asks to be left alone for {wait:g} s" if wait else (fetched.detail or None)
     )

@@ -6,23 +6,25 @@ new enters the ledger, queued or with the reason why not.
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from silkline.crawl import traps
-from silkline.crawl.messages import FoundUrl, Links
+from silkline.crawl.messages import FoundUrl, KnownBudgets, Links
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Plan
 from silkline.crawl.scope import EXCLUDED, OUT_OF_SCOPE, Scope
 from silkline.crawl.seen import Seen, key_of
 from silkline.crawl.shards import Shards
 from silkline.crawl.sitemap_limits import FOREIGN, MOST_NESTED, OVER_LIMIT, SITEMAP_VIAS, level_of
-from silkline.crawl.traps import TRAP
+from silkline.crawl.traps import ROW_BYTES, TRAP
 from silkline.model.url import host_of
 from silkline.store.urls import QUEUED, SKIPPED
 
 _KNOWN_ABROAD: Final = 1_000_000
+_MOST_COUNTED: Final = 1_000_000
 
 
 class Discovery:
@@ -36,6 +38,7 @@ class Discovery:
         self._shards = Shards(plan.fetchers)
         self._seen = Seen()
         self._abroad = Seen()
+        self._counted = Seen()
         self._scope = Scope(plan)
         self._traps = traps.Traps(plan.tuning)
         self._hosts: dict[str, traps.HostBudget] = {}
@@ -44,10 +47,16 @@ class Discovery:
         """URLs that the ledger has."""
         self._seen.load(keys)
 
-    def know_traps(self, rows: Iterable[tuple[str, int]]) -> None:
-        """How many URLs of each host are in the ledger as part of a trap."""
-        for host, urls in rows:
-            self._traps.know(self._host(host), urls)
+    def know_budgets(self, known: KnownBudgets) -> None:
+        """How much of their budgets hosts have used up, by what the ledger has."""
+        for host, found, size, stored in known.hosts:
+            self._traps.know(self._host(host), found, size, stored)
+        for source, size in known.sources:
+            self._traps.know_source(source, size)
+
+    def page_bytes(self, wire_bytes: int) -> int:
+        """What the new URLs of a page of this size may take."""
+        return self._traps.page_bytes(wire_bytes)
 
     def add_roots(self, urls: Iterable[str]) -> None:
         self._scope.add_roots(urls)
@@ -60,12 +69,17 @@ class Discovery:
         own: list[str] = []
         abroad: dict[int, list[str]] = {}
         owner_of, known = self._shards.owner_of, self._abroad
+        size, most = 0, links.most_bytes or sys.maxsize
         for url in dict.fromkeys(urls):
             owner = owner_of(host_of(url))
             if owner == self._index:
                 own.append(url)
             elif url not in known:
-                abroad.setdefault(owner, []).append(url)
+                size += ROW_BYTES + len(url)
+                if size > most:
+                    self._only_count(url)
+                else:
+                    abroad.setdefault(owner, []).append(url)
         self.ours(own, links)
         for owner, several in abroad.items():
             self._outbox.foreign(owner, links._replace(urls=several))
@@ -74,13 +88,28 @@ class Discovery:
         """Links to our own hosts."""
         found, judge, make = self._outbox.found, self._judge, FoundUrl._make
         depth, via, chain, found_on = links.depth, links.via, links.chain or None, links.found_on or None
+        source = links.source if via != "redirect" else ""
+        size, most = 0, links.most_bytes or sys.maxsize
         for url, digest in self._seen.add_all(urls):
+            size += ROW_BYTES + len(url)
+            if size > most:
+                self._only_count(url)
+                continue
             host = host_of(url)
             state, reason, detail = judge(url, host, depth, via, links.chain)
+            if source and (reason is not None or host != source) and not self._traps.bring(source, url):
+                self._only_count(url)
+                continue
             if reason == TRAP and (detail := self._traps.store(self._host(host), detail or "")) is None:
                 self._outbox.not_stored += 1
                 continue
             found.append(make((key_of(digest), url, host, depth, state, reason, detail, found_on, via, chain)))
+
+    def _only_count(self, url: str) -> None:
+        """A URL beyond the budget of the page or host that names it. Another host may still bring it."""
+        self._seen.forget(url)
+        if len(self._counted) < _MOST_COUNTED and self._counted.add(url):
+            self._outbox.not_stored += 1
 
     def arrived(self, urls: list[str]) -> None:
         """The fetchers these links were sent to have them, durably: they need not be told again."""

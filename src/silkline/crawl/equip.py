@@ -7,8 +7,10 @@ from typing import Final
 
 from silkline.crawl.file_budget import allowed_files, connections_for, look_ups_for
 from silkline.crawl.plan import Plan
+from silkline.crawl.scope import domain_of
 from silkline.fetch.client import HttpClient
 from silkline.fetch.dns import SystemResolver
+from silkline.fetch.dns_queue import last_two_labels
 from silkline.fetch.guard import Guard, parse_exemption
 from silkline.fetch.settings import FetchSettings
 
@@ -37,8 +39,16 @@ def open_client(plan: Plan) -> HttpClient:
         origin_headers=plan.origin_headers,
     )
     return HttpClient(
-        settings, Guard(map(parse_exemption, plan.allow_private)), SystemResolver(threads=look_ups_for(files))
+        settings,
+        Guard(map(parse_exemption, plan.allow_private)),
+        SystemResolver(threads=look_ups_for(files), domain_of=_zone_of),
     )
+
+
+def _zone_of(host: str) -> str:
+    """The hosts that share name servers, as a rule. Where no public suffix is known, the last two labels tell."""
+    domain = domain_of(host)
+    return last_two_labels(host) if domain == host else domain
 
 
 def calm_collector() -> None:

@@ -29,7 +29,7 @@ from silkline.crawl.messages import (
     Go,
     Incoming,
     Known,
-    KnownTraps,
+    KnownBudgets,
     Level,
     Live,
     Refilled,
@@ -114,8 +114,8 @@ class Fetcher:
                 self._refilled(message)
             case Known():
                 self._discovery.know(array("q", message.keys))
-            case KnownTraps():
-                self._discovery.know_traps(message.rows)
+            case KnownBudgets():
+                self._discovery.know_budgets(message)
             case Roots():
                 self._discovery.add_roots(message.urls)
             case Level():

@@ -27,6 +27,8 @@ class FrontierUrl(NamedTuple):
     attempts: int = 0
     chain: str = ""
     via: str = ""
+    put_off: int = 0
+    """How often it was tried without counting, since the failure was our own."""
 
 
 class HostQueue:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from silkline.crawl.frontier import Frontier, HostQueue
@@ -27,18 +29,27 @@ class Introductions:
     """`on_introduced` gets the host, the URL it was for, its rules, and how often in a row they could not be had."""
 
     def __init__(
-        self, plan: Plan, client: HttpClient, frontier: Frontier, reader: GuardedReader, on_introduced: OnIntroduced
+        self,
+        plan: Plan,
+        client: HttpClient,
+        frontier: Frontier,
+        reader: GuardedReader,
+        on_introduced: OnIntroduced,
+        on_looked_up: Callable[[], None],
     ) -> None:
         self._plan = plan
         self._client = client
         self._frontier = frontier
         self._on_introduced = on_introduced
+        self._on_looked_up = on_looked_up
         self._loop = asyncio.get_running_loop()
         product = plan.user_agent.partition("/")[0].lower()
         self._robots = RobotsCache(client, product, reader, ignore=plan.ignore_robots, excludes=Scope(plan).excludes)
         self._addresses: dict[str, Address] = {}
         self._waiting: dict[Address, deque[HostQueue]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._look_ups: set[asyncio.Task[None]] = set()
+        self._looked_up: set[str] = set()
 
     def rules_for(self, host: HostQueue, url: str) -> Robots | None:
         """What holds for a URL; None: the host must be introduced first."""
@@ -49,6 +60,11 @@ class Introductions:
         """Hosts that are being asked for their robots.txt."""
         return len(self._tasks)
 
+    @property
+    def busy(self) -> bool:
+        """Whether anything is asked or looked up. Look-ups take no place of a request: their turn may be far away."""
+        return bool(self._tasks or self._look_ups)
+
     async def load_rules(self, url: str) -> Robots:
         """The robots.txt for a URL, for who must know it before there is something to fetch from that host."""
         host = self._frontier.host(host_of(url))
@@ -57,23 +73,33 @@ class Introductions:
             host.clock.crawl_delay = max(host.clock.crawl_delay, rules.crawl_delay or 0.0)
         return rules
 
-    def introduce(self, host: HostQueue, url: str) -> None:
-        """Park the host until it is known."""
+    def introduce(self, host: HostQueue, url: str) -> int:
+        """Park the host until it is known, or its address is; how many requests that makes."""
         host.parked = reasons.ROBOTS_LOADING
-        task = self._loop.create_task(self._introduce(host, url))
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        name = self._name_to_look_up(url)
+        if name and host.name not in self._looked_up:
+            self._run(self._look_up(host, name), self._look_ups)
+            return 0
+        self._looked_up.discard(host.name)
+        self._run(self._introduce(host, url), self._tasks)
+        return 1
+
+    def _run(self, work: Coroutine[None, None, None], tasks: set[asyncio.Task[None]]) -> None:
+        task = self._loop.create_task(work)
+        tasks.add(task)
+        task.add_done_callback(partial(self._ended, tasks))
 
     def forget(self, names: list[str]) -> None:
         """Hosts that have nothing to do."""
         for name in names:
             self._robots.forget(name)
+            self._looked_up.discard(name)
         if len(self._addresses) > _MOST_ADDRESSES:
             self._addresses = {key: address for key, address in self._addresses.items() if address.in_flight}
             self._waiting = {address: hosts for address, hosts in self._waiting.items() if hosts}
 
     def close(self) -> None:
-        for task in self._tasks:
+        for task in (*self._tasks, *self._look_ups):
             task.cancel()
 
     # Addresses.
@@ -111,6 +137,23 @@ class Introductions:
             next_host.parked = ""
             self._frontier.wake(next_host, now)
 
+    def _name_to_look_up(self, url: str) -> str:
+        """Empty where there is none, or its address is known."""
+        target = locate(url)
+        if self._plan.proxy or isinstance(target, str) or target.origin.literal:
+            return ""
+        name = target.origin.host
+        return name if self._client.resolver.cached(name) is None else ""
+
+    async def _look_up(self, host: HostQueue, name: str) -> None:
+        """Only for the resolver to know it: what the answer means is said when the host is asked."""
+        with suppress(Exception):  # whatever a resolver does, the host must not stay parked
+            await self._client.resolver.resolve(name)
+        self._looked_up.add(host.name)
+        host.parked = ""
+        self._frontier.wake(host, self._loop.time())
+        self._on_looked_up()
+
     async def _introduce(self, host: HostQueue, url: str) -> None:
         if host.address is None:
             host.address = await self._address_of(url, host.name)
@@ -144,7 +187,7 @@ class Introductions:
             self._addresses[key] = Address(self._plan.pace, self._plan.fetchers)
         return self._addresses[key]
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+    def _ended(self, tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
+        tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._loop.call_exception_handler({"message": "a host could not be introduced", "exception": error})

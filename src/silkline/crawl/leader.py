@@ -32,7 +32,7 @@ from silkline.crawl.messages import (
     HostReport,
     Incoming,
     Known,
-    KnownTraps,
+    KnownBudgets,
     Level,
     Live,
     Refill,
@@ -48,6 +48,7 @@ from silkline.crawl.seed_verdict import check_seeds, try_failed_seeds_again
 from silkline.crawl.seen import Seen, digest_of, key_of
 from silkline.crawl.shards import Shards
 from silkline.crawl.suspects import Suspects
+from silkline.crawl.traps import CLOSE_LOOK, ROW_BYTES
 from silkline.errors import StoreError
 from silkline.model.job import End
 from silkline.model.kind import Context
@@ -61,6 +62,8 @@ OVER_LIMIT = "over_limit"
 OVER_DURATION = "over_duration"
 INDEX_FROM = 500_000
 """Among so many, finding one by a scan costs 0.05 s of CPU; an index costs 1.8 µs for each URL."""
+MOST_TO_ADD_UP = 1_000_000
+"""Adding up what each host brought takes 5 s for half a million URLs; beyond this, these budgets begin anew."""
 _BEAT = 0.05
 _REPORT = 5.0
 _MOST_DEATHS = 20
@@ -174,9 +177,14 @@ class Leader:
         ) is not None:
             for seat, its_keys in zip(seats, keys, strict=True):
                 seat.send(Known(its_keys))
-        trapped = await self._recorder.ask(urls.trapped, self._database, job_id)
+        small = self._plan.tuning.small_bytes
+        spent = await self._recorder.ask(urls.spent, self._database, job_id, ROW_BYTES, CLOSE_LOOK, small)
+        brought: list[tuple[str, int]] = []
+        if self._recorder.next_id <= MOST_TO_ADD_UP:
+            brought = await self._recorder.ask(urls.brought, self._database, job_id, ROW_BYTES, small)
         for seat in seats:
-            seat.send(KnownTraps([row for row in trapped if owner_of is None or owner_of(row[0]) == seat.index]))
+            own = [row for row in spent if owner_of is None or owner_of(row[0]) == seat.index]
+            seat.send(KnownBudgets(own, brought))
         roots = urls.roots(self._database, job_id) if self._plan.scoped else iter(())
         while (some := await self._recorder.ask(next, roots, None)) is not None:
             for seat in seats:
@@ -253,7 +261,7 @@ class Leader:
         self._live[seat.index] = batch.live
         recorder.count_bytes(batch.wire_bytes)
         if batch.not_stored and recorder.count_not_stored(seat.index, batch.not_stored):
-            self._log.warning("a host has too many URLs that look like a trap: further ones are counted, not stored")
+            self._log.warning("a host has too many URLs, or brings too many: further ones are counted, not stored")
         recorder.settle(batch.settled)
         if batch.found:
             first = recorder.append(batch.found)

@@ -28,13 +28,18 @@ class FoundUrl(NamedTuple):
 
 
 class Links(NamedTuple):
-    """Links of one page that lead to hosts of one other fetcher; `chain` as in the ledger, or empty."""
+    """Links of one page that lead to hosts of one other fetcher; `chain` as in the ledger, or empty.
+
+    `source` is the host of the page, where its budget counts. `most_bytes`: what the new ones may take; 0: anything.
+    """
 
     found_on: int
     depth: int
     via: str
     chain: str
     urls: list[str]
+    source: str = ""
+    most_bytes: int = 0
 
 
 class FetchedPage(NamedTuple):
@@ -65,8 +70,8 @@ class Batch(msgspec.Struct, array_like=True, tag=True, gc=False):
 
     `settled` (each with its depth) has no links and counts at once; `pages` count when each part of `foreign` (the
     number of a fetcher, and encoded `Links` for it) has been answered. `answers` are the tickets of foreign links this
-    fetcher took in; what was new among them is in `found`. `not_stored` are URLs of traps that were only counted, all
-    since this fetcher started.
+    fetcher took in; what was new among them is in `found`. `not_stored` are URLs that were only counted, all since this
+    fetcher started.
     """
 
     seq: int
@@ -112,10 +117,11 @@ class Known(msgspec.Struct, array_like=True, tag=True, gc=False):
     keys: bytes
 
 
-class KnownTraps(msgspec.Struct, array_like=True, tag=True, gc=False):
-    """Hosts with URLs that the ledger has as part of a trap, and how many those are."""
+class KnownBudgets(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """What the ledger has of hosts, as in `store.urls.spent` and `store.urls.brought`."""
 
-    rows: list[tuple[str, int]]
+    hosts: list[tuple[str, int, int, int]]
+    sources: list[tuple[str, int]]
 
 
 class Roots(msgspec.Struct, array_like=True, tag=True, gc=False):
@@ -175,9 +181,29 @@ class Blamed(msgspec.Struct, array_like=True, tag=True, gc=False):
     inputs: list[tuple[str, int]]
 
 
-FromFetcher = Batch | HostReport | Refill | Drained
+class Ping(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """Is the process running? It answers with `Pong`."""
+
+
+class Pong(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """The process is running."""
+
+
+FromFetcher = Batch | HostReport | Refill | Drained | Pong
 ToFetcher = (
-    StartFetcher | Known | KnownTraps | Roots | Go | Assigned | Committed | Incoming | Refilled | Level | Drain | Blamed
+    StartFetcher
+    | Known
+    | KnownBudgets
+    | Roots
+    | Go
+    | Assigned
+    | Committed
+    | Incoming
+    | Refilled
+    | Level
+    | Drain
+    | Blamed
+    | Ping
 )
 
 

@@ -65,6 +65,9 @@ class Outbox:
         ids += [ended.settled.id for ended in self.pages]
         stored = sum(ended.result is not None for ended in self.pages)
         abroad = [url for several in self._foreign.values() for links in several for url in links.urls]
+        links_bytes = sum(len(found.url) for found in self.found) + sum(map(len, abroad))
+        self._bytes += links_bytes
+        self.unsaved_bytes += links_bytes
         self._sent[self._seq] = (ids, stored, self._bytes, abroad)
         self.unsaved -= len(self.settled) + len(self.pages) - len(ids)  # retries are not an end
         if self.found:

@@ -21,17 +21,28 @@ _encode = msgspec.json.Encoder().encode
 def body_of(entry: FrontierUrl, fetched: Fetched, *, simhash: bool, sitemap: bool) -> Body:
     """The page as it is handed to a reader."""
     robots_tag = fetched.headers.get("x-robots-tag", "")
-    url, body, charset = as_seen(entry.url, fetched)
+    base, body, charset = as_seen(entry.url, fetched)
     wire_bytes = fetched.wire_bytes if fetched.rendered is None else 0
-    return Body(entry.id, url, body, fetched.content_type, charset, robots_tag, simhash, sitemap, wire_bytes)
+    return Body(
+        entry.id, entry.url, body, fetched.content_type, charset, robots_tag, simhash, sitemap, wire_bytes, base
+    )
 
 
 def as_seen(url: str, fetched: Fetched) -> tuple[str, bytes, str]:
-    """Address, body and charset of a page: what its scripts made of it, where they ran."""
+    """Base of its links, body and charset of a page: what its scripts made of it, where they ran.
+
+    Scripts can set any address of their origin (`history.replaceState`). So it serves for links, and never as the
+    address of the page, under which the cache would find it.
+    """
     shown = fetched.rendered
     if shown is None or shown.reason is not None:
         return url, fetched.body, fetched.charset
     return canonical(shown.url) or url, shown.body, "utf-8"
+
+
+def all_wire_bytes(fetched: Fetched) -> int:
+    """What came over the network for a page, in a browser too."""
+    return fetched.wire_bytes + (fetched.rendered.wire_bytes if fetched.rendered is not None else 0)
 
 
 def rendering_of(fetched: Fetched) -> dict[str, Any]:
@@ -49,6 +60,9 @@ def rendering_of(fetched: Fetched) -> dict[str, Any]:
     }
     if shown.cut:
         about["render_cut"] = shown.cut
+    script_url = canonical(shown.url)
+    if script_url is not None and script_url != canonical(fetched.url):
+        about["script_url"] = script_url
     return about
 
 
@@ -85,18 +99,16 @@ def _result(entry: FrontierUrl, fetched: Fetched, reading: Reading) -> NewResult
         "seconds": round(fetched.timings.total, 4),
         "first_byte": round(fetched.timings.first_byte, 4),
     }
-    final = entry.url
     if entry.chain:
         metadata["redirected_from"] = entry.chain.split()
     if fetched.rendered is not None:
         metadata.update(rendering_of(fetched))
-        final = as_seen(final, fetched)[0]
-    key = url_key(final)
+    key = url_key(entry.url)
     return NewResult(
         url_id=entry.id,
         original_url=asked,
-        original_key=key if asked is final else url_key(asked),
-        final_url=final,
+        original_key=key if asked is entry.url else url_key(asked),
+        final_url=entry.url,
         final_key=key,
         data=reading.data,
         success=True,

@@ -73,6 +73,14 @@ class Tuning(msgspec.Struct, frozen=True):
     template_budget: int = 10_000
     query_budget: int = 2_000
     trap_rows: int = 2_000
+    host_bytes: int = 64 << 20
+    """What the URLs of one host may take in the ledger; 200,000 URLs of 100 bytes take half of it."""
+    source_bytes: int = 64 << 20
+    """What the rows that the pages of one host bring may take, its own URLs that are to be fetched not counted. It is
+    enough for 400,000 links of 80 bytes to other sites."""
+    page_bytes: int = 32 << 10
+    """What the new URLs of one page may take, beside `page_factor` for each byte of the page on the wire."""
+    page_factor: int = 64
     most_rendering: int = 64
     most_rendering_bytes: int = 64 << 20
     render_seconds: float = 20.0
@@ -80,6 +88,11 @@ class Tuning(msgspec.Struct, frozen=True):
     """How long one input may be read."""
     read_memory: int = 1 << 30
     """What a reader process may use for one input; 0: no limit."""
+
+    @property
+    def small_bytes(self) -> int:
+        """A host that has used so little of its budgets may be forgotten."""
+        return min(self.source_bytes, self.host_bytes) >> 10
 
 
 class Rendering(msgspec.Struct, frozen=True):

@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol, TypeVar
 from silkline.confine.environment import scrubbed
 from silkline.crawl.connection import Wire
 from silkline.crawl.fetcher import Fetcher
-from silkline.crawl.messages import FromFetcher, StartFetcher, from_fetcher
+from silkline.crawl.messages import FromFetcher, Ping, Pong, StartFetcher, from_fetcher
 from silkline.crawl.parser import ParserPool
 from silkline.crawl.plan import Plan
 from silkline.fetch.descriptors import EXHAUSTED, WAIT
@@ -28,6 +28,10 @@ from silkline.reading_marks import SLOTS, Mark, ReadingMarks
 Made = TypeVar("Made")
 _YOUNG: Final = 10.0
 _LONGEST_WAIT: Final = 5.0
+_LONGEST_LOOK: Final = 1.0
+_SILENT_READS: Final = 3
+_SHORTEST_SILENCE: Final = 3.0
+_LONGEST_START: Final = 60.0
 _FIRST_SLOT: Final = 2  # the leader has the first pair
 
 
@@ -70,6 +74,11 @@ class CrawlProcess:
         self.closed = False
         self.blamed = False
         self.overdue = False
+        self.answered = False
+        """It has answered a `Ping` before: it has started."""
+        self.asked = False
+        self.silent = 0.0
+        """For how long it has not answered the last `Ping`."""
         self.started_at = time.monotonic()
         self.wire: Wire | None = None
         with contextlib.ExitStack() as if_it_fails:
@@ -93,7 +102,13 @@ class CrawlProcess:
             )
 
     async def connect(self, on_message: Callable[[Any], None], on_close: Callable[[], None]) -> None:
-        self.wire = Wire(from_fetcher(), on_message, on_close)
+        def heard(message: FromFetcher) -> None:
+            if isinstance(message, Pong):
+                self.asked, self.answered, self.silent = False, True, 0.0
+            else:
+                on_message(message)
+
+        self.wire = Wire(from_fetcher(), heard, on_close)
         await self.wire.open(self._socket)
 
     def send(self, message: Any) -> None:
@@ -146,6 +161,7 @@ class ProcessTree:
         self._tasks: set[asyncio.Task[None]] = set()
         self._young_deaths: dict[int, int] = {}
         self._closing = False
+        self._looked_at = time.monotonic()
         self.pool = ParserPool(marks) if plan.parsers else None
 
     async def start(self) -> list[Seat]:
@@ -230,6 +246,29 @@ class ProcessTree:
             if not child.overdue and time.monotonic() - mark.started > seconds:
                 child.overdue = True
                 self._warn("%s %d read for more than %g s and is ended: %s", child.role, child.index, seconds, mark)
+                child.process.kill()
+        self._end_silent(seconds)
+
+    def _end_silent(self, seconds: float) -> None:
+        """Kill whoever does not answer for several times as long as it may read one input: it is stopped, or hangs.
+
+        A process that is stopped between two inputs has no mark. Time in which the leader was stopped itself does not
+        count, and a process that is still starting has more time.
+        """
+        now = time.monotonic()
+        passed, self._looked_at = min(now - self._looked_at, _LONGEST_LOOK), now
+        for child in (*self._fetchers.values(), *self._parsers.values()):
+            if child.overdue or child.process.returncode is not None:
+                continue
+            if not child.asked:
+                child.asked = True
+                child.send(Ping())
+                continue
+            child.silent += passed
+            most = _SILENT_READS * seconds + (_SHORTEST_SILENCE if child.answered else _LONGEST_START)
+            if child.silent > most:
+                child.overdue = True
+                self._warn("%s %d did not answer for %g s and is ended", child.role, child.index, most)
                 child.process.kill()
 
     def _blame(self, child: CrawlProcess) -> None:

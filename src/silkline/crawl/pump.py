@@ -53,7 +53,7 @@ class Pump:
         self._ask_for_more = ask_for_more
         self._after = after
         self._loop = asyncio.get_running_loop()
-        self.gate = Introductions(plan, client, frontier, reader, self._introduced)
+        self.gate = Introductions(plan, client, frontier, reader, self._introduced, self.soon)
         self._flying: dict[int, tuple[FrontierUrl, float, Exchange | None]] = {}
         self.allowance = plan.limit
         """Pages that may still be stored; None: any number."""
@@ -111,7 +111,7 @@ class Pump:
         at, now = self._frontier.next_at(), self._loop.time()
         if at is None or at - now <= self._plan.tuning.longest_wait:
             return
-        busy = self._flying or self._answers.under_way or self.gate.under_way or self._asked
+        busy = self._flying or self._answers.under_way or self.gate.busy or self._asked
         if not busy and not self._frontier.wants_more():
             self._endings.give_up_long_waits(now)
 
@@ -174,8 +174,7 @@ class Pump:
         rules = self.gate.rules_for(host, entry.url)
         if rules is None:
             self._frontier.put_back(host.name, entry, now)
-            self.gate.introduce(host, entry.url)
-            return 1
+            return self.gate.introduce(host, entry.url)
         if self._purpose.is_over(entry):
             return self._leave(host, entry, now, SKIPPED, OVER_LIMIT, "the crawl has taken enough from sitemaps")
         if rules.group and not self._reader.allows(rules, entry.url):

@@ -53,4 +53,4 @@ class Purpose(Protocol):
 def onward(entry: FrontierUrl, target: str) -> FrontierUrl:
     """A redirect that is followed within one row: the target, with the URLs that led to it."""
     chain = f"{entry.chain} {entry.url}" if entry.chain else entry.url
-    return entry._replace(url=target, chain=chain, attempts=0)
+    return entry._replace(url=target, chain=chain, attempts=0, put_off=0)

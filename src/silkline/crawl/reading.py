@@ -46,6 +46,8 @@ class Body(msgspec.Struct, array_like=True, gc=False):
     sitemap: bool = False
     wire_bytes: int = 0
     """What came over the network; 0: not known."""
+    base: str = ""
+    """What links are relative to, where a script has set another address than `url`."""
 
 
 class Reading(msgspec.Struct, array_like=True, gc=False):
@@ -98,7 +100,7 @@ class PageReader:
     def _read(self, body: Body) -> Reading:
         if body.sitemap:
             return self._listing(body) if self._listings else _sitemap(body)
-        kind = sniff(body.body, body.content_type)
+        kind = sniff(body.body, body.content_type, body.charset)
         if kind == "text" or (self._by_name and kind in ("xml", "feed")):
             return self._plain_text(body)
         if kind == "pdf":
@@ -107,7 +109,7 @@ class PageReader:
             return self._no_page(body, kind)
         page = parse_page(
             body.body,
-            body.url,
+            body.base or body.url,
             self._with_simhash if body.simhash else self._wanted,
             charset=body.charset or None,
             robots_tags=(body.robots_tag,) if body.robots_tag else (),

@@ -15,6 +15,7 @@ from xxhash import xxh3_64_digest
 
 _LOAD: Final = 24  # keys in a bucket, on average
 _RECENT: Final = 16_384
+_LONGEST_RECENT: Final = 1_000  # characters: longer URLs are not remembered as text
 
 
 def digest_of(url: str) -> bytes:
@@ -32,7 +33,7 @@ def digests_of(urls: Iterable[str]) -> bytes:
 
 
 class Seen:
-    """A set of URLs that only grows."""
+    """A set of URLs."""
 
     def __init__(self, buckets: int = 1024) -> None:
         if buckets & (buckets - 1):
@@ -56,7 +57,8 @@ class Seen:
         for url in urls:
             if url in recent:
                 continue
-            recent.add(url)
+            if len(url) <= _LONGEST_RECENT:
+                recent.add(url)
             if url in older:
                 continue
             # `_add`, written out: called for every link of every page, it takes a third less time this way.
@@ -80,6 +82,18 @@ class Seen:
     def add(self, url: str) -> bool:
         """Whether it is new."""
         return self._add(xxh3_64_digest(url.encode()))
+
+    def forget(self, url: str) -> None:
+        """Take a URL out, if it is there."""
+        digest = xxh3_64_digest(url.encode())
+        at = self._bucket_of(digest)
+        bucket = self._buckets[at]
+        place = _place(bucket, digest)
+        if place >= 0:
+            self._buckets[at] = bucket[:place] + bucket[place + 8 :]
+            self._size -= 1
+        self._recent.discard(url)
+        self._older.discard(url)
 
     def load(self, keys: array[int]) -> None:
         """Take `url_key`s of a ledger."""

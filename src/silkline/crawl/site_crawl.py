@@ -5,13 +5,14 @@ from __future__ import annotations
 from silkline.crawl.discovery import Discovery
 from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.messages import FetchedPage, Links
-from silkline.crawl.outcomes import body_of, page_of, redirect_of
+from silkline.crawl.outcomes import all_wire_bytes, body_of, page_of, redirect_of
 from silkline.crawl.plan import Plan
 from silkline.crawl.reading import Body, Reading
 from silkline.crawl.sitemap_limits import SITEMAP_VIAS
 from silkline.crawl.sitemaps import Sitemaps
 from silkline.fetch.robots import Robots
 from silkline.model.fetched import Fetched
+from silkline.model.url import host_of
 from silkline.store.urls import Settled
 from silkline.warc_files import open_archive
 
@@ -39,14 +40,16 @@ class SiteCrawl:
     def follow(self, entry: FrontierUrl, fetched: Fetched, target: str) -> FetchedPage:
         via = self._sitemaps.via_after_redirect(entry, target) if entry.via in SITEMAP_VIAS else "redirect"
         chain = " ".join((*entry.chain.split(), entry.url))
-        self._discovery.links([target], Links(entry.id, entry.depth, via, chain, []))
+        self._discovery.links([target], Links(entry.id, entry.depth, via, chain, [], host_of(entry.url)))
         return redirect_of(entry, fetched, target)
 
     def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> FetchedPage:
         if entry.via in SITEMAP_VIAS:
             reading = self._sitemaps.was_read(entry, reading)
         elif reading.links:
-            self._discovery.links(reading.links, Links(entry.id, entry.depth + 1, "link", "", []))
+            most_bytes = self._discovery.page_bytes(all_wire_bytes(fetched))
+            links = Links(entry.id, entry.depth + 1, "link", "", [], host, most_bytes)
+            self._discovery.links(reading.links, links)
         if reading.reason is None:
             if self._archive is not None:
                 self._archive.add(entry.id, fetched)

@@ -58,10 +58,11 @@ class Sitemaps:
         pages = allowance.take_urls(reading.links)
         further = allowance.take_sitemaps(reading.sitemaps)
         if pages:
-            discovery.links(pages, Links(entry.id, entry.depth, SITEMAP, "", []))
+            discovery.links(pages, Links(entry.id, entry.depth, SITEMAP, "", [], host_of(entry.url)))
         if further:
             below = chain_at(level_of(entry.chain) + 1)
-            discovery.links(further, Links(entry.id, entry.depth, "sitemap_index", below, []))
+            source = host_of(entry.url)
+            discovery.links(further, Links(entry.id, entry.depth, "sitemap_index", below, [], source))
         taken, listed = len(pages) + len(further), len(reading.links) + len(reading.sitemaps)
         if taken == listed:
             return reading

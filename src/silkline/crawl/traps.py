@@ -3,6 +3,10 @@
 Each host has budgets; a URL beyond one is skipped with the reason `trap` and a detail that names the budget. The ledger
 has only the first of those (`Tuning.trap_rows` for each host), so that a site cannot fill it with endless links. Small
 hosts are never looked at closely: nothing is counted but URLs until a host has shown more than a few hundred.
+
+The pages of a host have a budget too: the bytes of the rows that they bring (`Tuning.source_bytes`), except for URLs of
+the host itself that are to be fetched. A single page may bring `Tuning.page_bytes`, and more if it is large. What is
+beyond is only counted; if the page of another host brings the same URL, it is stored.
 """
 
 from __future__ import annotations
@@ -18,6 +22,9 @@ MOST_SEGMENTS: Final = 40
 LAST_ROW: Final = "further URLs of this host that look like a trap are counted, but not stored"
 _HOSTS_OF_TRAPS: Final = 50
 """A site with endless hosts has traps on each: one fetcher stores as many as for so many hosts."""
+ROW_BYTES: Final = 64
+"""What a row takes beside its URL. So a budget of bytes is also one of rows."""
+_SOURCES: Final = 200_000
 _REPEATS: Final = 4
 _TEMPLATES: Final = 20_000
 _DUPLICATES_IN: Final = 64
@@ -29,10 +36,11 @@ _MASK: Final = (1 << 64) - 1
 class HostBudget:
     """What is known of one host's URLs."""
 
-    __slots__ = ("budgets", "closed", "duplicates", "found", "stored")
+    __slots__ = ("budgets", "bytes", "closed", "duplicates", "found", "stored")
 
     def __init__(self) -> None:
         self.found = 0
+        self.bytes = 0
         self.stored = 0
         """URLs that look like a trap and are in the ledger."""
         self.budgets: dict[str, int] | None = None
@@ -57,11 +65,33 @@ class Traps:
     def __init__(self, tuning: Tuning) -> None:
         self._tuning = tuning
         self._stored = 0
+        self._brought: dict[str, int] = {}
 
-    def know(self, host: HostBudget, stored: int) -> None:
-        """The ledger has so many URLs of this host that look like a trap."""
+    def know(self, host: HostBudget, found: int, size: int, stored: int) -> None:
+        """The ledger has so many URLs of this host, of this size; `stored` of them look like a trap."""
+        host.found += found
+        host.bytes += size
         host.stored += stored
         self._stored += stored
+
+    def know_source(self, source: str, size: int) -> None:
+        """The pages of this host have brought rows of this size."""
+        self._brought[source] = self._brought.get(source, 0) + size
+
+    def bring(self, source: str, url: str) -> bool:
+        """Whether the pages of a host may bring one more row."""
+        size = self._brought.get(source, 0) + ROW_BYTES + len(url)
+        if size > self._tuning.source_bytes:
+            return False
+        if len(self._brought) > _SOURCES:
+            small = self._tuning.small_bytes
+            self._brought = {name: brought for name, brought in self._brought.items() if brought > small}
+        self._brought[source] = size
+        return True
+
+    def page_bytes(self, wire_bytes: int) -> int:
+        """What the new URLs of a page of this size may take."""
+        return self._tuning.page_bytes + self._tuning.page_factor * wire_bytes
 
     def store(self, host: HostBudget, why: str) -> str | None:
         """The detail for one more URL that looks like a trap; None: the ledger has enough of them, only count it."""
@@ -75,6 +105,9 @@ class Traps:
     def judge(self, host: HostBudget, url: str) -> str | None:
         """Why this new URL looks like part of a trap, or None."""
         host.found += 1
+        host.bytes += ROW_BYTES + len(url)
+        if host.bytes > self._tuning.host_bytes:
+            return f"more than {self._tuning.host_bytes:,} bytes of URLs on this host"
         if url.count("/") > 6 and (shape := _endless(url)):
             return shape
         if host.found <= CLOSE_LOOK:

@@ -184,6 +184,8 @@ class HttpClient:
             resolution = await self.resolver.resolve(exchange.target.origin.host)
         except Exception as error:  # whatever a resolver does, whoever waits must hear of it
             resolution, detail = DNS_FAILED, repr(error)
+        # The look-up has a limit of its own, and may have waited for other look-ups before it began.
+        exchange.deadline = self._loop.time() + self.settings.total_timeout
         self._looking_up.discard(exchange)
         if not exchange.over:
             self._connect(exchange, resolution, detail)

@@ -18,6 +18,9 @@ MAX_LAYERS: Final = 3
 MAX_MEMBERS: Final = 64
 # Most pages come in one piece; a bomb is noticed one piece above the limit.
 _PIECE: Final = 2 * 1024 * 1024
+_BROTLI_INPUT: Final = 64 * 1024
+# Compressed data is hardly ever larger than what it stands for; beyond so many bytes it must not be twice as large.
+_BROTLI_FREE: Final = 256 * 1024
 # RFC 9659: no zstd window above 8 MB on the web.
 _ZSTD_WINDOW: Final = 8 * 1024 * 1024
 _ZSTD_END: Final = b"\0end of body\0"
@@ -112,18 +115,24 @@ def _inflate(inflater: Any, body: bytes, partial: bool) -> Iterator[bytes]:
 
 
 def _brotli(body: bytes, partial: bool) -> Iterator[bytes]:
+    """In pieces of input too: blocks that stand for nothing take seconds, and no output shows it."""
     inflater = brotli.Decompressor()
+    taken = given = 0
     while not inflater.is_finished():
+        data = body[taken : taken + _BROTLI_INPUT] if inflater.can_accept_more_data() else b""
+        taken += len(data)
         try:
-            piece = inflater.process(body, output_buffer_limit=_PIECE)
+            piece = inflater.process(data, output_buffer_limit=_PIECE)
         except brotli.error as error:
             raise _Undecodable from error
         yield piece
-        if not piece and not inflater.is_finished():
+        given += len(piece)
+        if not (piece or data or inflater.is_finished()):
             if partial:
                 return
             raise _Undecodable
-        body = b""
+        if taken > _BROTLI_FREE + 2 * given:
+            raise _Undecodable
 
 
 def _zstd(body: bytes, partial: bool) -> Iterator[bytes]:

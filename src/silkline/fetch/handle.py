@@ -1,15 +1,28 @@
 """One reusable easy handle of libcurl: its fixed options, the request set on it, and what it has received so far."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import Final
 
 import pycurl  # type: ignore[import-untyped]
 
 from silkline.fetch.decode import ACCEPT_ENCODING
 from silkline.fetch.settings import MIB, FetchSettings
-from silkline.model.fetched import ADDRESS_BLOCKED, BODY_TOO_LARGE, MEMORY_FULL
+from silkline.model.fetched import ADDRESS_BLOCKED, BODY_TOO_LARGE, MEMORY_FULL, TOO_MANY_CHUNKS
 
 _BIG: Final = MIB
+# Each call of `_on_body` is one chunk of the body or one read of the socket. A chunk of 2 bytes takes 7 bytes on the
+# wire and a call of its own, so beyond these calls a body needs so many bytes for each.
+_FREE_CALLS: Final = 32_768
+_BYTES_PER_CALL: Final = 64
+_SMALL: Final = 2_048  # bytes of a part that is joined to the one before; a Python object takes 33 bytes of its own
+_WORTH_DROPPING: Final = 64 * 1024
+_YOUNG: Final = 2.0
+_MUCH_SLOWER: Final = 4.0
+_SPELL: Final = 5.0  # seconds
+_MOMENT: Final = 0.05
 _STALLED: Final = 1  # byte per second; below it for the idle timeout, the transfer ends
 
 
@@ -19,19 +32,36 @@ Check = Callable[[str, int], str | None]
 class Budget:
     """Bytes of body that are held for transfers under way, all handles together."""
 
-    __slots__ = ("held", "limit")
+    __slots__ = ("held", "holders", "limit")
 
     def __init__(self, limit: int) -> None:
         self.held = 0
         self.limit = limit
+        self.holders: set[Handle] = set()
+        """Those with so much that it is worth dropping."""
+
+    def make_room(self, wanted_by: Handle) -> bool:
+        """Drop the bodies that come slowest, as long as they are much slower than the one that needs room.
+
+        Not the oldest or largest ones: where all are equally fast, that would drop each before it is complete.
+        """
+        now = monotonic()
+        speed = wanted_by.speed(now)
+        while self.held > self.limit:
+            others = [each for each in self.holders if each is not wanted_by and each.age(now) > _YOUNG]
+            slowest = min(others, key=lambda each: each.speed(now), default=None)
+            if slowest is None or slowest.speed(now) * _MUCH_SLOWER > speed:
+                return False
+            slowest.drop()
+        return True
 
 
 class Handle:
     """Created once and used for one request after the other: a new handle costs 30 us, setting a used one 3."""
 
     __slots__ = (
-        *("_budget", "_check", "_custom", "_refuse_above", "_timeout", "cut", "easy"),
-        *("lines", "max_wire", "parts", "refusal", "size"),
+        *("_budget", "_check", "_custom", "_refuse_above", "_timeout", "calls", "cut", "easy", "held"),
+        *("lines", "marks", "max_wire", "parts", "refusal", "size", "started_at"),
     )
 
     def __init__(self, settings: FetchSettings, budget: Budget, check: Check) -> None:
@@ -42,17 +72,41 @@ class Handle:
         self.max_wire = 0
         self.cut = False
         self._refuse_above = 0
+        self.held = 0
         self.easy = pycurl.Curl()
         self.clear()
         self._set_up(settings)
 
     def clear(self) -> None:
         """Forget what was received."""
-        self._budget.held -= getattr(self, "size", 0)
+        self._let_go()
         self.lines: list[bytes] = []
-        self.parts: list[bytes] = []
         self.size = 0
+        self.started_at = 0.0
+        # The bytes that had come at two moments, the earlier one at least some seconds ago, if it is so old.
+        self.marks: list[tuple[float, int]] = []
+        self.calls = 0
         self.refusal: str | None = None
+
+    def drop(self) -> None:
+        """Others need the memory: forget the body, and end the transfer when more of it comes."""
+        self.refusal = MEMORY_FULL
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self.parts: list[bytes | bytearray] = []
+        self._budget.held -= self.held
+        self.held = 0
+        self._budget.holders.discard(self)
+
+    def age(self, now: float) -> float:
+        """Seconds since the body began to come."""
+        return now - self.started_at
+
+    def speed(self, now: float) -> float:
+        """Bytes of the body that came in a second, of late."""
+        at, size = self.marks[0]
+        return (self.size - size) / max(now - at, _MOMENT)
 
     def limit(self, max_wire: int, cut: bool) -> None:
         """Take no more than so many bytes; a larger `Content-Length` ends it at once, unless a part will do."""
@@ -121,19 +175,49 @@ class Handle:
 
     def _on_body(self, data: bytes) -> int | None:
         """Taking less than all of it makes libcurl end the transfer."""
+        if self.refusal is not None:  # it was dropped
+            return 0
         length = len(data)
         self.size += length
+        self.held += length
         self._budget.held += length
+        if self.size > _WORTH_DROPPING:
+            self._mark()
         if self.size > self.max_wire:
             self.refusal = BODY_TOO_LARGE
             if self.cut:
                 self.parts.append(data)
             return 0
-        if self._budget.held > self._budget.limit and self.size > _BIG:
+        self.calls += 1
+        if self.calls > _FREE_CALLS and (self.calls - _FREE_CALLS) * _BYTES_PER_CALL > self.size:
+            self.refusal = TOO_MANY_CHUNKS
+            return 0
+        if self._budget.held > self._budget.limit and self.size > _BIG and not self._budget.make_room(self):
             self.refusal = MEMORY_FULL
             return 0
-        self.parts.append(data)
+        if length >= _SMALL:
+            self.parts.append(data)
+        elif self.parts and isinstance(last := self.parts[-1], bytearray):
+            last += data
+        else:
+            self.parts.append(bytearray(data))
         return None
+
+    def _mark(self) -> None:
+        now = monotonic()
+        if not self.marks:
+            self.started_at = now
+            self.marks = [(now, 0), (now, 0)]
+            self._budget.holders.add(self)
+        elif now - self.marks[1][0] > _SPELL:
+            self.marks = [self.marks[1], (now, self.size)]
+
+    def body(self) -> bytes:
+        """What was received, in one piece."""
+        parts = self.parts
+        if len(parts) == 1:
+            return bytes(parts[0])  # no copy, if they are bytes already
+        return b"".join(parts)
 
 
 def base_headers(settings: FetchSettings) -> tuple[str, ...]:

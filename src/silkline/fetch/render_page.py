@@ -17,8 +17,16 @@ from silkline.fetch.origin import origin_of
 from silkline.fetch.render_cdp import BrowserGone, CommandRefused, Conversation
 from silkline.fetch.render_proxy import PageProxy
 from silkline.fetch.render_scripts import PREPARE, SNAPSHOT
-from silkline.fetch.settings import RenderLimits
-from silkline.model.fetched import RENDER_CRASHED, RENDER_FAILED, RENDER_TIMEOUT, RENDER_TOO_LARGE, Fetched, Rendered
+from silkline.fetch.settings import RenderLimits, is_header_name
+from silkline.model.fetched import (
+    RENDER_CRASHED,
+    RENDER_FAILED,
+    RENDER_REFUSED,
+    RENDER_TIMEOUT,
+    RENDER_TOO_LARGE,
+    Fetched,
+    Rendered,
+)
 from silkline.model.url import canonical
 
 _BLOCKED: Final = frozenset(
@@ -58,6 +66,8 @@ class PageInBrowser:
         self._loaded_at: float | None = None
         self._quiet_since = self._loop.time()
         self._handed = False
+        self._handing: asyncio.Task[None] | None = None
+        self._refused: str | None = None
         self._reloads = 0
         self._cut: set[str] = set()
         self._frame = ""
@@ -113,6 +123,8 @@ class PageInBrowser:
     def close(self) -> None:
         """Throw the context away, with all that is in it."""
         self._talk.listen(self._session, None)
+        if self._handing is not None:
+            self._handing.cancel()
         if self.context:
             self._talk.say("Target.disposeBrowserContext", browserContextId=self.context)
 
@@ -126,7 +138,7 @@ class PageInBrowser:
         """Until it is loaded and quiet, or leads elsewhere, or has died, or has had its time."""
         gone = asyncio.ensure_future(self._talk.gone.wait())
         try:
-            while not (self.location or self.crashed):
+            while not (self.location or self.crashed or self._refused is not None):
                 now = self._loop.time()
                 until = self._done_at(deadline)
                 if now >= until:
@@ -156,6 +168,8 @@ class PageInBrowser:
             return {}
         if self.crashed:
             return self._crash()
+        if self._refused is not None:
+            return {"reason": RENDER_REFUSED, "detail": self._refused}
         return await self._snapshot()
 
     async def _snapshot(self) -> dict[str, Any]:
@@ -244,7 +258,7 @@ class PageInBrowser:
         self._loading.discard(_LEAVING)
         if target == self._address and not self._handed:
             self._handed = True
-            self._hand_over(id)
+            self._handing = self._loop.create_task(self._hand_over(id))
         elif download or request["method"] != "GET" or target is None or _FILE.search(target):
             self._stay(id)
         elif target != self._address:
@@ -264,22 +278,29 @@ class PageInBrowser:
         self._loaded_at = self._loaded_at or self._loop.time()
         self._fail(id, "Aborted")
 
-    def _hand_over(self, id: str) -> None:
-        """The document, as our client fetched it."""
+    async def _hand_over(self, id: str) -> None:
+        """The document, as our client fetched it, without headers that would make the browser refuse all of it."""
         headers = [
             {"name": name, "value": value}
             for name, value in self._page.headers.items()
-            if name not in _NOT_HANDED_ON
+            if name not in _NOT_HANDED_ON and is_header_name(name) and "\0" not in value
             for value in (_COOKIES.split(value) if name == "set-cookie" else (value,))
         ]
-        self._talk.say(
-            "Fetch.fulfillRequest",
-            self._session,
-            requestId=id,
-            responseCode=self._page.status,
-            responseHeaders=headers,
-            body=b64encode(self._page.body).decode("ascii"),
-        )
+        try:
+            await self._talk.ask(
+                "Fetch.fulfillRequest",
+                self._session,
+                seconds=self._limits.seconds,
+                requestId=id,
+                responseCode=self._page.status,
+                responseHeaders=headers,
+                body=b64encode(self._page.body).decode("ascii"),
+            )
+        except CommandRefused as error:
+            self._refused = str(error)
+            self._changed.set()
+        except (TimeoutError, BrowserGone):
+            return  # whoever waits for the page notices
 
     def _go_on(self, id: str, request: Mapping[str, Any]) -> None:
         """Let it out, with the job's own headers where it goes to the job's own origin."""

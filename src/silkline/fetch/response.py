@@ -64,6 +64,8 @@ def outcome(handle: Handle, url: str, request: Request, settings: FetchSettings,
         headers = {}
     elif not code and not _head_ended(handle.lines):  # libcurl takes the end of the connection for the end of the head
         reason, headers, message = fetched.TRUNCATED, {}, "the connection was closed within the response headers"
+    elif handle.refusal == fetched.MEMORY_FULL and _is_page(status):  # it may have ended since
+        reason = fetched.MEMORY_FULL
     elif code and (_is_page(status) or code not in _BODY_FAILURES):
         reason = handle.refusal or _failure(code, message, info, bool(settings.proxy))
     else:
@@ -132,10 +134,8 @@ def _is_page(status: int) -> bool:
 
 
 def _body(handle: Handle, headers: dict[str, str], limit: int) -> tuple[bytes, str | None]:
-    parts = handle.parts
-    received = parts[0] if len(parts) == 1 else b"".join(parts)
     encoding = headers.get("content-encoding", "")
-    return decode(received, encoding, limit, cut=handle.cut, partial=handle.refusal is not None)
+    return decode(handle.body(), encoding, limit, cut=handle.cut, partial=handle.refusal is not None)
 
 
 def _verdict(status: int, headers: dict[str, str], url: str, request: Request) -> tuple[str | None, str | None]:

@@ -35,7 +35,8 @@ class FetchSettings:
     max_body: int = 20 * MIB
     max_headers: int = 64 * 1024
     max_buffered: int = 32 * MIB
-    """Bodies on their way, all together. Above it those of more than a megabyte are dropped, as a passing failure."""
+    """Bodies on their way, all together. Above it one of more than a megabyte takes the place of much slower ones, or
+    is dropped itself, as a passing failure."""
     connections: int = 512
     """Idle connections kept, over all hosts."""
     most_connections: int = 100_000

@@ -17,7 +17,7 @@ from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.file_budget import fitted
 from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.messages import FetchedPage, FoundUrl
-from silkline.crawl.outcomes import as_seen, body_of, rendering_of
+from silkline.crawl.outcomes import body_of, rendering_of
 from silkline.crawl.plan import Plan, Rendering, Tuning, plan_of
 from silkline.crawl.purpose import onward
 from silkline.crawl.reading import Body, Reading
@@ -161,8 +161,7 @@ class PageJob:
 
     def _result(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None, data: str) -> NewResult:
         address = entry.chain.split(" ", 1)[0] if entry.chain else entry.url
-        final = as_seen(entry.url, fetched)[0] if fetched is not None else entry.url
-        keys = cache.HIDDEN_KEYS if self._personal else (url_key(address), url_key(final))
+        keys = cache.HIDDEN_KEYS if self._personal else (url_key(address), url_key(entry.url))
         metadata = metadata_of(entry, settled, fetched)
         if settled.reason is None:
             metadata["content"] = self._plan.content
@@ -170,7 +169,7 @@ class PageJob:
             url_id=entry.id,
             original_url=self._asked.get(address, address),
             original_key=keys[0],
-            final_url=final,
+            final_url=entry.url,
             final_key=keys[1],
             data=data,
             success=settled.reason is None,

@@ -34,6 +34,7 @@ BAD_RESPONSE: Final = "bad_response"
 HEADERS_TOO_LARGE: Final = "headers_too_large"
 BODY_TOO_LARGE: Final = "body_too_large"
 BAD_ENCODING: Final = "bad_encoding"
+TOO_MANY_CHUNKS: Final = "too_many_chunks"
 MEMORY_FULL: Final = "memory_full"
 # The answer pointed elsewhere.
 BAD_REDIRECT: Final = "bad_redirect"
@@ -44,6 +45,7 @@ RENDERER_MISSING: Final = "renderer_missing"
 RENDER_BUSY: Final = "render_busy"
 RENDER_CRASHED: Final = "render_crashed"
 RENDER_FAILED: Final = "render_failed"
+RENDER_REFUSED: Final = "render_refused"
 RENDER_TIMEOUT: Final = "render_timeout"
 RENDER_TOO_LARGE: Final = "render_too_large"
 # The page came, and no process that read it came to an end.
@@ -95,7 +97,7 @@ class Rendered(msgspec.Struct, frozen=True):
     """What became of a page in a browser: its DOM as UTF-8, or the reason why there is none."""
 
     url: str
-    """Where the page's scripts say it is."""
+    """Where the page's scripts say it is, which need not be true."""
     body: bytes = b""
     reason: str | None = None
     detail: str = ""

@@ -181,9 +181,11 @@ def _escape(found: re.Match[str]) -> str:
 def _trim(url: str, rules: UrlRules) -> str:
     """The URL without the parameters that the rules leave out."""
     head, mark, query = url.partition("?")
-    if rules.drop_sessions and ";" in head and (bare := _SESSION_IN_PATH.sub("", head)) != head:
-        # What stood around it may be a dot segment now.
-        head = parse(bare) or head
+    if rules.drop_sessions and ";" in head:
+        start = head.index("/", 8)  # a host may have a `;` too
+        if (bare := _SESSION_IN_PATH.sub("", head[start:])) != head[start:]:
+            # What stood around it may be a dot segment now.
+            head = parse(head[:start] + bare) or head
     if mark:
         kept = [pair for pair in query.split("&") if not rules.drops(pair.partition("=")[0])]
         query = "&".join(kept)

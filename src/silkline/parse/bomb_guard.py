@@ -5,6 +5,8 @@ Three ways to abuse that: millions of short tags, formatting tags that are never
 of `<p>`, 500 times `<b id=n>`, then `</p><p>x` without end: 75 KB of it take 400 MB. It also asks to give the one
 `<html>` the attributes of all others, and the parser copies all that it has each time: 20,000 times `<html a1=1>`,
 `<html a2=1>` and so on (260 KB) take more than 330 MB, and `<body>` twice with 40,000 attributes each takes 4 seconds.
+
+Bodies are searched as bytes, so they must come in an encoding that has tags in ASCII (html.py sees to that).
 """
 
 import re

@@ -73,6 +73,11 @@ def encoding_of(label: str | None) -> str | None:
     return _ENCODINGS.get(label.strip("\t\n\f\r ").lower())
 
 
+def marked_encoding(body: bytes) -> str | None:
+    """The encoding that a byte-order mark names, which counts before all others."""
+    return next((name for mark, name in _MARKS if body.startswith(mark)), None)
+
+
 def decoded(body: bytes, label: str | None = None) -> str:
     """The text of a body, in the order of the web: byte-order mark, the label of HTTP, what the bytes look like."""
     for mark, name in _MARKS:

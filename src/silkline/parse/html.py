@@ -4,6 +4,7 @@ Whatever comes in, time and memory are bounded by the limits in `Wanted`; what w
 """
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from silkline.model.page import Link, Page, Wanted
 from silkline.model.url import canonical
 from silkline.parse import content
 from silkline.parse.bomb_guard import defused, shortened
-from silkline.parse.charsets import encoding_of
+from silkline.parse.charsets import decoded_as, encoding_of, is_utf8, marked_encoding
 from silkline.parse.directives import robots
 from silkline.parse.fingerprint import content_hash, simhash
 from silkline.parse.page_facts import Harvest, label
@@ -22,6 +23,9 @@ from silkline.parse.sniff import utf16_without_mark
 
 LINKS_ONLY: Final = Wanted()
 _MAX_JSON_LD: Final = 500_000
+_ESCAPE: Final = re.compile(rb"\x1b[($]")
+_ISO_2022_JP: Final = re.compile(rb"iso-?2022-?jp", re.IGNORECASE)
+_META_WITHIN: Final = 1024
 _OPENGRAPH: Final = ("og:", "twitter:", "article:")
 
 
@@ -37,9 +41,10 @@ def parse_page(
 
     `charset` is what the Content-Type named, `robots_tags` the values of its X-Robots-Tag headers.
     """
+    body, encoding, original = _searchable(body, charset)
     kept = shortened(body, wanted.max_body)
     safe = defused(kept)
-    document = _document(safe, charset)
+    document = parse(safe, encoding=encoding, positions=False) if encoding else parse(safe, positions=False)
     outlined = wanted.outline or wanted.facts
     harvest = Harvest(document, wanted.max_links, headings=outlined, words=wanted.facts)
     base = url
@@ -59,7 +64,7 @@ def parse_page(
     return Page(
         url=url,
         base=base,
-        charset=(document.encoding or "").lower(),
+        charset=original or (document.encoding or "").lower(),
         title=harvest.title,
         links=links,
         robots=robots(harvest.metas, robots_tags, wanted.agent),
@@ -81,12 +86,24 @@ def _names(**cut: bool) -> tuple[str, ...]:
     return tuple(name for name, happened in cut.items() if happened)
 
 
-def _document(body: bytes, charset: str | None) -> Document:
-    """The DOM, decoded by the WHATWG rules: byte-order mark, HTTP, meta tag, the bytes themselves, windows-1252."""
-    encoding = encoding_of(charset) if charset else utf16_without_mark(body)
-    if encoding is not None:
-        return parse(body, encoding=encoding, positions=False)
-    return parse(body, positions=False)
+def _searchable(body: bytes, charset: str | None) -> tuple[bytes, str | None, str]:
+    """The body with its tags in ASCII, the encoding to read it in, and that which it had if it was another.
+
+    The order is that of the WHATWG: byte-order mark, HTTP, meta tag, the bytes themselves, windows-1252; None leaves
+    the last three to the parser. In two encodings the bytes of a tag are not those of its name: in UTF-16, and in
+    ISO-2022-JP, where an escape sequence may stand anywhere. The guards before the parser would see nothing.
+    """
+    encoding = marked_encoding(body)
+    if encoding is None:
+        encoding = encoding_of(charset) if charset else utf16_without_mark(body)
+    if encoding is None and _ESCAPE.search(body) and _ISO_2022_JP.search(body):
+        # The parser looks for a meta tag everywhere, and must not find one that the standard would not see.
+        encoding = encoding_of((parse(body[:_META_WITHIN], positions=False).encoding or "").lower())
+        if encoding != "iso-2022-jp" and is_utf8(body):
+            encoding = "utf-8"
+    if encoding in ("utf-16le", "utf-16be", "iso-2022-jp"):
+        return decoded_as(body, encoding).removeprefix("\ufeff").encode("utf-8", "replace"), "utf-8", encoding
+    return body, encoding, ""
 
 
 def _refresh(document: Document, url: str, wanted: Wanted) -> tuple[float, str] | None:

@@ -6,9 +6,10 @@ is brought into a shape before or after that Markdown can express.
 
 import re
 from collections.abc import Mapping
+from itertools import islice
 from typing import Final
 
-from turbohtml import Document, Element, Markdown, PlainText
+from turbohtml import Document, Element, Markdown, Node, PlainText, Text
 
 from silkline.model.url import canonical
 from silkline.parse.tables import bound_tables, tidy_tables
@@ -18,6 +19,9 @@ _PLAIN: Final = PlainText()
 _KEPT_SCHEMES: Final = ("mailto:", "tel:")
 _PERMALINKS: Final = frozenset({"", "#", "¶", "§", "🔗"})
 _LAZY: Final = ("data-src", "data-original", "data-lazy-src", "data-lazy", "data-srcset", "srcset")
+_MANY_BREAKS: Final = 2_000
+_NEAR: Final = 10  # nodes after a line break in which there must be text, where there are many breaks
+_LONGEST_CLASS: Final = 1_000  # each code block looks at the classes of its parents, which may be as long as the page
 _LANGUAGE: Final = re.compile(
     r"(?:^|\s)(?:language|lang|highlight-source|highlight|brush|code|syntax|sourcecode)[-:]\s*([a-z][\w+#.-]{0,20})",
     re.IGNORECASE,
@@ -47,6 +51,7 @@ def to_markdown(root: Element | Document, base: str, resolved: Mapping[str, str 
     _mend_images(root)
     _mend_links(root, base, resolved)
     _mend_code(root)
+    _mend_breaks(root)
     tidy_tables(root)
     return _tidy(root.to_markdown(_OPTIONS))
 
@@ -120,6 +125,20 @@ def _mend_code(root: Element | Document) -> None:
         code.attrs["class"] = f"language-{language}"
 
 
+def _mend_breaks(root: Element | Document) -> None:
+    """Shortens endless runs of line breaks: the renderer looks from each one for the text that follows."""
+    breaks = root.find_all("br")
+    if len(breaks) < _MANY_BREAKS:
+        return
+    for one in breaks:
+        if not any(map(_is_content, islice(one.following, _NEAR))):
+            one.extract()
+
+
+def _is_content(node: Node) -> bool:
+    return bool(node.text.strip()) if isinstance(node, Text) else isinstance(node, Element) and node.tag == "img"
+
+
 def _language(block: Element, code: Element | None) -> str:
     near = [code, block, block.parent, block.parent.parent if block.parent is not None else None]
     for element in near:
@@ -130,7 +149,7 @@ def _language(block: Element, code: Element | None) -> str:
             given = given or element.attr("lang")
         if given and len(given) <= 20:
             return given.lower()
-        for found in _LANGUAGE.finditer(element.attr("class") or ""):
+        for found in _LANGUAGE.finditer((element.attr("class") or "")[:_LONGEST_CLASS]):
             if found[1].lower() not in _NO_LANGUAGE:
                 return found[1].lower()
     return ""

@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from silkline.model.page import Kind
+from silkline.parse.charsets import decoded_as, encoding_of
 
 _MAGIC: Final[tuple[tuple[bytes, Kind], ...]] = (
     (b"%PDF-", "pdf"),
@@ -41,6 +42,8 @@ _HTML: Final = re.compile(
 )
 _XHTML: Final = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 _BINARY: Final = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+_STRAY: Final = bytes(range(33))
+_TAG: Final = re.compile(rb"<(?:[a-z][a-z0-9-]*[\s>/]|!doctype\s|!--|\?xml\s)", re.IGNORECASE)
 _SPACE_AND_COMMENTS: Final = re.compile(rb"(?:\s+|<!--.*?-->)*", re.DOTALL)
 
 
@@ -58,20 +61,30 @@ def charset_of(content_type: str) -> str | None:
 _CHARSET: Final = re.compile(r"""charset\s*=\s*["']?([^\s;"',]+)""", re.IGNORECASE)
 
 
-def sniff(body: bytes, content_type: str = "") -> Kind:
-    """The kind of a body, from its first bytes and the Content-Type it came with."""
+def sniff(body: bytes, content_type: str = "", charset: str = "") -> Kind:
+    """The kind of a body, from its first bytes, and the Content-Type and charset it came with."""
     kind = _magic(body)
     if kind is not None:
         return kind
     declared = media_type(content_type)
     text_like = _looks_like_text(body)
     if declared in ("text/html", "application/xhtml+xml"):
-        return "html" if text_like else "other"
+        return "html" if text_like or _starts_like_html(body, charset or charset_of(content_type)) else "other"
     if declared.startswith(("image/", "audio/", "video/", "font/")) and declared != "image/svg+xml":
         return "image" if declared.startswith("image/") else "other"
     if not text_like:
         return "other"
     return _markup(body, declared)
+
+
+def _starts_like_html(body: bytes, charset: str | None) -> bool:
+    """Whether a body with control bytes near its start begins with a tag, as browsers would read it."""
+    start = body[:4096]
+    encoding = encoding_of(charset)
+    if encoding in ("utf-16le", "utf-16be"):
+        start = decoded_as(start, encoding).encode()
+    start = start.removeprefix(b"\xef\xbb\xbf").lstrip(_STRAY)
+    return _TAG.match(start) is not None
 
 
 def _magic(body: bytes) -> Kind | None:

@@ -1,6 +1,7 @@
 """The ledger: every URL a job ever saw, with its state and reason, and the checkpoint that makes progress durable.
 
-Of the URLs that look like a trap it has the first of each host; `not_stored` says how many more there were, at least.
+It has only the first URLs that look like a trap, or that the pages of one host bring in masses; `not_stored` says how
+many more there were, at least.
 """
 
 from __future__ import annotations
@@ -259,13 +260,25 @@ def reasons(database: Database, job_id: str) -> list[tuple[str, str, int]]:
     return [(row["state"], row["reason"], row["urls"]) for row in database.rows("urls.tally_reasons", job_id=job_id)]
 
 
-def trapped(database: Database, job_id: str) -> list[tuple[str, int]]:
-    """Hosts, and how many of their URLs are in the ledger as part of a trap. Reads the whole ledger of the job."""
-    return [(row["host"], row["urls"]) for row in database.rows("urls.trapped", job_id=job_id)]
+def spent(
+    database: Database, job_id: str, row_bytes: int, large: int, large_bytes: int
+) -> list[tuple[str, int, int, int]]:
+    """Hosts that are large or have a trap: their URLs in the scope, the bytes of those rows, and those of a trap.
+
+    A row takes `row_bytes` beside its URL. Reads the whole ledger of the job.
+    """
+    rows = database.rows("urls.spent", job_id=job_id, row_bytes=row_bytes, large=large, large_bytes=large_bytes)
+    return [(row["host"], row["urls"], row["bytes"], row["trapped"]) for row in rows]
+
+
+def brought(database: Database, job_id: str, row_bytes: int, large_bytes: int) -> list[tuple[str, int]]:
+    """Hosts, and the bytes of the rows that their pages brought, if those are many. Reads the whole ledger."""
+    rows = database.rows("urls.brought", job_id=job_id, row_bytes=row_bytes, large_bytes=large_bytes)
+    return [(row["host"], row["bytes"]) for row in rows]
 
 
 def not_stored(counts: Counts) -> int:
-    """URLs that looked like a trap and, after many others, were only counted: at least so many."""
+    """URLs that, after many others of a trap or of one host, were only counted: at least so many."""
     number = counts.live.get("not_stored")
     return number if isinstance(number, int) else 0
 
@@ -273,7 +286,7 @@ def not_stored(counts: Counts) -> int:
 def why_not_stored(database: Database, job_id: str) -> str:
     """What to add where a URL is not in the ledger; empty where every URL is stored."""
     number = not_stored(counts(database, job_id))
-    return f" (at least {number:,} URLs that look like a trap were counted, but not stored)" if number else ""
+    return f" (at least {number:,} URLs beyond the budget of a host were counted, but not stored)" if number else ""
 
 
 def statuses(database: Database, job_id: str) -> list[tuple[int, int]]:

@@ -133,9 +133,23 @@ SELECT depth, count(*) AS urls FROM crawl_urls WHERE job_id = :job_id AND state 
 -- Every key ever seen, to rebuild the seen-set.
 SELECT id, url_key, host FROM crawl_urls WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
 
--- name: trapped
--- How many URLs of each host are stored as part of a trap.
-SELECT host, count(*) AS urls FROM crawl_urls WHERE job_id = :job_id AND state = 'skipped' AND reason = 'trap' GROUP BY host;
+-- name: spent
+-- What the ledger has of each host that is large or has a trap: URLs in the scope, their bytes, and those of a trap.
+SELECT host, count(*) AS urls, CAST(sum(length(url) + :row_bytes) AS BIGINT) AS bytes,
+  count(CASE WHEN state = 'skipped' AND reason = 'trap' THEN 1 END) AS trapped
+FROM crawl_urls
+WHERE job_id = :job_id AND NOT (state = 'skipped' AND reason IN ('out_of_scope', 'excluded', 'too_deep'))
+GROUP BY host
+HAVING count(*) > :large OR sum(length(url)) > :large_bytes OR count(CASE WHEN state = 'skipped' AND reason = 'trap' THEN 1 END) > 0;
+
+-- name: brought
+-- The bytes of the rows that the pages of each host brought, its own URLs that were to be fetched not counted.
+SELECT source.host AS host, CAST(sum(length(found.url) + :row_bytes) AS BIGINT) AS bytes
+FROM crawl_urls AS found JOIN crawl_urls AS source ON source.job_id = found.job_id AND source.id = found.found_on
+WHERE found.job_id = :job_id AND found.found_via <> 'redirect' AND (found.host <> source.host
+  OR (found.state = 'skipped' AND found.reason IN ('out_of_scope', 'excluded', 'too_deep', 'trap')))
+GROUP BY source.host
+HAVING sum(length(found.url) + :row_bytes) > :large_bytes;
 
 -- name: roots
 -- Seeds, and what seeds redirected to.
