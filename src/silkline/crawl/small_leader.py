@@ -6,9 +6,9 @@ Like the leader of a crawl it keeps the books, writes checkpoints, reads on in t
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import Any, Final, Protocol
 
+from silkline.crawl.attempt_loop import AttemptLoop
 from silkline.crawl.equip import open_client
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.guarded_reader import GuardedReader
@@ -58,31 +58,27 @@ class SmallLeader:
         self._begun = False
         self._drained = False
         self._settled = False
-        self._order: End | None = None
-        self._failure: BaseException | None = None
-        self._wake = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._attempt = AttemptLoop()
         self._waits: list[Wait] = []
         self._live = Live()
 
     async def run(self, job: SmallJob) -> End | None:
         """Until nothing is left, or the job has enough, or an order comes; that order, if something is left."""
-        self._loop.set_exception_handler(self._unexpected)
+        self._attempt.catch_errors()
         recorder = self.recorder
         recorder.on_saved, recorder.live, recorder.in_flight = self._saved, self._show, self._in_flight
         await recorder.ask(try_failed_seeds_again, self._context.progress)
         await recorder.open()
         self._job = job
         self._fetcher = Fetcher(0, self._plan, self._client, self._reader, self, job)
-        self._context.control.subscribe(self._ordered)
-        self._spawn(self._begin())
+        self._attempt.hear(self._context.control)
+        self._attempt.spawn(self._begin())
         await self._watch()
         await self._settle_down()
-        return self._order if recorder.pending or not self._begun else None
+        return self._attempt.order if recorder.pending or not self._begun else None
 
     def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
+        self._attempt.close()
         if self._fetcher is not None:
             self._fetcher.close()
         else:
@@ -102,17 +98,17 @@ class SmallLeader:
             self._tell(Assigned(batch.seq, recorder.append(batch.found)))
         recorder.deliver((self, batch.seq), batch.pages)
         if recorder.due or not recorder.pending or self._job.over:
-            self._wake.set()
+            self._attempt.wake()
 
     def show(self, waits: list[Wait], live: Live) -> None:
         self._waits, self._live = waits, live
 
     def ask_for_more(self, cursor: int) -> None:
-        self._spawn(self._refill(cursor))
+        self._attempt.spawn(self._refill(cursor))
 
     def drained(self) -> None:
         self._drained = True
-        self._wake.set()
+        self._attempt.wake()
 
     # What the fetcher is told.
 
@@ -125,7 +121,7 @@ class SmallLeader:
             await self._job.begin(self._fetcher)
         self._begun = True
         self._tell(Go())
-        self._wake.set()
+        self._attempt.wake()
 
     async def _refill(self, cursor: int) -> None:
         """Read on in the ledger; all that is in the books must be in the ledger first."""
@@ -135,7 +131,7 @@ class SmallLeader:
         rows, read_to = await recorder.ask(recorder.read_queued, cursor, wanted, None)
         rows = await self._job.select(rows)
         self._tell(Refilled(rows, read_to, read_to >= recorder.next_id - 1))
-        self._wake.set()
+        self._attempt.wake()
 
     def _saved(self, deliveries: list[Delivery]) -> None:
         self._tell(Committed([seq for who, seq in deliveries if who is self], None))
@@ -145,9 +141,8 @@ class SmallLeader:
     async def _watch(self) -> None:
         """Write checkpoints until the job is over."""
         recorder, reported = self.recorder, self._loop.time()
-        while self._order is None:
-            if self._failure is not None:
-                raise self._failure
+        while self._attempt.order is None:
+            self._attempt.check()
             if self._begun and (not recorder.pending or self._job.over):
                 return
             if recorder.due:
@@ -158,12 +153,7 @@ class SmallLeader:
                 if self._loop.time() - reported > _REPORT:
                     reported = self._loop.time()
                     self._context.progress.report(**self._show())
-                await self._pause()
-
-    async def _pause(self) -> None:
-        self._wake.clear()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), _BEAT)
+                await self._attempt.pause(_BEAT)
 
     async def _settle_down(self) -> None:
         """Let what is in flight come in, as far as it comes soon, and make it durable."""
@@ -171,38 +161,10 @@ class SmallLeader:
             self._tell(Drain())
             deadline = self._loop.time() + self._plan.tuning.drain_seconds + 0.3
             while self._loop.time() < deadline and not self._drained:
-                await self._pause()
+                await self._attempt.pause(_BEAT)
         self._settled = True
         await self.recorder.save(idle=True)  # nothing is in flight any more, and nothing waits
-        if self._failure is not None:
-            raise self._failure
-
-    def _ordered(self, order: End) -> None:
-        """Called from another thread."""
-
-        def take() -> None:
-            self._order = order
-            self._wake.set()
-
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and so has the job
-            self._loop.call_soon_threadsafe(take)
-
-    def _spawn(self, work: Any) -> None:
-        task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            self._failure = self._failure or task.exception()
-            self._wake.set()
-
-    def _unexpected(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """An error in a callback: the job must not go on without what that callback would have done."""
-        loop.default_exception_handler(context)
-        self._failure = self._failure or context.get("exception") or RuntimeError(context["message"])
-        self._wake.set()
+        self._attempt.check()
 
     # What people see.
 
