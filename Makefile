@@ -38,14 +38,14 @@ help: ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 .PHONY: setup
-setup: $(VENV)/.full ## Build .venv with the product, every extra and the test tools
+setup: $(VENV)/.full ## Build .venv with Silkline, every extra and the test tools
 
 .PHONY: serve
 serve: $(if $(wildcard $(VENV)/.full),$(VENV)/.full,$(VENV)/.runtime) ## Start Silkline on its embedded database (ARGS="--port 8701")
 	@exec $(BIN)/silkline serve $(ARGS)
 
 .PHONY: check
-check: $(VENV)/.full ## Lint, formatting, types, layers
+check: $(VENV)/.full ## Check lint, formatting, types and layers
 	@set -x
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -53,26 +53,26 @@ check: $(VENV)/.full ## Lint, formatting, types, layers
 	$(BIN)/lint-imports
 
 .PHONY: format
-format: $(VENV)/.full ## Put the code into the house's format
+format: $(VENV)/.full ## Format the code
 	@$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
 .PHONY: test
-test: $(VENV)/.full ## The whole suite, on a real PostgreSQL and Chromium which it provides itself (ARGS="-k name")
+test: $(VENV)/.full ## Run all tests; provides a real PostgreSQL and Chromium (ARGS="-k name")
 	@$(BIN)/python -m tests.support.provide
 	$(BIN)/python -m pytest $(WORKERS) $(ARGS)
 
 .PHONY: test-fast
-test-fast: $(VENV)/.full ## Only the tests that need no PostgreSQL or Chromium
+test-fast: $(VENV)/.full ## Run only the tests that need neither PostgreSQL nor Chromium
 	@$(BIN)/python -m pytest --fast $(WORKERS) $(ARGS)
 
 .PHONY: chaos
-chaos: $(VENV)/.full ## The long run of the chaos tests: kill -9 at every step
+chaos: $(VENV)/.full ## Run the long chaos tests: kill -9 at every step
 	@$(BIN)/python -m tests.support.provide
 	SILKLINE_CHAOS=long $(BIN)/python -m pytest tests/chaos $(ARGS)
 
 .PHONY: fuzz
-fuzz: $(VENV)/.full ## Feed every reader with bombs and broken inputs, for an hour (FUZZ_SECONDS=3600, FUZZ_SEED to repeat)
+fuzz: $(VENV)/.full ## Test every parser with bombs and broken inputs, for an hour (FUZZ_SECONDS=3600, FUZZ_SEED to repeat)
 	@$(BIN)/python -m tests.fuzz
 
 .PHONY: bench
@@ -88,7 +88,7 @@ lock: ## Pin the dependencies of pyproject.toml again, with hashes, in requireme
 	compile --group build --constraints requirements/dev.txt --output-file requirements/base.txt $(ARGS)
 
 .PHONY: audit
-audit: ## Check the pinned packages for known holes, where a database of these can be reached
+audit: ## Check the pinned packages for known vulnerabilities, if a database can be reached
 	@test -x build/audit/bin/pip-audit || { $(PYTHON) -m venv build/audit &&
 		build/audit/bin/python -m pip install --disable-pip-version-check --quiet --quiet pip-audit; } || {
 		echo "make audit: pip-audit could not be installed, so nothing was checked."

@@ -1,8 +1,8 @@
-"""An external worker: takes `extension` jobs from Silkline over HTTP, gets their pages its own way, and brings them.
+"""An external worker: claims `extension` jobs from Silkline over HTTP, fetches their pages and delivers them.
 
     python external_worker.py http://127.0.0.1:8700
 
-Standard library only; a browser extension does the same with `fetch`.
+It uses only the standard library. A browser extension sends the same requests with `fetch`.
 """
 
 import json
@@ -16,7 +16,7 @@ ENDS = {"pause": "paused", "stop": "stopped", "cancel": "cancelled"}
 
 
 class LeaseLost(Exception):
-    """The job is no longer ours: somebody else has it, or it is over."""
+    """This worker no longer owns the job: another worker claimed it, or it has ended."""
 
 
 def ask(base, path, body, lease=""):
@@ -34,7 +34,7 @@ def ask(base, path, body, lease=""):
 
 
 def page(url):
-    """One page. This is the part that is yours: a browser, a login, a program of another age."""
+    """Fetch one page. Replace this function with your own code: a browser, a login, another program."""
     try:
         with urllib.request.urlopen(url, timeout=60) as answer:
             text = answer.read().decode("utf-8", "replace")

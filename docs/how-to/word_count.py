@@ -1,4 +1,4 @@
-"""A kind of job that counts the words of every page that another job brought."""
+"""A kind of job that counts the words of every page of another job."""
 
 import json
 
@@ -10,16 +10,16 @@ from silkline.store.urls import DONE, Checkpoint, NewResult, NewUrl, last_id
 
 
 class WordCount(Spec):
-    job: str  # whose pages are counted
+    job: str  # the id of the other job
 
 
 def run(context: Context) -> End | None:
     progress = context.progress
-    stored = last_id(progress.database, progress.job.id)  # where an earlier attempt stopped
+    stored = last_id(progress.database, progress.job.id)  # the last id of an earlier attempt
     for page in results.every(progress.database, context.spec.job):
         if page.url_id <= stored:
             continue
-        if context.control.order:  # pause, stop or cancel: what is recorded so far is kept
+        if context.control.order:  # pause, stop or cancel; recorded results are kept
             return context.control.order
         data = json.dumps({"words": len(str(page.data.get("markdown", "")).split())})
         url = NewUrl(page.url_id, 0, page.final_url, "", 0, DONE)

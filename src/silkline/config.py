@@ -1,7 +1,7 @@
-"""The settings: command line > environment > silkline.toml > default, and where each value came from.
+"""The settings: command line > environment > silkline.toml > default, with the source of each value.
 
-Written here instead of with pydantic-settings because that costs 264 ms to import, more than a whole `jobs ls`, and
-cannot say where a value came from. `silkline config` prints the table.
+This does not use pydantic-settings: its import takes 264 ms, more than a whole `jobs ls`, and it cannot tell the
+source of a value. `silkline config` prints the table.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from silkline.model.kind import KindSettings
 
 PREFIX = "SILKLINE_"
 FILE = "silkline.toml"
-# Names that other tools already use, taken when the SILKLINE_ one is not set.
+# Names that other tools already use. They are read if the SILKLINE_ variable is not set.
 ALIASES = {
     "database_url": "DATABASE_URL",
     "renderer_url": "RENDERER_URL",
@@ -41,14 +41,14 @@ LogLevel = Literal["", "debug", "info", "warning", "error"]
 
 
 def home_of(environ: Mapping[str, str]) -> Path:
-    """The data directory of a user who has named none: the same one, whatever the current directory is."""
+    """The default data directory of a user. It does not depend on the current directory."""
     base = Path(environ.get("XDG_DATA_HOME") or "")
     if base.is_absolute():  # the XDG standard says that a relative path must be ignored
         return base / "silkline"
     try:
         home = Path(environ.get("HOME") or Path.home())
     except RuntimeError as error:
-        raise UsageError("this user has no home directory: name a data directory with --data") from error
+        raise UsageError("this user has no home directory: give a data directory with --data") from error
     return home.absolute() / ".local" / "share" / "silkline"
 
 
@@ -60,7 +60,7 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 
 
 class Settings(BaseModel):
-    """Every setting, in seconds and bytes unless the name says otherwise."""
+    """Every setting. Units are seconds and bytes unless the name says otherwise."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -70,123 +70,141 @@ class Settings(BaseModel):
         "~/.local/share/silkline.",
     )
     database_url: str = Field(
-        "", description="sqlite:///PATH or postgresql://…; empty: silkline.db in the data directory."
+        "", description="sqlite:///PATH or postgresql://…; if empty, silkline.db in the data directory."
     )
     renderer_url: str = Field(
         "",
-        description="A browser to connect to instead of starting one: ws://…, or http://HOST:PORT where it listens.",
+        description="Connect to this running browser instead of starting one: ws://…, or http://HOST:PORT.",
     )
-    api_token: str = Field("", description="Bearer token; required to bind to anything but loopback.")
-    api_hosts: Names = Field(
-        (), description="Further names, comma separated, under which the API is reached: crawler.example.com:443."
+    api_token: str = Field(
+        "", description="Bearer token of the API; required if the API listens on an address other than loopback."
     )
-    api_allow_private: bool = Field(
-        False, description="Let jobs that come through the API ask for private addresses and proxies."
-    )
+    api_hosts: Names = Field((), description="More host names of the API, comma separated: crawler.example.com:443.")
+    api_allow_private: bool = Field(False, description="Allow jobs from the API to use private addresses and proxies.")
     api_private_ranges: Names = Field(
         (),
-        description="With api_allow_private: only these private addresses (CIDR[:PORT], comma separated), no proxies.",
+        description="With api_allow_private: allow only these private addresses (CIDR[:PORT], comma separated), "
+        "no proxies.",
     )
-    api_body_limit: int = Field(16 << 20, ge=1024, description="The largest body the API takes.")
-    api_connections: int = Field(1_000, ge=10, description="Connections to the API in all.")
-    api_connections_each: int = Field(250, ge=5, description="Connections to the API from one address.")
-    api_streams: int = Field(500, ge=1, description="Event streams and waiting requests in all.")
-    api_streams_each: int = Field(100, ge=1, description="Event streams and waiting requests of one caller.")
-    api_head_timeout: float = Field(10.0, gt=0, description="Time that the head of a request to the API may take.")
+    api_body_limit: int = Field(16 << 20, ge=1024, description="The largest request body that the API accepts.")
+    api_connections: int = Field(1_000, ge=10, description="Maximum number of connections to the API.")
+    api_connections_each: int = Field(
+        250, ge=5, description="Maximum number of connections to the API from one address."
+    )
+    api_streams: int = Field(500, ge=1, description="Maximum number of event streams and waiting requests.")
+    api_streams_each: int = Field(
+        100, ge=1, description="Maximum number of event streams and waiting requests of one caller."
+    )
+    api_head_timeout: float = Field(10.0, gt=0, description="Maximum time to receive the head of a request to the API.")
     api_body_timeout: float = Field(
-        30.0, gt=0, description="Time that a body may take; one that comes at 16 KiB a second or more may take longer."
+        30.0,
+        gt=0,
+        description="Maximum time to receive a request body; a body that arrives at 16 KiB/s or more may take longer.",
     )
-    api_answer_timeout: float = Field(60.0, gt=0, description="Time for which a caller may leave an answer unread.")
-    api_probe_interval: float = Field(
-        5.0, gt=0, description="How often `silkline serve` asks its API whether it answers."
+    api_answer_timeout: float = Field(
+        60.0, gt=0, description="Close a connection whose client has not read its response for this long."
     )
-    api_hung_after: float = Field(
-        60.0, gt=0, description="An API that has not answered for this long is started again."
-    )
+    api_probe_interval: float = Field(5.0, gt=0, description="How often `silkline serve` checks that its API responds.")
+    api_hung_after: float = Field(60.0, gt=0, description="Restart the API if it has not responded for this long.")
     fetchers: int = Field(
         0,
         ge=0,
         le=256,
-        description="Fetcher processes of a crawl that does not say how many; 0: one for each core, but not more than "
-        "hosts.",
+        description="Default number of fetcher processes of a crawl; 0: one per core, but not more than hosts.",
     )
-    parsers: int = Field(0, ge=0, le=256, description="Parser processes of a crawl that does not say how many.")
+    parsers: int = Field(0, ge=0, le=256, description="Default number of parser processes of a crawl.")
     max_concurrent_http: int = Field(
-        300, ge=1, description="Requests in flight of one job, shared by its fetchers, where the job does not say."
+        300, ge=1, description="Default number of concurrent requests of one job, shared by its fetchers."
     )
     max_concurrent_chrome: int = Field(
-        2, ge=0, description="Pages in browsers at once, on this machine; 0: none is rendered."
+        2, ge=0, description="Maximum number of pages in browsers at the same time on this machine; 0: no rendering."
     )
-    bluesky_url: str = Field("https://public.api.bsky.app", description="Where jobs of the kind `bluesky` ask.")
-    youtube_url: str = Field("https://www.youtube.com", description="Where jobs of the kind `youtube` ask.")
+    bluesky_url: str = Field("https://public.api.bsky.app", description="The server for jobs of the kind `bluesky`.")
+    youtube_url: str = Field("https://www.youtube.com", description="The server for jobs of the kind `youtube`.")
     crawl4ai: bool = Field(
         False,
-        description="Offer the kind `crawl4ai`, whose browser goes its own way to the web: only where no private "
-        "network can be reached from here.",
+        description="Allow the kind `crawl4ai`. Its browser ignores Silkline's address checks: use it only on a "
+        "machine that cannot reach a private network.",
     )
-    contact: str = Field("", description="An address or URL that site owners can write to; sent in the User-Agent.")
+    contact: str = Field("", description="A mail address or URL for site owners, sent in the User-Agent.")
 
-    slots: int = Field(2, ge=0, description="Jobs one supervisor runs at once.")
-    poll_interval: float = Field(1.0, gt=0, description="How often a supervisor looks for work, were no bell to ring.")
-    wish_interval: float = Field(0.5, gt=0, description="How often a supervisor looks for pause, stop and cancel.")
-    heartbeat_interval: float = Field(10.0, gt=0, description="How often a supervisor renews its leases.")
+    slots: int = Field(2, ge=0, description="How many jobs one worker runs at the same time.")
+    poll_interval: float = Field(
+        1.0, gt=0, description="How often a worker looks for jobs when no notification arrives."
+    )
+    wish_interval: float = Field(0.5, gt=0, description="How often a worker checks for pause, stop and cancel.")
+    heartbeat_interval: float = Field(10.0, gt=0, description="How often a worker renews its leases.")
     fence_after: float = Field(
-        90.0, gt=0, description="Without a renewal for this long a supervisor kills its children."
+        90.0, gt=0, description="A worker that could not renew its leases for this long kills its runners."
     )
-    stale_after: float = Field(120.0, gt=0, description="A running job silent for this long is taken for dead.")
-    watchdog_interval: float = Field(60.0, gt=0, description="How often a supervisor looks for dead jobs.")
-    grace_period: float = Field(30.0, ge=0, description="Time that running jobs get to checkpoint at SIGTERM.")
+    stale_after: float = Field(
+        120.0,
+        gt=0,
+        description="A running job without a heartbeat for this long is considered dead and goes back to the queue.",
+    )
+    watchdog_interval: float = Field(60.0, gt=0, description="How often a worker looks for dead jobs.")
+    grace_period: float = Field(
+        30.0, ge=0, description="After SIGTERM, running jobs have this long to save a checkpoint."
+    )
     kill_after: float = Field(
-        10.0, ge=0, description="Time a runner gets to obey pause, stop or cancel before it is killed."
+        10.0, ge=0, description="After pause, stop or cancel, a runner has this long to end before it is killed."
     )
-    max_retries: int = Field(3, ge=0, description="Retries, and crashes, that a job is allowed by default.")
-    backoff_base: float = Field(5.0, ge=0, description="Wait before the first retry; doubles with each.")
+    max_retries: int = Field(3, ge=0, description="Default number of retries, and of crashes, that a job is allowed.")
+    backoff_base: float = Field(5.0, ge=0, description="Wait before the first retry; it doubles with each retry.")
     backoff_cap: float = Field(900.0, ge=0, description="The longest wait before a retry.")
 
-    page_deadline: float = Field(
-        3600.0, ge=0, description="Wall-clock limit of a job that is not a site crawl; 0: none."
-    )
-    site_deadline: float = Field(0.0, ge=0, description="Wall-clock limit of a site crawl; 0: none.")
-    memory_limit: int = Field(4 << 30, ge=0, description="Memory of one job's whole process tree; 0: no limit.")
-    memory_interval: float = Field(1.0, gt=0, description="How often memory is measured where no cgroup does it.")
+    page_deadline: float = Field(3600.0, ge=0, description="Time limit of a job that is not a site crawl; 0: none.")
+    site_deadline: float = Field(0.0, ge=0, description="Time limit of a site crawl; 0: none.")
+    memory_limit: int = Field(4 << 30, ge=0, description="Memory limit of all processes of one job; 0: no limit.")
+    memory_interval: float = Field(1.0, gt=0, description="How often memory is measured if there is no cgroup.")
     read_seconds: float = Field(
-        8.0, gt=0, description="How long one page, robots.txt, sitemap or PDF may be read; then it is given up."
+        8.0, gt=0, description="Maximum time to parse one page, robots.txt, sitemap or PDF; then it fails."
     )
     read_memory: int = Field(
-        1 << 30, ge=0, description="Memory of the process that reads one risky input; 0: no limit."
+        1 << 30, ge=0, description="Memory limit of the isolated process that parses one risky input; 0: no limit."
     )
     stall_after: float = Field(900.0, ge=0, description="A job without progress for this long is killed; 0: never.")
-    nice: int = Field(5, ge=0, le=19, description="How far runners step back behind other programs.")
-    open_files: int = Field(65536, ge=256, description="Open files a runner may have, as far as the system allows.")
-    cgroups: bool = Field(True, description="Put each job in a cgroup v2 of its own where that is allowed.")
-    fork_server: bool = Field(True, description="Start runners from a fork server instead of a fresh interpreter.")
+    nice: int = Field(
+        5, ge=0, le=19, description="The nice value of runners: a higher number gives other programs more CPU time."
+    )
+    open_files: int = Field(
+        65536, ge=256, description="Maximum number of open files of a runner, if the system allows it."
+    )
+    cgroups: bool = Field(True, description="Put each job in its own cgroup v2 if the system allows it.")
+    fork_server: bool = Field(True, description="Start runners from a fork server instead of a new interpreter.")
     runner_environment: Names = Field(
-        (), description="Further environment variables, comma separated, that jobs get; a plug-in may need some."
+        (), description="More environment variables that jobs get, comma separated; a plug-in may need some."
     )
     log_level: LogLevel = Field(
-        "", description="How much is written to stderr: debug, info, warning or error. Default: by the command."
+        "", description="The log level on stderr: debug, info, warning or error. Default: depends on the command."
     )
     log_bytes: int = Field(
-        10 << 20, ge=4096, description="Size of a job's log file before it is rotated; one older is kept."
+        10 << 20,
+        ge=4096,
+        description="Maximum size of the log file of a job before it is rotated; one older file is kept.",
     )
-    log_lines: int = Field(10_000, ge=10, description="Log lines of one attempt kept in the database.")
+    log_lines: int = Field(10_000, ge=10, description="Maximum number of log lines of one attempt in the database.")
 
-    keep_jobs_days: float = Field(0.0, ge=0, description="Delete finished jobs and their results after this; 0: keep.")
-    keep_jobs_count: int = Field(0, ge=0, description="Keep at most so many finished jobs; 0: all.")
-    keep_logs_days: float = Field(30.0, ge=0, description="Delete log lines of finished jobs after this; 0: keep.")
+    keep_jobs_days: float = Field(
+        0.0, ge=0, description="Delete jobs and their results this many days after they end; 0: keep."
+    )
+    keep_jobs_count: int = Field(0, ge=0, description="Keep at most this many ended jobs; 0: all.")
+    keep_logs_days: float = Field(
+        30.0, ge=0, description="Delete the log lines of jobs this many days after they end; 0: keep."
+    )
     cleaner_interval: float = Field(300.0, gt=0, description="How often the cleaner runs.")
-    disk_free_min: int = Field(256 << 20, ge=0, description="With less free space than this no job is started.")
+    disk_free_min: int = Field(256 << 20, ge=0, description="Start no job if less disk space than this is free.")
 
-    test_kinds: bool = Field(False, description="Offer the diagnostic kind that hangs, leaks and crashes on purpose.")
+    test_kinds: bool = Field(False, description="Allow the diagnostic kind that hangs, leaks and crashes on purpose.")
 
     @field_validator("*", mode="before")
     @classmethod
     def _with_units(cls, value: Any, info: ValidationInfo) -> Any:
-        """Every setting that is a length of time takes a text with units, such as 90s or 10m."""
+        """Every setting that is a duration accepts a text with units, such as 90s or 10m."""
         name = info.field_name or ""
         if not isinstance(value, str) or cls.model_fields[name].annotation is not float:
             return value
-        if name.endswith("_days"):  # there a number alone means days
+        if name.endswith("_days"):  # here a number without a unit means days
             return seconds_of(value) / 86_400 if value.strip()[-1:].isalpha() else value
         return seconds_of(value)
 
@@ -194,8 +212,9 @@ class Settings(BaseModel):
     def _fence_in_time(self) -> Settings:
         if not self.heartbeat_interval < self.fence_after < self.stale_after:
             raise ValueError(
-                "heartbeat_interval < fence_after < stale_after must hold: a supervisor has to kill its children "
-                f"before another one may take their jobs ({self.heartbeat_interval:g}, {self.fence_after:g}, "
+                "heartbeat_interval < fence_after < stale_after must be true: a worker must kill its runners "
+                "before another "
+                f"worker may claim their jobs ({self.heartbeat_interval:g}, {self.fence_after:g}, "
                 f"{self.stale_after:g})"
             )
         return self
@@ -205,7 +224,7 @@ class Settings(BaseModel):
         return self.database_url or f"sqlite:///{(self.data / 'silkline.db').absolute()}"
 
     def secrets(self) -> tuple[str, ...]:
-        """Values that nobody else may see: the token, and addresses that may hold a password."""
+        """Secret values: the token, and URLs that may contain a password."""
         addresses = (self.database_url, self.renderer_url)
         return (self.api_token, *(address for address in addresses if "@" in address or "?" in address))
 
@@ -214,7 +233,7 @@ class Settings(BaseModel):
         return self.data / "logs"
 
     def for_kinds(self) -> KindSettings:
-        """What a kind's code may know."""
+        """The settings that the code of a kind may use."""
         return KindSettings(
             data=str(self.data.absolute()),
             renderer_url=self.renderer_url,
@@ -231,7 +250,7 @@ class Settings(BaseModel):
 
 
 class Loaded:
-    """Settings together with where each value came from; `variables` names the variable where that was one."""
+    """Settings with the source of each value. `variables`: the environment variables of those from the environment."""
 
     def __init__(self, settings: Settings, sources: Mapping[str, str], variables: Mapping[str, str]) -> None:
         self.settings = settings
@@ -240,7 +259,7 @@ class Loaded:
 
     @property
     def database_is_borrowed(self) -> bool:
-        """Whether the database was named by DATABASE_URL only, which may have been set for another program."""
+        """Whether the database URL comes from DATABASE_URL, which may have been set for another program."""
         from_environment = self.sources["database_url"] == "environment"
         return from_environment and self.variables["database_url"] == ALIASES["database_url"]
 
@@ -250,7 +269,7 @@ def load(
     environ: Mapping[str, str] = os.environ,
     directory: Path | None = None,
 ) -> Loaded:
-    """Read the settings. A wrong name or value is a `UsageError` that says which, where, and what is allowed."""
+    """Read the settings. A wrong name or value raises a `UsageError` with its source and what is allowed."""
     values: dict[str, Any] = {}
     sources = dict.fromkeys(Settings.model_fields, "default")
     file = (directory or Path()) / FILE
@@ -279,16 +298,16 @@ def _from_file(file: Path) -> dict[str, Any]:
 
 
 def _refuse_foreign(file: Path) -> None:
-    """The settings decide what runs and who may do what: a file that another user can write must not."""
+    """Refuse a file that another user can write: the settings decide what Silkline runs and who may use it."""
     found = file.stat()
     if found.st_uid not in (os.geteuid(), 0):
         raise UsageError(f"{file} belongs to another user, so it is not used: remove it, or work in another folder")
     if found.st_mode & 0o002:
-        raise UsageError(f"{file} can be written by everybody, so it is not used: chmod o-w {file}")
+        raise UsageError(f"{file} can be written by every user, so it is not used: chmod o-w {file}")
 
 
 def _variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """The settings that the environment holds, each with its variable. An empty variable counts as not set."""
+    """The settings from the environment, each with its variable. An empty variable counts as not set."""
     found = {}
     for name in Settings.model_fields:
         for variable in (PREFIX + name.upper(), ALIASES.get(name, "")):

@@ -1,19 +1,19 @@
 """The exception tree. Expected outcomes (a 404, a timeout, robots) are values, never exceptions.
 
 SilklineError
-├── UsageError            the caller asked for something that cannot be: exit code 2, HTTP 422
-│   └── SpecError         a job's payload is wrong
+├── UsageError            the request is not valid: exit code 2, HTTP 422
+│   └── SpecError         the payload of a job is not valid
 ├── NotFound              no such job, page or URL: exit code 5, HTTP 404
 ├── Refused               the job's state does not allow this: exit code 1, HTTP 409
-├── LeaseLost             this attempt no longer owns the job: stop writing, at once
-├── JobFailure            how a job's code ends its own attempt
+├── LeaseLost             this attempt no longer owns the job: stop writing at once
+├── JobFailure            raised by the code of a kind to end its attempt
 │   ├── Temporary         try again later: exit code 75
-│   └── Permanent         bad input, never try again: exit code 65
+│   └── Permanent         the input is wrong, do not try again: exit code 65
 │       └── SeedsFailed   nothing was stored, because the seeds could not be fetched
-└── StoreError            the database did not do what was asked
+└── StoreError            the database reported an error
     ├── Unavailable       it cannot be reached, or is busy for too long: try again
-    ├── DiskFull          no space left where the data lives: pause, then try again
-    └── SchemaTooNew      written by a newer Silkline: upgrade the program
+    ├── DiskFull          no space left on the disk of the data: pause, then try again
+    └── SchemaTooNew      a newer Silkline wrote the database: upgrade the program
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
-    """What is wrong with one field of a payload. `field` is empty where the payload as a whole is wrong."""
+    """An error in one field of a payload. `field` is empty if the error is about the whole payload."""
 
     field: str
     message: str
-    given: str = ""  # what stood there, where that may be shown
+    given: str = ""  # the value of the field, unless it is secret
 
 
 class SilklineError(Exception):
@@ -38,7 +38,7 @@ class SilklineError(Exception):
 
 
 class UsageError(SilklineError):
-    """The request cannot be understood."""
+    """The request is not valid."""
 
 
 class SpecError(UsageError):
@@ -50,7 +50,7 @@ class SpecError(UsageError):
 
 
 class NotFound(SilklineError):
-    """There is no such thing."""
+    """Not found."""
 
 
 class Refused(SilklineError):
@@ -62,17 +62,17 @@ class LeaseLost(SilklineError):
 
 
 class JobFailure(SilklineError):
-    """The job could not be done. `reason` is for machines, where there is a word for it."""
+    """The job failed. `reason` is a word for programs; it may be empty."""
 
     reason = ""
 
 
 class Temporary(JobFailure):
-    """The job failed for a reason that may pass; it is tried again later."""
+    """The job failed for a temporary reason; it is tried again later."""
 
 
 class Permanent(JobFailure):
-    """The job failed for a reason that will not pass; it is not tried again."""
+    """The job failed for a permanent reason; it is not tried again."""
 
 
 class SeedsFailed(Permanent):
@@ -82,7 +82,7 @@ class SeedsFailed(Permanent):
 
 
 class StoreError(SilklineError):
-    """The database did not do what was asked."""
+    """The database reported an error."""
 
 
 class Unavailable(StoreError):
@@ -90,8 +90,8 @@ class Unavailable(StoreError):
 
 
 class DiskFull(StoreError):
-    """There is no space left where the database lives."""
+    """There is no space left on the disk of the database."""
 
 
 class SchemaTooNew(StoreError):
-    """The database was written by a newer Silkline; upgrade the program."""
+    """A newer Silkline wrote the database; upgrade this Silkline."""

@@ -103,8 +103,8 @@ def test_ctrl_c_pauses_and_resume_goes_on(on_both: Silkline, web: Web) -> None:
     web.gate.set()
     assert (crawl.returncode, out) == (3, b""), err.decode()
     id = on_both("jobs", "--json").json[0]["id"]
-    assert f"Go on with: silkline resume {id}" in err.decode()
-    assert f"When it has ended, write its results with: silkline results {id} -o pages.csv" in err.decode()
+    assert f"To resume it: silkline resume {id}" in err.decode()
+    assert f"To write the results when the job has ended: silkline results {id} -o pages.csv" in err.decode()
     assert not (on_both.folder / "pages.csv").exists()
     assert on_both("jobs", "show", id, "--json").json["status"] == "paused"
 
@@ -130,8 +130,8 @@ def test_a_signal_right_after_the_first_line_ends_in_good_order(
     assert crawl.returncode == 3, err.decode()
     queued = number == signal.SIGTERM
     assert job["status"] == ("queued" if queued else "paused")
-    assert ("It is in the queue: a worker goes on with it" in err.decode()) == queued
-    assert f"Go on with: silkline resume {job['id']}\n" in err.decode()
+    assert ("It is in the queue: the next free worker continues it" in err.decode()) == queued
+    assert f"To resume it: silkline resume {job['id']}\n" in err.decode()
 
 
 def test_quiet_says_nothing_of_the_beginning(silkline: Silkline, web: Web) -> None:
@@ -153,7 +153,7 @@ def test_seeds_from_a_file(silkline: Silkline, web: Web, tmp_path: Path) -> None
     allowed = ("--allow-private", "127.0.0.0/8")
     done = silkline("crawl", "--seeds", str(seeds), "--depth", "0", "--seeded-hosts-only", *allowed, *FAST)
     assert done.code == 0, done
-    assert "2 seeds; 1 lines are no URLs, first not a host." in done.err
+    assert "2 seeds; 1 lines are not URLs, the first is not a host." in done.err
     assert sorted(web.asked) == ["/5", "/7"]
 
 
@@ -186,14 +186,14 @@ def test_seeds_that_are_taken_back_leave_nothing(on_both: Silkline, half_read: s
 
 
 def test_what_cannot_be_crawled(silkline: Silkline, tmp_path: Path) -> None:
-    silkline("crawl").refused(2, "name at least one URL")
+    silkline("crawl").refused(2, "give at least one URL")
     silkline("crawl", "example.com", "--limit", "0").refused(2, "limit")
     silkline("crawl", "127.0.0.1:1", "--include", "(").refused(2, "include")
     silkline("crawl", "127.0.0.1:1", "--header", "nonsense").refused(2, "is not a header; write 'Name: value'")
     silkline("crawl", "--seeds", "missing.txt").refused(2, "missing.txt")
     silkline("crawl", "--seeds", "-").refused(2, "empty")
     assert not (tmp_path / "data").exists()
-    silkline("crawl", "--seeds", "-", input="not a host\n").refused(2, "holds no URL")
+    silkline("crawl", "--seeds", "-", input="not a host\n").refused(2, "contains no URL")
     assert silkline("jobs", "--json").json == []
 
 
@@ -201,8 +201,8 @@ def test_detached_it_waits_for_a_worker(silkline: Silkline) -> None:
     added = silkline("crawl", "127.0.0.1:1", "--limit", "3", "--detach")
     assert added.code == 0, added
     job = silkline("jobs", "show", added.out.strip(), "--json").json
-    assert (job["kind"], job["shown"]) == ("site", "queued")
-    assert job["payload"] == {"url": "http://127.0.0.1:1", "limit": 3, "allow_private": ["127.0.0.1:1"]}
+    assert (job["kind"], job["status"]) == ("site", "queued")
+    assert job["spec"] == {"url": "http://127.0.0.1:1", "limit": 3, "allow_private": ["127.0.0.1:1"]}
 
 
 @pytest.fixture

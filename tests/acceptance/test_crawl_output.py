@@ -54,8 +54,8 @@ def test_what_cannot_be_written_is_refused_before_the_crawl(silkline: Silkline, 
     full.mkdir()
     (full / "mine.txt").write_text("keep")
     for arguments, words in {
-        ("-o", "pages.doc"): "the ending does not say what to write",
-        ("-o", "pages"): "the ending does not say what to write",
+        ("-o", "pages.doc"): "the format is not known from this name",
+        ("-o", "pages"): "the format is not known from this name",
         ("-o", "pages.warc"): "add --warc",
         ("-o", "nowhere/pages.jsonl"): "there is no folder",
         ("-o", "full"): "exists and is not empty",

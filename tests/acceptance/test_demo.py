@@ -69,7 +69,7 @@ def test_results_are_filtered(after_demo: Silkline) -> None:
     assert number("--status", "2xx", "--state", "done", "--match", "/birds/p") == 1
     assert (number("--state", "failed"), number("--status", "404")) == (3, 1)
     after_demo("results", "last", "--match", "(").refused(2, "not a regular expression")
-    after_demo("results", "last", "--status", "nine").refused(2, "no HTTP status")
+    after_demo("results", "last", "--status", "nine").refused(2, "not an HTTP status")
     after_demo("results", "ffff").refused(5, "no job")
 
 
@@ -95,7 +95,7 @@ def test_results_as_a_folder_of_markdown(after_demo: Silkline, tmp_path: Path) -
     assert "\n---\n\n# Puffin\n" in puffin
     assert len(list(folder.rglob("*.md"))) == DONE
     after_demo("results", "last", "--format", "md", "-o", str(folder)).refused(2, "not empty")
-    after_demo("results", "last", "--format", "md").refused(2, "name it with -o")
+    after_demo("results", "last", "--format", "md").refused(2, "give its name with -o")
 
 
 def test_results_as_parquet(after_demo: Silkline, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_the_ledger_is_listed(after_demo: Silkline) -> None:
 
 def test_errors_name_their_source_pages(after_demo: Silkline) -> None:
     shown = after_demo("errors", "last").out
-    assert "1 http_404: the server answers 404 Not Found\n" in shown
+    assert "1 http_404: the server answered 404 Not Found\n" in shown
     assert "/loop/two\n    redirected from http://127.0.0.1:" in shown
     lost = shown.partition("/lost/lobster-pots\n")[2].splitlines()[:2]
     assert [line.partition("127.0.0.1:")[0] for line in lost] == ["    linked from http://"] * 2

@@ -23,14 +23,14 @@ def test_a_new_machine_is_well_and_nothing_is_made(silkline: Silkline) -> None:
     doctor = silkline("doctor")
     assert doctor.code == 0, doctor
     assert "ok    SQLite: version 3." in doctor.out
-    assert "made when first needed" in doctor.out
+    assert "created when first needed" in doctor.out
     assert not (silkline.folder / "data").exists()
 
 
 def test_what_confines_readers_on_this_machine_is_said(silkline: Silkline) -> None:
     line = next(line for line in silkline("doctor").out.splitlines() if " sandbox: " in line)
     assert line.startswith(
-        "ok    sandbox: readers of pages run with no new privileges, no core dumps, Landlock version "
+        "ok    sandbox: the processes that parse pages run with no new privileges, no core dumps, Landlock version "
     )
     assert line.endswith(", seccomp: no files, no sockets, no programs")
 
@@ -41,7 +41,8 @@ def test_a_machine_without_a_sandbox_is_warned_of(monkeypatch: pytest.MonkeyPatc
     found = checks.sandbox()
     assert (found.level, found.says) == (
         "warn",
-        "readers of pages run with no new privileges, no core dumps, and can still open files or sockets",
+        "the processes that parse pages run with no new privileges, no core dumps; they can still open files or "
+        "sockets",
     )
     assert "Landlock (Linux 5.13) and seccomp (x86_64 or aarch64)" in found.advice
 
@@ -65,8 +66,8 @@ def test_a_silent_worker_is_named(silkline: Silkline, store: Database, enqueue: 
     )
     assert doctor.code == 0, doctor
     line = next(line for line in doctor.out.splitlines() if "running jobs" in line)
-    assert line.startswith("warn  running jobs: 1 silent for up to ")
-    assert line.endswith(f", such as {job.id}")
+    assert line.startswith("warn  running jobs: 1 without a heartbeat for up to ")
+    assert line.endswith(f", for example {job.id}")
     assert "start one with `silkline worker`" in doctor.out
 
 
@@ -118,7 +119,7 @@ def test_memory_control(tmp_path: Path) -> None:
 
 def test_a_browser_elsewhere_is_named_without_its_token() -> None:
     check = checks.chromium(Settings.model_validate({"renderer_url": "wss://me:hush@browser/?token=hush"}))
-    assert check.says == "the one at wss://me:***@browser/?token=***"
+    assert check.says == "a running browser at wss://me:***@browser/?token=***"
 
 
 def test_config_tells_where_a_value_came_from(silkline: Silkline) -> None:

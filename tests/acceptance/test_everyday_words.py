@@ -89,12 +89,12 @@ def test_times_of_a_crawl_have_units(here: Run, option: str, field: str, seconds
     given = {"--delay": "1s", "--max-duration": "10m"}[option]
     done = here("crawl", "https://example.com/", option, given, "--detach")
     assert done.code == 0, done
-    assert here("jobs", "show", "last", "--json").json["payload"][field] == seconds
+    assert here("jobs", "show", "last", "--json").json["spec"][field] == seconds
 
 
 def test_a_delay_of_zero_is_kept(here: Run) -> None:
     assert here("crawl", "https://example.com/", "--delay", "0", "--depth", "0", "--parsers", "0", "--detach").code == 0
-    payload = here("jobs", "show", "last", "--json").json["payload"]
+    payload = here("jobs", "show", "last", "--json").json["spec"]
     assert (payload["delay"], payload["depth"], payload["parsers"]) == (0, 0, 0)
 
 
@@ -125,13 +125,13 @@ def test_last_is_the_newest_job_that_the_command_fits(here: Run, store: Database
     for arguments in (("results",), ("urls",), ("errors",), ("logs",)):
         done = here(*arguments, "last")
         assert done.code == 0, done
-        assert f"Taking job {crawl.id}" in done.err, done
+        assert f"Using job {crawl.id}" in done.err, done
         assert done.out
     assert here("explain", "last", "https://example.com/gone").out
     assert here("jobs", "show", "last", "--json").json["id"] == waiting.id
     resumed = here("jobs", "resume", "last")
     assert f"Job {paused.id} is queued." in resumed.err
-    assert f"Taking job {paused.id}" in resumed.err
+    assert f"Using job {paused.id}" in resumed.err
     done = here("jobs", "pause", "last")
     assert done.err == f"Job {waiting.id} is paused.\n", "the newest of all is not worth a word"
     assert here("jobs", "rm", "last").code == 0
@@ -147,7 +147,7 @@ def test_urls_that_failed_for_one_reason_are_tried_again(
     here("jobs", "retry", job.id, "--reason", "tls_failed").refused(5, "http_404, timeout")
     done = here("jobs", "retry", "last", "--reason", "timeout", "--json")
     assert done.code == 0, done
-    assert done.json["payload"]["urls"] == ["https://example.com/slow"]
+    assert done.json["spec"]["urls"] == ["https://example.com/slow"]
     assert done.json["parent_id"] == job.id
 
 
@@ -181,9 +181,9 @@ def test_a_slip_of_the_finger_gets_a_suggestion(here: Run, arguments: tuple[str,
         (("crawl", "https://a.example/", "--allow-private", "x"), "--allow-private 'x': expected CIDR[:PORT]"),
         (("crawl", "https://a.example/", "--cookie", "x"), "--cookie"),
         (("crawl", "https://a.example/", "--header", "bad name: x"), "--header bad name: is not a header name"),
-        (("crawl",), "name at least one URL, or a file of them with --seeds FILE"),
+        (("crawl",), "give at least one URL, or a file of URLs with --seeds FILE"),
         (("fetch", "https://a.example/", "http://"), "URL 'http://': is not a web address"),
-        (("fetch", "https://a.example/", "--delay", "soon"), "'soon' is not a length of time"),
+        (("fetch", "https://a.example/", "--delay", "soon"), "'soon' is not a duration"),
         (("crawl", "https://a.example/", "--max-duration", "0"), "--max-duration '0.0': it must be greater than 0"),
     ],
 )
@@ -198,7 +198,7 @@ def test_cookies_are_sent_to_the_named_origin(here: Run) -> None:
     with SampleServer() as site:
         assert here("fetch", site.url, "--cookie", "a=1", "--cookie", "b=2=3", "--speed", "max").code == 0
         assert {headers.get("Cookie") for headers in site.headers} == {"a=1; b=2=3"}
-    assert here("jobs", "show", "last", "--json").json["payload"]["cookies"] == {"a": "***", "b": "***"}
+    assert here("jobs", "show", "last", "--json").json["spec"]["cookies"] == {"a": "***", "b": "***"}
 
 
 def test_an_empty_page_is_explained(here: Run) -> None:
@@ -208,7 +208,7 @@ def test_an_empty_page_is_explained(here: Run) -> None:
     ) as site:
         done = here(site.url)
     assert (done.code, done.out) == (0, "")
-    assert "it has no text; if its scripts make the text, run them with --render auto" in done.err
+    assert "the page has no text; if its scripts create the text, run them with --render auto" in done.err
 
 
 def test_the_help_shows_a_url_and_examples(here: Run) -> None:
@@ -267,7 +267,9 @@ def test_a_wait_is_never_cut_and_names_what_helps() -> None:
     )
     line = progress_line(counts, {"limit": 500})
     assert "3.1 MB" in line
-    assert line.endswith("this crawl leaves 0.5 s between two pages of a host (--speed fast asks more often)")
+    assert line.endswith(
+        "this crawl waits 0.5 s between two pages of a host (use --speed fast to send requests more often)"
+    )
     rows = wrapped(line, 39)
     assert all(len(row) <= 39 for row in rows)
     assert " ".join(rows) == line

@@ -66,10 +66,10 @@ def test_a_pdf_and_plain_text_become_markdown(silkline: Silkline, site: SampleSe
     ("path", "reason", "words"),
     [
         ("lamp.png", "not_text", "there is no text in it (an image, image/png)"),
-        ("nowhere", "http_404", "the server answers 404 Not Found"),
+        ("nowhere", "http_404", "the server answered 404 Not Found"),
         ("shop", "http_410", "410 Gone"),
         ("loop/one", "redirect_loop", "it redirects in a circle"),
-        ("private/accounts", "robots", "robots.txt does not allow it; --ignore-robots asks all the same"),
+        ("private/accounts", "robots", "robots.txt does not allow it; --ignore-robots fetches it anyway"),
     ],
 )
 def test_why_there_is_no_page(silkline: Silkline, site: SampleServer, path: str, reason: str, words: str) -> None:
@@ -161,7 +161,7 @@ def test_a_page_of_control_characters_is_harmless_on_a_terminal(silkline: Silkli
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("fetch", "https://example.com/", "--max-age", "soon"), "is not a length of time"),
+        (("fetch", "https://example.com/", "--max-age", "soon"), "is not a duration"),
         (("fetch", "https://example.com/", "--header", "nonsense"), "is not a header"),
         (("fetch", "ftp://example.com/"), "only http:// and https:// are fetched"),
         (("fetch", "https://example.com/", "--allow-private", "x"), "expected CIDR[:PORT]"),

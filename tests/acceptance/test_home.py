@@ -129,7 +129,7 @@ def test_serve_says_where_the_data_lies(at_home: AtHome, named: bool) -> None:
     said = ""
     for line in server.stderr:
         said += line.decode()
-        if "data lies in" in said:
+        if "data is in" in said:
             break
     server.send_signal(signal.SIGTERM)
     server.communicate(timeout=PATIENCE)

@@ -47,7 +47,7 @@ def test_bluesky(silkline: Silkline) -> None:
         assert {"text", "author"} <= set(rows[0].split(",")), rows[0]
         assert "Post 7" in exported.out
     assert "puffins" in silkline("jobs").out
-    assert silkline("jobs", "show", "last", "--json").json["request_url"] == "puffins"
+    assert silkline("jobs", "show", "last", "--json").json["url"] == "puffins"
     assert "Query" in silkline("jobs", "show", "last").out
 
 

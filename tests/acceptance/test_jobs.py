@@ -30,7 +30,7 @@ def test_the_life_of_a_job_that_never_ran(on_both: Silkline) -> None:
     added = on_both("jobs", "add", "--kind", "page", "https://example.com/a")
     assert added.code == 0, added
     id = added.out.strip()
-    assert "No worker is alive" in added.err
+    assert "No worker is running" in added.err
 
     listed = on_both("jobs").out.splitlines()
     assert listed[0].split() == ["ID", "KIND", "STATUS", "PROGRESS", "AGE", "URL"]
@@ -88,7 +88,7 @@ def test_the_list_shows_progress_and_words_in_between(on_both: Silkline) -> None
     counts = value["progress"]
     parts = ("queued", "in_flight", "done", "unchanged", "failed", "skipped")
     assert counts["discovered"] == sum(counts[part] for part in parts) == 5
-    assert (value["status"], value["shown"], value["desired"]) == ("running", "stopping", "stop")
+    assert (value["status"], value["desired"]) == ("stopping", "stop")
     failed, skipped = sorted(value["reasons"], key=lambda each: each["state"])
     assert failed == {"state": "failed", "reason": "http_404", "urls": 1}
     assert skipped == {"state": "skipped", "reason": "robots", "urls": 1}
@@ -101,19 +101,20 @@ def test_a_job_is_added_with_everything(on_both: Silkline, tmp_path: Path) -> No
     options = ("--priority", "7", "--tenant", "us", "--run-at", "2h", "--dedupe-key", "k", "--max-retries", "0")
     first = on_both("--json", "jobs", "add", "--kind", "page", "--payload", f"@{payload}", *options).json
     assert first["created"] is True
-    assert first["payload"] == {"urls": ["https://example.com/ü"], "content": "text"}
-    assert (first["priority"], first["tenant"], first["max_retries"], first["shown"]) == (7, "us", 0, "pending")
+    assert first["spec"] == {"urls": ["https://example.com/ü"], "content": "text"}
+    assert (first["priority"], first["tenant"], first["max_retries"], first["status"]) == (7, "us", 0, "pending")
 
-    again = on_both("jobs", "add", "--kind", "page", "--dedupe-key", "k", "--payload", "-", input='{"url":"http://b/"}')
+    same = ("--tenant", "us", "--dedupe-key", "k")
+    again = on_both("jobs", "add", "--kind", "page", *same, "--payload", "-", input='{"url":"http://b/"}')
     assert again.out.strip() == first["id"]
-    assert "has this key already" in again.err
+    assert "has the same key and has not ended" in again.err
     assert len(on_both("jobs", "ls", "--json").json) == 1
 
 
 def test_the_operator_may_reach_the_address_they_typed(silkline: Silkline) -> None:
     options = ("jobs", "add", "--json", "--kind", "page")
-    assert silkline(*options, "http://127.0.0.1:8000/").json["payload"]["allow_private"] == ["127.0.0.1:8000"]
-    assert "allow_private" not in silkline(*options, "--payload", '{"url": "http://127.0.0.1:8000/"}').json["payload"]
+    assert silkline(*options, "http://127.0.0.1:8000/").json["spec"]["allow_private"] == ["127.0.0.1:8000"]
+    assert "allow_private" not in silkline(*options, "--payload", '{"url": "http://127.0.0.1:8000/"}').json["spec"]
 
 
 def test_the_log_is_shown(silkline: Silkline, store: Database, enqueue: Callable[..., Job]) -> None:

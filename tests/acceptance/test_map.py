@@ -90,7 +90,7 @@ def test_nothing_to_map(silkline: Silkline) -> None:
     with serving(lambda origin: {}) as site:
         shown = silkline("map", site.url, "--speed", "max")
     assert (shown.code, shown.out) == (1, "")
-    assert "--links follows links instead" in shown.err
+    assert "use --links to follow links" in shown.err
 
 
 class Slow:

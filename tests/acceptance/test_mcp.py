@@ -81,7 +81,7 @@ def test_a_model_reads_a_page_and_crawls_a_site(on_both: Silkline, site: SampleS
             assert re.fullmatch(rf"- {id}  site  completed  {re.escape(site.url)}  20\S+", line)
             failed = await use(client, "job_errors", id=id)
             assert re.match(
-                rf"- {re.escape(site.url)}\S+  http_4\d\d; [1-9]\d* links lead here, such as on http", failed
+                rf"- {re.escape(site.url)}\S+  http_4\d\d; [1-9]\d* links to it, for example on http", failed
             ) or (failed == "Nothing failed.")
             found = await use(client, "map_site", url=site.url)
             assert "completed" in found.splitlines()[0]
@@ -136,7 +136,7 @@ def test_what_goes_wrong_is_told_to_the_model(silkline: Silkline, site: SampleSe
             assert "no job" in await refused(client, "job", id="nonsense")
             assert "nonsense" in await refused(client, "steer_job", id="nonsense", action="pause")
             assert "limit" in await refused(client, "crawl_site", url=site.url, limit=0)
-            assert await use(client, "jobs", q="nothing like this") == "There is no such job."
+            assert await use(client, "jobs", q="nothing like this") == "No job matches."
 
     anyio.run(talk)
 
@@ -157,7 +157,7 @@ def test_a_long_page_comes_in_parts(silkline: Silkline) -> None:
             while True:
                 head, _, text = (await use(client, "fetch_page", url=url, offset=offset)).partition("\n\n")
                 parts.append(text)
-                if (more := re.search(r"go on with offset=(\d+)", head)) is None:
+                if (more := re.search(r"continue with offset=(\d+)", head)) is None:
                     break
                 offset = int(more[1])
             whole = "".join(parts)

@@ -16,7 +16,7 @@ from tests.crawl.harness import SyntheticWeb
 from tests.support.served import Served
 from tests.support.supervisors import eventually
 
-RUNNING = ("is running", "pause it first, then resume it with the new ones")
+RUNNING = ("is running", "to change its sizes, pause it first, then resume it with the new sizes")
 
 
 @pytest.fixture

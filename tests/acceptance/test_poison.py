@@ -20,7 +20,7 @@ def test_a_page_that_cannot_be_read_ends_in_a_sentence(silkline: Silkline, what:
         limits = SHORT if what == "loop" else LIMITS
         shown = silkline(bad, "--allow-private", "127.0.0.0/8", **limits, **HURT)
         assert (shown.code, shown.out) == (1, ""), shown
-        assert f"{bad}: reading it took too long, took too much memory, or crashed the reader" in shown.err
+        assert f"{bad}: parsing it took too long, took too much memory, or crashed the parser" in shown.err
         assert WAYS[what] in shown.err
         assert "Traceback" not in shown.err
 
@@ -29,7 +29,7 @@ def test_a_robots_txt_that_cannot_be_read_counts_as_unavailable(silkline: Silkli
     with poisoned_web({}, robots={"127.0.0.1": "memory"}, hosts=1) as web:
         shown = silkline(web.seeds[0], "--allow-private", "127.0.0.0/8", **LIMITS, **HURT)
         assert (shown.code, shown.out) == (1, ""), shown
-        assert "its robots.txt cannot be read" in shown.err
+        assert "the robots.txt of its host could not be read" in shown.err
 
 
 def test_one_page_that_cannot_be_read_does_not_keep_others_from_being_shown(silkline: Silkline) -> None:

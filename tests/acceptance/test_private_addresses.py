@@ -19,7 +19,7 @@ def test_a_typed_metadata_address_is_refused(silkline: Silkline, command: str) -
     assert "--allow-private" in done.err, done
     assert "1 done" not in done.err
     said = silkline("jobs", "show", "last", "--json").json
-    assert "allow_private" not in said["payload"]
+    assert "allow_private" not in said["spec"]
 
 
 def test_a_typed_private_address_is_allowed(silkline: Silkline) -> None:
@@ -38,7 +38,7 @@ def test_a_password_in_a_url_is_refused_and_stored_nowhere(silkline: Silkline, c
 
 def test_a_password_in_a_seeds_file_is_refused(silkline: Silkline) -> None:
     (silkline.folder / "seeds.txt").write_text(f"https://example.com/\nhttps://me:{SECRET}@example.com/\n")
-    silkline("crawl", "--seeds", "seeds.txt").refused(2, "a line of the seeds file holds a user name or password")
+    silkline("crawl", "--seeds", "seeds.txt").refused(2, "a line of the seeds file contains a user name or password")
     (silkline.folder / "seeds.txt").unlink()
     assert_nowhere(silkline.folder)
 

@@ -37,7 +37,7 @@ def test_a_wrong_setting(silkline: Silkline) -> None:
 
 def test_an_id_that_may_be_several(silkline: Silkline, enqueue: Callable[..., Job]) -> None:
     first, second = enqueue(), enqueue()
-    silkline("jobs", "cancel", first.id[:4]).refused(5, "several jobs begin with")
+    silkline("jobs", "cancel", first.id[:4]).refused(5, "the ids of several jobs begin with")
     assert {job["status"] for job in silkline("jobs", "--json").json} == {"queued"}
     assert silkline("jobs", "cancel", second.id.upper().replace("-", "")).code == 0
 
@@ -66,7 +66,7 @@ def test_a_database_of_a_newer_silkline(silkline: Silkline, store: Database) -> 
     silkline("db", "upgrade").refused(1, f"revision {newer}")
     doctor = silkline("doctor")
     assert doctor.code == 1
-    assert "upgrade this one" in doctor.out
+    assert "upgrade this Silkline" in doctor.out
 
 
 def test_verbose_tells_where_an_error_came_from(silkline: Silkline) -> None:

@@ -47,13 +47,13 @@ def test_dead_workers_leave_the_list_and_the_living_show_the_jobs_they_hold(
 
 def test_a_job_of_a_kind_that_nobody_knows_says_so(on_both: Silkline, database: Database) -> None:
     job, _ = jobs.enqueue(database, NewJob("word_count", {"url": "https://example.com/"}))
-    assert "No worker is alive" in on_both("jobs", "show", job.id).out
+    assert "No worker is running" in on_both("jobs", "show", job.id).out
     register(database, "living")
     register(database, "a-crawl-at-a-terminal", kinds=())
-    assert "No living worker knows the kind word_count" in on_both("jobs", "show", job.id).out
+    assert "No running worker knows the kind word_count" in on_both("jobs", "show", job.id).out
     assert "word_count" in on_both("jobs", "show", job.id, "--json").json["waits_for"]
     register(database, "with-the-plugin", kinds=("word_count",))
-    assert "No living worker" not in on_both("jobs", "show", job.id).out
+    assert "No running worker" not in on_both("jobs", "show", job.id).out
     running = jobs.claim(database, "with-the-plugin", "h", ["word_count"], 1)
     assert [each.id for each in running] == [job.id]
     assert on_both("jobs", "show", job.id, "--json").json["waits_for"] is None

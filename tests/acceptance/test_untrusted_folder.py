@@ -60,5 +60,5 @@ def test_a_job_that_nobody_will_run_says_how_to_run_it(silkline: Silkline) -> No
         silkline("crawl", site.url, "--speed", "max", "--limit", "2", "--detach")
         silkline("jobs", "stop", "last")
         done = silkline("jobs", "retry", "last")
-        assert "No worker is alive" in done.err
+        assert "No worker is running" in done.err
         assert "silkline resume" in done.err

@@ -86,4 +86,4 @@ def test_bodies_are_stored_decoded(silkline: Silkline, tmp_path: Path) -> None:
 def test_a_job_that_kept_nothing(silkline: Silkline) -> None:
     with SampleServer() as site:
         silkline(f"{site.url}birds/puffin")
-    silkline("results", "last", "--format", "warc").refused(2, "for jobs that were run with --warc")
+    silkline("results", "last", "--format", "warc").refused(2, "needs a job that ran with --warc")

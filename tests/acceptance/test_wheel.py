@@ -147,7 +147,7 @@ def test_the_demo_runs_from_the_wheel(clean: Path, tmp_path: Path) -> None:
     home = {"XDG_DATA_HOME": str(tmp_path / "home")}
     shown = run(program, "demo", cwd=tmp_path, **home)
     assert re.search(r"\d+ pages stored", shown)
-    assert "Broken links, and the pages they stand on:" in shown
+    assert "Broken links, and the pages that contain them:" in shown
     run(program, "results", "last", "--format", "md", "-o", "site", cwd=tmp_path, **home)
     (puffin,) = (tmp_path / "site").rglob("puffin.md")
     assert "Puffins dig." in puffin.read_text()

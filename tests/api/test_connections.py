@@ -66,7 +66,7 @@ def until_closed(connection: socket.socket) -> bytes:
 def test_a_head_that_never_ends_is_given_up(strict: Served, sent: bytes) -> None:
     with connect(strict.ready()) as connection:
         connection.sendall(sent)
-        answer(connection).problem(408, "too-slow", "head of a request")
+        answer(connection).problem(408, "too-slow", "headers of a request must arrive")
         assert until_closed(connection) == b""
 
 
@@ -81,7 +81,7 @@ def test_a_second_request_has_a_deadline_too(strict: Served) -> None:
         connection.sendall(head(client, "GET /healthz"))
         assert answer(connection).status == 200
         connection.sendall(b"GET /hea")
-        answer(connection).problem(408, "too-slow", "head of a request")
+        answer(connection).problem(408, "too-slow", "headers of a request must arrive")
 
 
 def test_a_body_that_never_comes_is_given_up(strict: Served) -> None:
@@ -90,7 +90,7 @@ def test_a_body_that_never_comes_is_given_up(strict: Served) -> None:
         kind = "application/json"
         sent = head(client, "POST /v1/jobs", Authorization=f"Bearer {TOKEN}", Content_Length="99", Content_Type=kind)
         connection.sendall(sent + b'{"kind":')
-        answer(connection).problem(408, "too-slow", "a body must come")
+        answer(connection).problem(408, "too-slow", "a body must arrive")
         assert until_closed(connection) == b""
     assert "Traceback" not in strict.log
 
@@ -139,7 +139,7 @@ def test_one_address_has_so_many_connections(strict: Served) -> None:
                 stream.sendall(head(client, "GET /healthz"))
                 found = answer(stream)
                 if found.status != 200:
-                    found.problem(429, "too-many", "connections from one address")
+                    found.problem(429, "too-many", "one address may have at most", "connections")
                     assert found.headers["retry-after"]
                     refused += 1
         assert refused >= EACH // 2
@@ -151,7 +151,7 @@ def test_a_caller_has_so_many_streams(strict: Served) -> None:
     with ExitStack() as stack:
         for _ in range(STREAMS_EACH):
             stack.enter_context(opened_stream(client))
-        client.get("/v1/events").problem(429, "too-many", "for each caller")
+        client.get("/v1/events").problem(429, "too-many", "each caller may have at most")
         for _ in range(STREAMS - STREAMS_EACH):
             stack.enter_context(opened_stream(other))
         other.get("/v1/events").problem(503, "too-many-streams")

@@ -110,6 +110,6 @@ def test_the_archive_of_a_job_that_kept_its_answers(
 
 def test_what_there_is_not_is_said(client: Client, database: Database) -> None:
     job = crawled(database)
-    client.get(f"/v1/jobs/{job.id}/export?format=warc").problem(422, "invalid", "no WARC of this job")
+    client.get(f"/v1/jobs/{job.id}/export?format=warc").problem(422, "invalid", "this job has no WARC here")
     client.get(f"/v1/jobs/{job.id}/export?format=docx").problem(422, "invalid", "format")
     client.get("/v1/jobs/019a8f6e-5dc2-7340-86fe-b900fe2551e3/export").problem(404, "not-found")

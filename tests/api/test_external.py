@@ -90,21 +90,21 @@ def test_a_token_for_workers_may_work_and_nothing_else(client: Client) -> None:
     assert worker.post(f"/v1/jobs/{id}/heartbeat", Silkline_Lease=lease).json == {"desired": "run"}
     assert worker.post(f"/v1/jobs/{id}/results", {"pages": [page(asked)]}, Silkline_Lease=lease).status == 200
     for verb in ("pause", "resume", "stop", "cancel", "retry"):
-        worker.post(f"/v1/jobs/{other}/{verb}").problem(403, "forbidden", "write is needed")
+        worker.post(f"/v1/jobs/{other}/{verb}").problem(403, "forbidden", "needs the scope write")
     for path in ("", f"/{other}", f"/{other}/results", f"/{other}/logs", f"/{other}/events"):
-        worker.get(f"/v1/jobs{path}").problem(403, "forbidden", "read is needed")
+        worker.get(f"/v1/jobs{path}").problem(403, "forbidden", "needs the scope read")
     for path in ("/metrics", "/openapi.json", "/v1/workers", "/"):
-        worker.get(path).problem(403, "forbidden", "read is needed")
-    worker.post("/v1/jobs", {"kind": "extension", "url": asked}).problem(403, "forbidden", "write is needed")
-    worker.post("/v1/fetch", {"url": asked}).problem(403, "forbidden", "write is needed")
-    worker.ask("DELETE", f"/v1/jobs/{other}").problem(403, "forbidden", "write is needed")
-    worker.get("/v1/tokens").problem(403, "forbidden", "admin is needed")
+        worker.get(path).problem(403, "forbidden", "needs the scope read")
+    worker.post("/v1/jobs", {"kind": "extension", "url": asked}).problem(403, "forbidden", "needs the scope write")
+    worker.post("/v1/fetch", {"url": asked}).problem(403, "forbidden", "needs the scope write")
+    worker.ask("DELETE", f"/v1/jobs/{other}").problem(403, "forbidden", "needs the scope write")
+    worker.get("/v1/tokens").problem(403, "forbidden", "needs the scope admin")
     worker.post(f"/v1/jobs/{other}/heartbeat", Silkline_Lease=lease).problem(409, "lease-lost")
     assert (
         worker.post(f"/v1/jobs/{id}/finish", {"end": "completed"}, Silkline_Lease=lease).json["status"] == "completed"
     )
     reader = client.with_token(client.post("/v1/tokens", {"name": "r", "scope": "read"}).json["token"])
-    reader.post("/v1/claims", {}).problem(403, "forbidden", "worker is needed")
+    reader.post("/v1/claims", {}).problem(403, "forbidden", "needs the scope worker")
 
 
 def rescued(database: Database, id: str) -> None:

@@ -91,7 +91,7 @@ def test_a_host_that_is_not_there(trusting: Client, site: SampleServer) -> None:
 def test_an_address_that_nobody_allowed(trusting: Client, site: SampleServer) -> None:
     requests = len(site.requests)
     found = trusting.post("/v1/fetch?timeout=60", {"url": site.url}).problem(502, "fetch-failed", "address_blocked")
-    assert "Name the address in allow_private" in found["detail"]
+    assert "List the address in allow_private" in found["detail"]
     assert len(site.requests) == requests, "it was not even asked for its robots.txt"
 
 
@@ -104,7 +104,7 @@ def test_nobody_learns_which_address_a_name_leads_to(trusting: Client) -> None:
     body = {"url": "http://localhost:9/", "ignore_robots": True}
     found = trusting.post("/v1/fetch?timeout=60", body).problem(502, "fetch-failed")
     assert "address_blocked (refused: the name leads to a private address)" in found["detail"]
-    assert "Name the address in allow_private" in found["detail"]
+    assert "List the address in allow_private" in found["detail"]
     assert "127.0.0.1" not in found["detail"]
 
 

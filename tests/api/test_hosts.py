@@ -75,7 +75,10 @@ def test_hosts_that_wait_and_hosts_by_size(client: Client, database: Database) -
         "robots.txt asks for 5 s between pages; next page in 3 h",
     )
     assert datetime.fromisoformat(first["next_at"]) > datetime.now(UTC)
-    assert (second["next_at"], second["says"]) == (None, "1 of its pages under way, no more at once")
+    assert (second["next_at"], second["says"]) == (
+        None,
+        "1 of its pages are being fetched, the maximum at the same time",
+    )
     assert [each["host"] for each in found["items"]] == ["slow.example", "other.example"]
     assert set(found["items"][0]) == COUNTED
     assert client.get(f"/v1/jobs/{job.id}").json["links"]["hosts"] == f"/v1/jobs/{job.id}/hosts"
@@ -111,7 +114,7 @@ def test_names_of_hosts_never_become_markup(client: Client, database: Database) 
 
 def test_a_kind_that_nobody_knows_is_named(client: Client, database: Database) -> None:
     new, _ = jobs.enqueue(database, NewJob("word_count", {"url": "https://slow.example/"}))
-    message = "No living worker knows the kind word_count"
+    message = "No running worker knows the kind word_count"
     assert message in client.get(f"/v1/jobs/{new.id}").json["message"]
     assert message in client.get(f"/jobs/{new.id}").text
 

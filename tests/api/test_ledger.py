@@ -142,7 +142,7 @@ def test_a_broken_link_names_the_pages_it_stands_on(client: Client, database: Da
     assert "and 5 more" in page
     page = client.get(f"/jobs/{job.id}/page/1", Accept="text/html").text
     assert "No page of this crawl links here." in page
-    assert "1 is not for crawlers" in page
+    assert "Crawlers must not follow 1 of these links" in page
 
 
 def test_one_url_is_explained(client: Client, database: Database) -> None:
@@ -152,7 +152,7 @@ def test_one_url_is_explained(client: Client, database: Database) -> None:
     assert [url["url"] for url in told["path"]] == [ROOT, f"{ROOT}2"]
     assert told["result"] is None
     assert client.get(f"/v1/jobs/{job.id}/explain?url={ROOT}").json["result"]["url_id"] == 1
-    client.get(f"/v1/jobs/{job.id}/explain?url={ROOT}nowhere").problem(404, "not-found", "never came across")
+    client.get(f"/v1/jobs/{job.id}/explain?url={ROOT}nowhere").problem(404, "not-found", "has not seen")
     client.get(f"/v1/jobs/{job.id}/explain?url=mailto:x").problem(422, "invalid")
 
 
@@ -208,5 +208,5 @@ def test_deleting_removes_everything(client: Client, database: Database) -> None
     job = crawl(database, 5, failed=5, status=Status.COMPLETED)
     assert client.ask("DELETE", f"/v1/jobs/{job.id}").status == 204
     assert urls.page(database, job.id) == []
-    assert database.rows("samples.all", job_id=job.id, wanted=9) == []
+    assert database.rows("count_history.all", job_id=job.id, wanted=9) == []
     client.ask("DELETE", f"/v1/jobs/{job.id}").problem(404, "not-found")

@@ -195,12 +195,12 @@ def test_a_token_may_what_its_scope_says(guarded: Served) -> None:
     read, write, admin = (operator.with_token(tokens[scope]["token"]) for scope in ("read", "write", "admin"))
     job = {"kind": "page", "url": "https://example.com", "paused": True}
     assert read.get("/v1/jobs").status == 200
-    read.post("/v1/jobs", job).problem(403, "forbidden", "write is needed")
+    read.post("/v1/jobs", job).problem(403, "forbidden", "needs the scope write")
     id = write.post("/v1/jobs", job).json["id"]
     read.post(f"/v1/jobs/{id}/cancel").problem(403, "forbidden")
     read.ask("DELETE", f"/v1/jobs/{id}").problem(403, "forbidden")
-    read.post("/v1/claims", {}).problem(403, "forbidden", "worker is needed")
-    write.get("/v1/tokens").problem(403, "forbidden", "admin is needed")
+    read.post("/v1/claims", {}).problem(403, "forbidden", "needs the scope worker")
+    write.get("/v1/tokens").problem(403, "forbidden", "needs the scope admin")
     write.post("/v1/tokens", {"name": "more"}).problem(403, "forbidden")
     listed = admin.get("/v1/tokens")
     assert {token["scope"] for token in listed.json["items"]} >= {"read", "write", "admin"}
@@ -298,7 +298,7 @@ def test_a_session_ends_with_its_token(guarded: Served) -> None:
     made = operator.post("/v1/tokens", {"name": "browser", "scope": "read"}).json
     session = signed_in(client, made["token"])
     assert client.get("/v1/jobs", Cookie=session).status == 200
-    client.post("/v1/jobs", {"kind": "page"}, Cookie=session).problem(403, "forbidden", "write is needed")
+    client.post("/v1/jobs", {"kind": "page"}, Cookie=session).problem(403, "forbidden", "needs the scope write")
     assert client.post("/logout", Cookie=session).status == 303, "who may only read may sign out"
     session = signed_in(client, made["token"])
     assert operator.ask("DELETE", f"/v1/tokens/{made['id']}").status == 204
@@ -411,7 +411,7 @@ def test_a_store_that_fails_tells_nothing_about_itself(tmp_path: Path) -> None:
         with closing(open_database(url)) as database, database.transaction() as transaction:
             transaction.script("ALTER TABLE crawl_jobs RENAME TO gone")
         answer = client.get("/v1/jobs")
-        answer.problem(500, "internal", "see problem")
+        answer.problem(500, "internal", "under problem")
         assert "crawl_jobs" not in answer.text
         assert answer.json["detail"].split()[2] in server.log
 

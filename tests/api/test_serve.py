@@ -74,7 +74,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        assert f"port {port} at 127.0.0.1 is taken" in refused(tmp_path, "--port", str(port))
+        assert f"port {port} at 127.0.0.1 is in use" in refused(tmp_path, "--port", str(port))
 
 
 def test_where_the_usual_port_is_taken_it_takes_another(serve: Any) -> None:
@@ -93,7 +93,7 @@ def test_where_the_usual_port_is_taken_it_takes_another(serve: Any) -> None:
             return None
 
         server, client = eventually("it is taken", start)
-        assert f"Port {PORT} is taken; this Silkline listens at port {client.port}." in server.log
+        assert f"Port {PORT} is in use; this Silkline listens on port {client.port}." in server.log
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -14,12 +14,13 @@ from silkline.errors import UsageError
 from silkline.model.job import AttemptEnd, End, NewJob, Status, Verb
 from silkline.reading_marks import ReadingMarks
 from silkline.runner import protocol
+from silkline.runner.log_file import LogFile
 from silkline.service import process_table
 from silkline.service.attempts import Attempts
 from silkline.service.cgroup import Cgroups
 from silkline.service.cleaner import Cleaner
 from silkline.service.launcher import Launcher
-from silkline.service.output import LogFile, LogQueue, Output, OutputPipe, Pump
+from silkline.service.output import LogQueue, Output, OutputPipe, Pump
 from silkline.service.runner_process import RunnerProcess
 from silkline.service.supervisor import Supervisor
 from silkline.store import jobs
@@ -45,7 +46,7 @@ def test_the_watchdog_goes_on_after_a_log_that_cannot_be_deleted(yard: Yard) -> 
     for id in yard.add("nothing", many=3):
         (watching.data / "logs" / f"{id}.log").mkdir(parents=True)
     other = yard.start("other", **STALE)
-    eventually("the cleaner trips", lambda: "no round of the watchdog" in watching.log)
+    eventually("the cleaner trips", lambda: "the watchdog run failed" in watching.log)
     (orphan,) = yard.add("sleep", seconds=600)
     yard.runner_of(orphan)
     other.kill()
@@ -58,7 +59,7 @@ def test_without_a_bell_jobs_run_all_the_same(tmp_path: Path) -> None:
         supervisor = yard.ready(yard.start())
         (id,) = yard.add("nothing")
         yard.wait_for(id, Status.COMPLETED)
-        assert supervisor.log.count("there is no bell") == 1
+        assert supervisor.log.count("database notifications are not available") == 1
 
 
 def test_a_data_directory_that_cannot_be_used_is_named(tmp_path: Path) -> None:

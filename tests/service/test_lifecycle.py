@@ -94,7 +94,7 @@ def test_a_job_that_does_not_obey_is_killed_and_its_wish_is_kept(yard: Yard) -> 
     runner = yard.runner_of(id)
     jobs.wish(yard.database, id, Verb.STOP)
     job = yard.wait_for(id, Status.STOPPED)
-    assert "did not obey" in (job.error_message or "")
+    assert "it did not end within" in (job.error_message or "")
     assert not alive(runner)
 
 

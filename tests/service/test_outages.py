@@ -76,7 +76,7 @@ def test_a_database_file_taken_away_is_an_outage_too(tmp_path: Path) -> None:
         runner, lease = place.runner_of(id), place.job(id).run_lease
         file.rename(tmp_path / "away.db")
         eventually("it fences itself", lambda: not alive(runner))
-        eventually("it says why", lambda: "was removed or replaced under us" in supervisor.log)
+        eventually("it says why", lambda: "was removed or replaced while Silkline used it" in supervisor.log)
         (tmp_path / "away.db").rename(file)
         place.runner_of(id, after=lease)
         assert place.job(id).crash_count == 0

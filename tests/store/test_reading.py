@@ -33,7 +33,7 @@ def test_an_unclear_or_impossible_name_is_not_found(database: Database) -> None:
         jobs.find(database, "last")
     first = queued(database)
     queued(database)
-    with pytest.raises(NotFound, match="several jobs begin with"):
+    with pytest.raises(NotFound, match="the ids of several jobs begin with"):
         jobs.find(database, first.id[:4])
     for name in ("zzz", "", "-", first.id + "0", "%", "_"):
         with pytest.raises(NotFound, match="no job"):

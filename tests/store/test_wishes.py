@@ -80,7 +80,7 @@ def test_retry_is_refused_while_another_live_job_has_the_key(database: Database)
     finished(database, first, End.PERMANENT)
     before = jobs.get(database, first.id)
     second = queued(database, dedupe_key="one")
-    with pytest.raises(Refused, match="another live job holds the dedupe key 'one'"):
+    with pytest.raises(Refused, match="another job with the dedupe key 'one' has not ended"):
         jobs.wish(database, first.id, Verb.RETRY)
     assert jobs.get(database, first.id) == before
     jobs.wish(database, second.id, Verb.CANCEL)

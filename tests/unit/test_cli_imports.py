@@ -75,10 +75,12 @@ def test_what_a_command_imports(tmp_path: Path, arguments: tuple[str, ...], code
     assert modules & LAYERS == ({"silkline.fetch"} if "msgspec" in may or arguments == ("doctor",) else set())
 
 
-@pytest.mark.parametrize("command", ["worker", "serve", "resume"])
-def test_a_supervisor_imports_no_crawl_code(tmp_path: Path, command: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "module"), [("worker", "supervisor"), ("serve", "supervisor"), ("resume", "foreground_run")]
+)
+def test_a_supervisor_imports_no_crawl_code(tmp_path: Path, command: str, module: str) -> None:
     """`--help` imports the module of the command, which imports the supervisor; only the address guard is of fetch/."""
     code, _, modules = imported(tmp_path, command, "--help")
     assert code == 0
-    assert "silkline.service.supervisor" in modules
+    assert {f"silkline.service.{module}", "silkline.service.job_loop"} <= modules
     assert modules & {"silkline.crawl", "silkline.parse", "silkline.fetch.client", "pycurl", "turbohtml"} == set()

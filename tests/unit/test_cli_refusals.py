@@ -21,7 +21,7 @@ ADD = ("jobs", "add", "--kind", "site")
         (("jobs", "add", "https://example.com/"), "--kind"),
         (("jobs", "add", "--kind", "sote", "https://example.com/"), "did you mean 'site'?"),
         ((*ADD, "ftp://example.com/"), "only http:// and https:// are fetched"),
-        ((*ADD,), "name a URL, or its fields with --payload"),
+        ((*ADD,), "give a URL, or its fields with --payload"),
         ((*ADD, "https://a/", "--payload", '{"url": "https://b/"}'), "twice"),
         ((*ADD, "https://a/", "--payload", '{"limit": 1, "limit": 2}'), "'limit' twice"),
         ((*ADD, "https://a/", "--payload", '{"limits": 1}'), "did you mean 'limit'?"),

@@ -12,9 +12,9 @@ from silkline.cli import terminal, views
 from silkline.cli.add import read_time
 from silkline.cli.group import LazyGroup, is_address
 from silkline.cli.own_address import exemptions
-from silkline.cli.redact import redacted, without_password
 from silkline.cli.session import text
 from silkline.errors import UsageError
+from silkline.model.redaction import redacted, without_password
 from silkline.store.urls import Counts
 
 

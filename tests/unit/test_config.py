@@ -139,7 +139,7 @@ def test_days_may_have_a_unit() -> None:
 
 
 def test_a_wrong_time_is_named() -> None:
-    with pytest.raises(UsageError, match=r"setting stall_after \(environment\): 'soon' is not a length of time"):
+    with pytest.raises(UsageError, match=r"setting stall_after \(environment\): 'soon' is not a duration"):
         load({}, {"SILKLINE_STALL_AFTER": "soon"}, Path("/nonexistent"))
 
 

@@ -18,5 +18,5 @@ def test_a_length_of_time(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "s", "soon", "10x", "nan", "inf", "1s2", "ten minutes", "1" * 400 + "s", "1e999"])
 def test_what_is_not_a_length_of_time(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a length of time; write 90"):
+    with pytest.raises(ValueError, match="is not a duration; examples: 90"):
         seconds_of(text)

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from silkline.api import json_structure
 from silkline.api.bodies import parse
-from silkline.api.json_structure import MOST_CONTAINERS, MOST_DEPTH, MOST_VALUES, check_size
+from silkline.api.json_structure import MOST_CONTAINERS, MOST_VALUES, check_size
 from silkline.api.problems import Problem
+from silkline.model.strict_json import MOST_DEPTH, BadJson, _each_once
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**62), 2**62) | st.text(max_size=8),
@@ -38,12 +39,10 @@ def test_what_json_can_say_is_read_as_it_stands(value: dict[str, Any]) -> None:
 
 
 def test_a_name_that_stands_twice_is_found_in_one_pass() -> None:
-    from silkline.api.bodies import _each_once
-
     pairs = [(Watched(f"name {number}"), 1) for number in range(20_000)] + [(Watched("name 19999"), 1)]
     Watched.compared = 0
-    with pytest.raises(Problem, match="names 'name 19999' twice"):
-        _each_once(pairs)
+    with pytest.raises(BadJson, match="contains the name 'name 19999' twice"):
+        _each_once(pairs, "the body")
     assert Watched.compared < 100_000, "not one comparison for each pair of names"
 
 
@@ -60,9 +59,9 @@ def test_a_name_that_stands_twice_is_found_in_one_pass() -> None:
         (b'{"a": [99999999999999999999]}', "bad-request", "63 bits"),
         (b'{"a": ' + b"1" * 5_000 + b"}", "bad-request", "not JSON"),
         (b'{"a": NaN}', "bad-request", "not JSON"),
-        (b'{"a": "\\ud83d"}', "bad-request", "half a character"),
+        (b'{"a": "\\ud83d"}', "bad-request", "half of a surrogate pair"),
         (b'{"a": "\xff"}', "bad-request", "not UTF-8"),
-        (b'{"a": {"b": 1, "b": 2}}', "bad-request", "names 'b' twice"),
+        (b'{"a": {"b": 1, "b": 2}}', "bad-request", "contains the name 'b' twice"),
         (b"[]", "bad-request", "must be a JSON object"),
     ],
     ids=str,

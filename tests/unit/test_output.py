@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from silkline.service.output import LogFile, LogQueue, Output
+from silkline.runner.log_file import LogFile
+from silkline.service.output import LogQueue, Output
 
 
 def lines_of(tmp_path: Path, *pieces: bytes, most_lines: int = 100) -> tuple[list[str], str]:

@@ -93,3 +93,11 @@ def test_a_bad_plugin_is_refused_with_the_reason(name: str, words: str) -> None:
 def test_an_unknown_kind_is_refused_with_the_known_ones() -> None:
     with pytest.raises(SpecError, match=r"unknown kind 'pgae'; did you mean 'page'\? \(known: bluesky, crawl4ai"):
         registry.kind_named("pgae")
+
+
+def test_every_built_in_kind_has_its_spec_in_the_registry() -> None:
+    """So no code has to be imported to check a payload."""
+    for kind in (*registry.BUILT_IN.values(), registry.DIAGNOSTIC):
+        assert kind.spec is not None
+        if not kind.external:
+            assert not hasattr(registry.load(kind), "spec")

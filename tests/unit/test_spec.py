@@ -131,7 +131,7 @@ def test_what_is_a_web_address(url: str) -> None:
 @pytest.mark.parametrize("spec", [PageSpec, SiteSpec, MapSpec, YoutubeSpec, BlueskySpec, Crawl4aiSpec, ExtensionSpec])
 def test_a_url_with_a_password_is_refused_without_repeating_it(spec: type[Spec], url: str) -> None:
     said = problem(spec, url=url)
-    assert "holds a user name or password" in said
+    assert "contains a user name or password" in said
     assert "Authorization" in said
     assert "secret" not in said
 
@@ -147,7 +147,7 @@ def test_times_in_a_payload_may_have_units(given: Any, seconds: float) -> None:
 
 
 def test_a_wrong_time_is_named() -> None:
-    assert "not a length of time; write 90 (seconds)" in problem(SiteSpec, url=URL, max_duration="soon")
+    assert "not a duration; examples: 90 (seconds)" in problem(SiteSpec, url=URL, max_duration="soon")
     assert "greater than" in problem(SiteSpec, url=URL, max_duration="0s")
 
 
@@ -164,7 +164,7 @@ def test_too_many_urls_belong_in_a_file() -> None:
 
 @pytest.mark.parametrize("payload", [None, [], "text", 5])
 def test_a_payload_is_an_object(payload: Any) -> None:
-    with pytest.raises(SpecError, match="a payload is a JSON object"):
+    with pytest.raises(SpecError, match="a payload must be a JSON object"):
         validate(PageSpec, payload)
 
 

@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from silkline.api.shapes import WaitReason
+from silkline.api.answers import WaitReason
 from silkline.api.web.words import FILTERS, via
 from silkline.crawl import fetcher, leader, outcomes, reading, scope, traps
 from silkline.model import fetched, reasons
@@ -48,8 +48,8 @@ def test_page_and_command_line_differ_in_their_advice_only() -> None:
 
 
 def test_statuses_have_a_meaning_and_strangers_have_none() -> None:
-    assert reasons.on_page("http_404") == "the server answers 404 Not Found"
-    assert reasons.on_page("http_599") == "the server answers 599"
+    assert reasons.on_page("http_404") == "the server answered 404 Not Found"
+    assert reasons.on_page("http_599") == "the server answered 599"
     assert reasons.on_page("http_") == reasons.on_page("a plugin's own") == reasons.on_page(None) == ""
     assert reasons.at_command_line("its_own", "so") == "its own (so)"
     assert (via("robots"), via("something new")) == ("robots.txt", "something new")

@@ -109,7 +109,7 @@ def test_the_form_starts_a_crawl_and_says_what_is_wrong_with_it(visit: Open) -> 
     page.get_by_role("button", name="Start").click()
     expect(page.get_by_role("alert")).to_contain_text("is not a web address")
     page.locator("#new-url").fill("example.invalid/somewhere")
-    page.get_by_label("Pages at most").fill("3")
+    page.get_by_label("Maximum number of pages").fill("3")
     page.get_by_role("button", name="Start").click()
     page.wait_for_url(re.compile("/jobs/[0-9a-f-]{36}$"))
     expect(page.locator("#head h1")).to_have_text("https://example.invalid/somewhere")

@@ -65,7 +65,7 @@ def test_the_log_says_what_the_job_waits_for(visit: Open, site: Client) -> None:
     expect(page.locator("#waiting")).to_contain_text("Waiting for one host:")
     expect(page.locator("#waiting")).to_contain_text("robots.txt asks for 25 s between pages")
     site.post(f"/v1/jobs/{the_crawl(site)}/pause")
-    expect(page.locator("#waiting")).to_contain_text("waits for somebody to resume it")
+    expect(page.locator("#waiting")).to_contain_text("This job is paused. Resume it to continue.")
     site.post(f"/v1/jobs/{the_crawl(site)}/resume")
     expect(page.locator("#waiting")).to_contain_text("robots.txt asks for 25 s between pages")
 

@@ -61,7 +61,7 @@ def test_other_hosts_are_no_unfinished_work(visit: Open, crawl: Job) -> None:
     own, other = page.locator("table").all()
     expect(own.locator("tr[data-row]")).to_have_count(1)
     expect(own).to_contain_text("site.test")
-    expect(page.locator("#tab")).to_contain_text("outside of its scope, so nothing is fetched from them")
+    expect(page.locator("#tab")).to_contain_text("out of scope, so the crawl fetches nothing from them")
     expect(other).to_contain_text("other.test")
     page.goto(page.url.replace("/hosts", ""))
     expect(page.locator("#panels")).to_contain_text("not part of this crawl")
@@ -96,7 +96,7 @@ def test_content_comes_before_links(visit: Open, crawl: Job) -> None:
     page = visit(f"/jobs/{crawl.id}/page/1")
     assert page.locator("h2").all_inner_texts()[0] == "Content"
     names = [name.split()[0] for name in page.locator("h2").all_inner_texts()[:5]]
-    assert names == ["Content", "Facts", "The", "Links", "Links"]
+    assert names == ["Content", "Facts", "Path", "Links", "Links"]
     out = page.locator(".card", has_text="Links out")
     expect(out.locator("li").first).to_be_hidden()
     out.locator("summary").click()
@@ -112,6 +112,7 @@ def test_pages_have_title_size_and_time_and_can_be_sorted(visit: Open, crawl: Jo
     expect(page.get_by_role("columnheader", name="Time")).to_have_attribute("aria-sort", "descending")
     assert shown(page)[1:3] == ["2", "3"]
     page.get_by_role("columnheader", name="Size").get_by_role("link").click()
+    expect(page.get_by_role("columnheader", name="Size")).to_have_attribute("aria-sort", "descending")
     assert shown(page)[1] == "37"
     page.get_by_role("columnheader", name="Size").get_by_role("link").click()
     expect(page.get_by_role("columnheader", name="Size")).to_have_attribute("aria-sort", "ascending")
@@ -136,7 +137,7 @@ def test_pages_are_searched_by_address_and_title(visit: Open, crawl: Job) -> Non
     page.get_by_role("button", name="Show").click()
     expect(page.locator("#tab")).to_contain_text("No page matches.")
     page.goto(f"{page.url.partition('/jobs')[0]}/jobs/{crawl.id}/pages?at=nonsense")
-    expect(page.get_by_role("heading")).to_have_text("The request does not make sense")
+    expect(page.get_by_role("heading")).to_have_text("The request is not valid")
 
 
 def test_downloads_stand_on_the_job_itself(visit: Open, crawl: Job, tmp_path: Path) -> None:
@@ -178,9 +179,9 @@ def test_a_job_of_a_kind_that_nobody_knows_says_why_it_waits(visit: Open, databa
     job, _ = jobs.enqueue(database, NewJob("telegraph", {}))
     page = visit(f"/jobs/{job.id}")
     expect(page.locator("#head")).to_contain_text("telegraph")
-    expect(page.locator("#head .problem")).to_contain_text("No living worker knows the kind telegraph")
+    expect(page.locator("#head .problem")).to_contain_text("No running worker knows the kind telegraph")
     page.get_by_role("link", name="Logs").click()
-    expect(page.locator("#waiting")).to_contain_text("No living worker knows the kind telegraph")
+    expect(page.locator("#waiting")).to_contain_text("No running worker knows the kind telegraph")
 
 
 def test_crawl_again_fills_the_form_in(visit: Open, site: Client, database: Database) -> None:
@@ -195,7 +196,7 @@ def test_crawl_again_fills_the_form_in(visit: Open, site: Client, database: Data
     page.get_by_role("link", name="Crawl again").click()
     expect(page.get_by_label("Address", exact=True)).to_have_value("http://127.0.0.1:9/")
     for label, value in {
-        "Pages at most": "7",
+        "Maximum number of pages": "7",
         "Stay within": "domain",
         "Seconds between pages": "0.5",
         "More addresses": "http://127.0.0.1:9/b",
@@ -231,7 +232,7 @@ def test_a_private_site_can_be_crawled_where_the_operator_allows_it(visit: Open,
     page = visit("/")
     page.locator("#new-url").fill("localhost:9")
     page.get_by_role("button", name="Start").click()
-    expect(beside(page, "Private addresses")).to_contain_text("http://localhost:9 is a private address: name it here")
+    expect(beside(page, "Private addresses")).to_contain_text("http://localhost:9 is a private address: list it here")
     page.get_by_label("Private addresses").fill("127.0.0.1:9")
     page.get_by_role("button", name="Start").click()
     page.wait_for_url(re.compile("/jobs/[0-9a-f-]{36}$"))

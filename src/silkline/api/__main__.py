@@ -1,6 +1,6 @@
 """`python -m silkline.api DESCRIPTOR PARENT HOST`: the API beside a supervisor. Settings come on standard input.
 
-The listening socket was opened by the parent, and the kernel ends us should that die.
+The parent opened the listening socket. If the parent dies, the kernel ends this process.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main() -> int:
         logging.getLogger("silkline.api").error("%s", error)
         return 1
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # we are ending; a second one must not break into that
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the process is ending; ignore a second signal
     return 0
 
 

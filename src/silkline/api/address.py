@@ -1,4 +1,4 @@
-"""The address the API listens at: bound by the parent, so that the port is known, and safe before anything answers."""
+"""Binds the address of the API. The parent process does this, so it knows the port and can refuse unsafe addresses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PORT = 8700
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a bind address can only be reached from this machine."""
+    """Whether only this machine can reach a bind address."""
     if host == "localhost":
         return True
     try:
@@ -23,10 +23,10 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(host: str, port: int | None, settings: Settings) -> tuple[socket.socket, int]:
-    """A listening socket and its port. Without a wished port: 8700, or a free one if that is taken."""
+    """A listening socket and its port. If no port is given: 8700, or a free port if 8700 is in use."""
     if not is_loopback(host) and not settings.api_token:
         raise UsageError(
-            f"listening at {host} lets others reach Silkline: set SILKLINE_API_TOKEN first, or leave --host away"
+            f"other machines can reach Silkline at {host}: set SILKLINE_API_TOKEN first, or leave --host out"
         )
     try:
         listener = _bind(host, PORT if port is None else port)
@@ -34,7 +34,9 @@ def listen(host: str, port: int | None, settings: Settings) -> tuple[socket.sock
         if error.errno != errno.EADDRINUSE:
             raise UsageError(f"cannot listen at {host}: {error.strerror or error}") from error
         if port is not None:
-            raise UsageError(f"port {port} at {host} is taken; choose another with --port, or leave it away") from error
+            raise UsageError(
+                f"port {port} at {host} is in use; choose another port with --port, or leave --port out"
+            ) from error
         listener = _bind(host, 0)
     return listener, listener.getsockname()[1]
 
@@ -53,6 +55,6 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def url(host: str, port: int) -> str:
-    """What a person opens."""
+    """The URL that a user opens."""
     shown = "127.0.0.1" if host in ("0.0.0.0", "::", "localhost") else host  # noqa: S104 - compared, not bound
     return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/"

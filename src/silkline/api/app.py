@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio.to_thread
 from fastapi import FastAPI
+from pydantic import TypeAdapter
 from starlette.types import ASGIApp
 
 import silkline
@@ -24,15 +25,15 @@ from silkline.api.routes.ledger import LedgerRoutes
 from silkline.api.routes.system import SystemRoutes
 from silkline.api.routes.tokens import TokenRoutes
 from silkline.api.security import AllowedHosts, Gate
-from silkline.api.shapes import ProblemShape
 from silkline.api.tallies import Tallies
 from silkline.api.web import site
 from silkline.config import Settings
 from silkline.store.database import Database
 
 THREADS = 16  # each may hold a connection to the database
-ABOUT = """Web crawls that never lose their thread. Errors are RFC 9457 problem documents; `retryable` tells whether
-the same request may succeed later. Where a token is needed, send `Authorization: Bearer TOKEN`."""
+ABOUT = """Silkline crawls web sites in jobs that survive crashes. Errors are RFC 9457 problem documents. Their field
+`retryable` says whether the same request may succeed later. If the server requires a token, send
+`Authorization: Bearer TOKEN`."""
 
 
 def create_app(settings: Settings, database: Database, hub: Hub, host: str, port: int) -> ASGIApp:
@@ -82,7 +83,7 @@ def describe(app: FastAPI) -> None:
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
             schema = made()
-            schema["components"]["schemas"]["ProblemShape"] = ProblemShape.model_json_schema()
+            schema["components"]["schemas"]["ProblemDocument"] = TypeAdapter(problems.ProblemDocument).json_schema()
             schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
             schema["security"] = [{"token": []}, {}]
             _without_own_validation(schema)

@@ -1,8 +1,8 @@
-"""Who is calling: bearer tokens with scopes, and the session of a browser that signed in with one.
+"""Finds out who calls: by a bearer token with a scope, or by the session of a browser that signed in with a token.
 
-A token is `silk_ID_SECRET`. The database knows the id and the SHA-256 of the secret; comparisons take the same time
-whatever is presented. A session is a random number that the browser alone has; the database keeps a hash of it, made
-with the operator's token as the key, so that neither a copy of the database nor an old token gives a session.
+A token is `silk_ID_SECRET`. The database has the id and the SHA-256 of the secret. A comparison takes the same time for
+every token. A session is a random number that only the browser has. The database has a hash of it, with the operator's
+token as the key, so nobody can get a session from a copy of the database or from an old token.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from silkline.api.problems import Problem
 from silkline.store import sessions, tokens
 from silkline.store.database import Database
 
-SCOPES = ("read", "write", "admin")  # each may what those before it may
-WORKER = "worker"  # may do what external workers need, and nothing else
+SCOPES = ("read", "write", "admin")  # each includes the scopes before it
+WORKER = "worker"  # only for the requests of external workers
 OPERATOR = "operator"
 COOKIE = "silkline_session"
 SESSION_SECONDS = int(sessions.LIFETIME.total_seconds())
@@ -32,7 +32,7 @@ _NOBODY = digest(secrets.token_urlsafe(32))
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who is calling, and what for they may."""
+    """Who calls, and with which scope."""
 
     id: str
     scope: str
@@ -47,7 +47,7 @@ ANYBODY = Caller("anybody", "admin")
 
 
 class Doorkeeper:
-    """Knows who is who. `open`: nobody needs a token, as on a laptop's loopback."""
+    """Finds the caller of a request. `open`: no token is needed, as on the loopback of a laptop."""
 
     def __init__(self, database: Database, operator_token: str, *, open: bool) -> None:
         self._database = database
@@ -56,7 +56,7 @@ class Doorkeeper:
         self.open = open
 
     def caller(self, headers: Mapping[str, str], address: str) -> Caller | None:
-        """Who sent these headers; None: somebody without a token. A wrong token is never let pass."""
+        """Who sent these headers. None: a caller without a token. A wrong token is always refused."""
         authorization = headers.get("authorization")
         if authorization is not None:
             kind, _, token = authorization.partition(" ")
@@ -67,10 +67,10 @@ class Doorkeeper:
         return self._by_cookie(headers.get("cookie", "")) or (ANYBODY if self.open else None)
 
     def by_token(self, token: str, address: str) -> Caller | None:
-        """Who has this token. An address that presents many wrong ones has to wait: a `Problem`.
+        """The owner of this token. An address that sends many wrong tokens has to wait: a `Problem`.
 
-        A token that we made is never made to wait for the failures of others: nobody guesses its 256 random bits. The
-        operator's token was chosen by a person, so it is tried only while its address may try.
+        A token that Silkline created never waits, because nobody can guess its 256 random bits. A person chose the
+        operator's token, so it is checked only if its address may still try.
         """
         caller = self._made_by_us(token)
         if caller is not None:
@@ -114,7 +114,7 @@ class Doorkeeper:
 
 
 def _session_in(cookies: str) -> str:
-    """In one pass: the standard library needs quadratic time for a cookie of backslashes."""
+    """The session in a Cookie header. The standard library would need quadratic time for a cookie of backslashes."""
     for cookie in cookies.split(";"):
         name, _, value = cookie.strip().partition("=")
         if name == COOKIE and _SESSION.fullmatch(value):

@@ -1,6 +1,6 @@
-"""How large a body may be: by route, and for all bodies together.
+"""Limits the size of bodies: for each route, and for all bodies together.
 
-Only jobs and deliveries are long. A caller without a token may send a login form and nothing else.
+Only jobs and deliveries are long. A caller without a token may only send a login form.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from silkline.api.problems import Problem
 
 LONG: Final = re.compile(r"/v1/jobs(/[^/]*/results)?")
-SHORT: Final = 262_144  # what other routes of the API are sent
+SHORT: Final = 262_144  # for all other routes of the API
 FORM: Final = 1_048_576
 WITHOUT_TOKEN: Final = 8_192
-TOGETHER: Final = 4  # so many of the largest bodies may be in memory at once
+TOGETHER: Final = 4  # this many of the largest bodies may be in memory at once
 
 
 def limit_of(path: str, *, known: bool, largest: int) -> int:
-    """The most bytes that a caller may send to a path. `known`: it came with a token, or none is needed."""
+    """The maximum size of a body for a path. `known`: the caller has a token, or needs none."""
     if not known or path == "/login":
         return min(WITHOUT_TOKEN, largest)
     if LONG.fullmatch(path):
@@ -30,7 +30,7 @@ def limit_of(path: str, *, known: bool, largest: int) -> int:
 
 
 class BodyLimit:
-    """Stops reading at the limit, however the body is sent and whatever its header says."""
+    """Stops reading at the limit, whatever the headers say and however the body is sent."""
 
     def __init__(self, app: ASGIApp, largest: int) -> None:
         self._app = app
@@ -53,7 +53,7 @@ class BodyLimit:
             if came > limit:
                 raise _too_large(limit)
             if self._held > TOGETHER * self._largest:
-                raise Problem("busy", "too many large bodies are being read; send this one again later")
+                raise Problem("busy", "the server is reading too many large bodies; send this one again later")
             return message
 
         announced = Headers(scope=scope).get("content-length", "0")
@@ -67,4 +67,4 @@ class BodyLimit:
 
 
 def _too_large(limit: int) -> Problem:
-    return Problem("too-large", f"at most {limit:,} bytes")
+    return Problem("too-large", f"the body may have at most {limit:,} bytes")

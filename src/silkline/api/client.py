@@ -9,8 +9,8 @@
         for page in silkline.results(job["id"]):
             print(page["final_url"])
 
-Jobs, results and log lines are the JSON documents of the API, as dictionaries. Whatever may be asked twice is asked
-again while the server is away or busy; new jobs go out with an idempotency key, so that none is stored twice.
+Jobs, results and log lines are the JSON documents of the API, as dictionaries. The client repeats requests that are
+safe to repeat while the server is down or busy. New jobs have an idempotency key, so the server stores each only once.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Event(NamedTuple):
 class Client:
     """One server. Use one client in each thread.
 
-    `patience`: for so many seconds a request is tried again while the server is away. `timeout`: how long the server
-    may be silent.
+    `patience`: for this many seconds a request is repeated while the server is down. `timeout`: the longest wait for
+    data from the server.
     """
 
     def __init__(
@@ -89,9 +89,9 @@ class Client:
     # Asking.
 
     def fetch(self, url: str, *, wait: float = WAIT, **spec: Any) -> Document:
-        """One page, from the cache if `max_age` allows it: its result. Raises when the page cannot be had.
+        """The result of one page, from the cache if `max_age` allows it. Raises `RequestFailed` if the fetch fails.
 
-        `wait`: how long one request waits for it; it goes on waiting with others.
+        `wait`: how long one request waits for the page; further requests follow if it takes longer.
         """
         found = self._new(f"/v1/fetch?timeout={wait:g}", {"url": url, **spec})
         if "result" in found:
@@ -105,7 +105,7 @@ class Client:
         return page
 
     def submit(self, kind: str, url: str | None = None, **spec: Any) -> Document:
-        """A new job of this kind, queued; `urls` for several URLs, and everything else that its spec knows."""
+        """Submit a job of this kind. `spec` has the other fields of its spec, such as `urls` for several URLs."""
         return self._new("/v1/jobs", {"kind": kind, **({"url": url} if url else {}), **spec})
 
     # Looking.
@@ -114,11 +114,11 @@ class Client:
         return self._get(f"/v1/jobs/{_part(id)}")
 
     def jobs(self, **filters: Any) -> Iterator[Document]:
-        """All jobs, newest first; `status`, `kind` and `q`, a part of the URL, choose among them."""
+        """All jobs, newest first. Filters: `status`, `kind`, and `q` for a part of the URL."""
         return self._pages("/v1/jobs", filters)
 
     def wait(self, id: str, seconds: float | None = None) -> Document:
-        """The job when it has ended or paused, or as it is after so many seconds."""
+        """Wait until the job has ended or paused, or this many seconds. Returns the job."""
         give_up = None if seconds is None else time.monotonic() + seconds
         while True:
             left = WAIT if give_up is None else max(0.0, min(WAIT, give_up - time.monotonic()))
@@ -127,7 +127,7 @@ class Client:
                 return job
 
     def events(self, id: str, after: str = "") -> Iterator[Event]:
-        """What happens to a job until its end, nothing left out and nothing twice, whatever connections break."""
+        """The events of a job until its end. Each event comes exactly once, even if connections break."""
         path, last, lost_at = f"/v1/jobs/{_part(id)}/events", after, 0.0
         while True:
             try:
@@ -144,23 +144,23 @@ class Client:
                 time.sleep(RETRY_FIRST)
 
     def results(self, id: str, *, content: bool = True) -> Iterator[Document]:
-        """What a job has brought home so far, in the order in which it was stored."""
+        """The results of a job so far, in the order in which they were stored."""
         return self._pages(f"/v1/jobs/{_part(id)}/results", {"content": str(content).lower()})
 
     def urls(self, id: str, **filters: Any) -> Iterator[Document]:
-        """Every URL that the job saw; `state` chooses."""
+        """Every URL of the job. Filter: `state`."""
         return self._pages(f"/v1/jobs/{_part(id)}/urls", filters)
 
     def errors(self, id: str, **filters: Any) -> Iterator[Document]:
-        """URLs that failed, each with the pages that lead to it; `state` and `reason` choose."""
+        """URLs that failed, each with the pages that link to it. Filters: `state` and `reason`."""
         return self._pages(f"/v1/jobs/{_part(id)}/errors", filters)
 
     def logs(self, id: str, **filters: Any) -> Iterator[Document]:
-        """Log lines; `level` (and above) and `q`, a part of the message, choose."""
+        """Log lines. Filters: `level` (this level and higher ones), and `q` for a part of the message."""
         return self._pages(f"/v1/jobs/{_part(id)}/logs", filters)
 
     def explain(self, id: str, url: str, *, content: bool = False) -> Document:
-        """What became of one URL, how the crawl came to it, and what links to it; with `content`, the whole page."""
+        """The state of one URL, how the crawl found it, and the pages that link to it. `content`: include the text."""
         more = {"content": "true"} if content else {}
         return self._get(f"/v1/jobs/{_part(id)}/explain", url=url, **more)
 
@@ -168,13 +168,13 @@ class Client:
         found: list[Document] = self._get("/v1/workers")["items"]
         return found
 
-    # Steering. Asking twice is the same as asking once.
+    # Control. A repeated request has no further effect.
 
     def pause(self, id: str) -> Document:
         return self._wish(id, "pause")
 
     def resume(self, id: str, **sizes: int) -> Document:
-        """Let a paused job go on; a crawl with other sizes, if `fetchers`, `parsers` or `concurrency` are given."""
+        """Resume a paused job. `sizes` changes the `fetchers`, `parsers` or `concurrency` of a crawl."""
         return self._ask("POST", f"/v1/jobs/{_part(id)}/resume", sizes or None)
 
     def stop(self, id: str) -> Document:
@@ -184,11 +184,11 @@ class Client:
         return self._wish(id, "cancel")
 
     def retry(self, id: str, reason: str | None = None) -> Document:
-        """Let a failed or stopped job go on; with a reason, URLs that failed for it get another chance."""
+        """Continue a failed or stopped job. With a reason, retry the URLs that failed for this reason."""
         return self._ask("POST", f"/v1/jobs/{_part(id)}/retry", {"reason": reason} if reason else None, again=False)
 
     def remove(self, id: str) -> None:
-        """An ended job, with all its data."""
+        """Remove an ended job with all its data."""
         self._ask("DELETE", f"/v1/jobs/{_part(id)}", again=False)
 
     # The wire.
@@ -238,7 +238,7 @@ class Client:
         return found
 
     def _stream(self, path: str, last: str) -> Iterator[Event]:
-        """Events of one connection, which is its own, until the server says that all have been told (204)."""
+        """Events of a separate connection, until the server has sent all of them (204)."""
         connection = self._connect()
         try:
             with self._reaching():
@@ -252,8 +252,8 @@ class Client:
             while True:
                 with self._reaching():
                     event = _next_event(lines)
-                if event is None:  # the server was stopped, or we were too slow for it
-                    raise RequestFailed(0, UNREACHABLE, "the stream of events broke off", retryable=True)
+                if event is None:  # the server shut down, or this client was too slow
+                    raise RequestFailed(0, UNREACHABLE, "the event stream ended before the job did", retryable=True)
                 yield event
         finally:
             connection.close()
@@ -287,7 +287,7 @@ def _part(id: str) -> str:
 
 
 def _failure(status: int, text: bytes) -> RequestFailed:
-    """A problem document, or whatever a proxy in between has to say."""
+    """The error of a problem document, or of another answer, such as that of a proxy."""
     try:
         said = json.loads(text)
         kind, detail, retryable = said["type"].rpartition(":")[2], said["detail"], bool(said["retryable"])

@@ -1,8 +1,8 @@
-"""The connections of the server: how many there may be, and how long a request may take to come in.
+"""Limits the number of connections, and the time in which a request must arrive.
 
-uvicorn knows no such limits. `LimitedProtocol` adds them to its protocol for HTTP/1.1: a deadline for the head of a
-request, for its body (as long as the sender is fast enough, it may go on), and for a reader that takes no more of an
-answer. Whoever exceeds one gets a problem document, if there is still somebody to read it, and the connection ends.
+uvicorn has no such limits. `LimitedProtocol` adds them to its protocol for HTTP/1.1: a deadline for the headers of a
+request, a deadline for the body (longer if the sender is fast enough), and a deadline for a client that stops reading
+an answer. After a deadline the client gets a problem document, if it still reads, and the connection ends.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from silkline.api.problems import MEDIA_TYPE, Problem
 
 SLOWEST = 16_384  # bytes a second that the sender of a long body must reach
-LINGER = 2.0  # seconds in which a refused caller may read why
-FOR_OURSELVES = 100  # descriptors that connections leave for the database, files and threads
+LINGER = 2.0  # seconds in which a refused client can read the problem document
+FOR_OURSELVES = 100  # descriptors reserved for the database, files and threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ConnectionLimits:
 
 
 class ConnectionCount:
-    """Who is connected, by address."""
+    """Counts the connections of each address."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
@@ -47,13 +47,13 @@ class ConnectionCount:
         self._all = 0
 
     def enter(self, address: str) -> Problem | None:
-        """Count a new connection; the problem, if it is one too many."""
+        """Count a new connection. Returns a problem if the limit is exceeded."""
         self._each[address] += 1
         self._all += 1
         if self._each[address] > self.limits.each_address:
-            return Problem("too-many", f"at most {self.limits.each_address} connections from one address")
+            return Problem("too-many", f"one address may have at most {self.limits.each_address} connections")
         if self._all > self._most:
-            return Problem("too-many-connections", f"at most {self._most} connections")
+            return Problem("too-many-connections", f"the server allows at most {self._most} connections")
         return None
 
     def leave(self, address: str) -> None:
@@ -64,7 +64,7 @@ class ConnectionCount:
 
 
 def network_of(peer: Any) -> str:
-    """The address that a connection counts for. Whoever has one IPv6 address mostly has a /64 of them."""
+    """The address that a connection counts for. For IPv6 it is the /64 network, since most clients have a whole one."""
     try:
         address = ipaddress.ip_address(peer[0])
     except (TypeError, IndexError, ValueError):
@@ -128,11 +128,11 @@ class LimitedProtocol(H11Protocol):
             self._writing = None
 
     def send_400_response(self, msg: str) -> None:
-        """Also called by uvicorn for what is no HTTP."""
+        """uvicorn also calls this for bytes that are not HTTP."""
         self._refuse(Problem("bad-request", "this is not an HTTP request"))
 
     def _watch(self) -> None:
-        """Set the deadline for what the caller is to send now, if anything."""
+        """Set the deadline for what the client must send next, if anything."""
         if self.transport.is_closing():
             self._stop_reading()
             self._limit_writing()
@@ -152,22 +152,24 @@ class LimitedProtocol(H11Protocol):
     def _too_slow(self) -> None:
         self._reading = None
         if self._phase is h11.IDLE and not self._came:
-            self.transport.close()  # it never asked for anything, so it waits for no answer
+            self.transport.close()  # the client sent nothing, so it expects no answer
             return
         if self._phase is h11.IDLE:
-            self._refuse(Problem("too-slow", f"the head of a request must come within {self._limits.head:g} s"))
+            self._refuse(Problem("too-slow", f"the headers of a request must arrive within {self._limits.head:g} s"))
             return
         left = self._limits.body + self._came / SLOWEST - (self.loop.time() - self._began)
-        if self.flow.read_paused:  # it is us who do not read
+        if self.flow.read_paused:  # the server paused reading, so the client is not to blame
             left = max(left, 1.0)
         if left > 0:
             self._reading = self.loop.call_later(left, self._too_slow)
             return
-        self._refuse(Problem("too-slow", f"a body must come within {self._limits.body:g} s, or steadily"))
+        self._refuse(
+            Problem("too-slow", f"a body must arrive within {self._limits.body:g} s, or at {SLOWEST:,} bytes a second")
+        )
 
     def _refuse(self, problem: Problem) -> None:
-        """Say why, if nothing was answered yet, then end the connection. What still comes in is read and dropped, or
-        the answer would be lost with it."""
+        """Send the problem if no answer was started, then end the connection. Further input is read and dropped;
+        otherwise the client could lose the answer."""
         self._refused = True
         self._stop_timers()
         if self.transport.is_closing():
@@ -200,7 +202,7 @@ class LimitedProtocol(H11Protocol):
 
 
 def as_bytes(problem: Problem) -> bytes:
-    """A problem as a whole HTTP answer, for callers that no route will see."""
+    """A problem as a complete HTTP response, for requests that never reach a route."""
     body = msgspec.json.encode(problem.document())
     again = b"retry-after: 2\r\n" if problem.retryable else b""
     head = b"HTTP/1.1 %d %s\r\ncontent-type: %s\r\ncontent-length: %d\r\ncache-control: no-store\r\n%s" % (

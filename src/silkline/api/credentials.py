@@ -1,4 +1,4 @@
-"""Making tokens and hashing them. A token is `silk_ID_SECRET`; only its id and a hash of its secret are stored."""
+"""Creates and hashes tokens. A token is `silk_ID_SECRET`. The database stores its id and a hash of its secret."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from silkline.store.database import Database
 
 
 def new_token(database: Database, name: str, scope: str, expires_at: datetime | None = None) -> tuple[str, str]:
-    """Store a token; its id, and the token itself, which is never to be seen again."""
+    """Store a new token. Returns its id and the token; nobody can read the token later."""
     id, secret = secrets.token_hex(8), secrets.token_urlsafe(32)
     tokens.add(database, id=id, name=name, scope=scope, hash=digest(secret), expires_at=expires_at)
     return id, f"silk_{id}_{secret}"

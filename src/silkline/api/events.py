@@ -1,7 +1,7 @@
-"""Events for many listeners: for each job that anybody watches one look at the database, however many watch.
+"""Sends events to many listeners. Each watched job is polled once, however many listeners it has.
 
-All on one event loop; only the looks themselves run in threads. A listener that cannot keep up is let go: it comes back
-with its `Last-Event-ID` and misses nothing.
+Everything runs on one event loop; only the polls run in threads. A listener that is too slow is disconnected. It can
+reconnect with its `Last-Event-ID` and then gets every event.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from silkline.model.job import Job, Status
 from silkline.store.database import Database
 
 INTERVAL = 0.5
-EAGER, EAGER_LOOKS = 0.1, 20  # whoever just came waits for something that happens soon, such as a page
+EAGER, EAGER_LOOKS = 0.1, 20  # a new listener often waits for an event that comes soon, such as a page
 BACKLOG = 64
 ALIVE_EVERY = 15.0
 RETRY = b"retry: 2000\n\n"
@@ -43,11 +43,11 @@ class EventSource(Protocol):
 
 
 class Feed:
-    """One source and those who listen to it."""
+    """One source and its listeners."""
 
     def __init__(self, source: EventSource, *, slowest: float = INTERVAL) -> None:
         self.source = source
-        self.cursor: Cursor | None = None  # what has been sent round; None before the first look
+        self.cursor: Cursor | None = None  # the last event that was sent; None before the first poll
         self._slowest = slowest
         self._listeners: set[Listener] = set()
         self._looked = asyncio.Event()
@@ -61,7 +61,7 @@ class Feed:
         return queue
 
     def leave(self, queue: Listener) -> bool:
-        """Whether that was the last one."""
+        """Remove a listener. Returns whether it was the last one."""
         self._listeners.discard(queue)
         return not self._listeners
 
@@ -104,7 +104,7 @@ def _dismiss(queue: Listener) -> None:
 
 
 class Hub:
-    """Every feed of this process."""
+    """All feeds of this process."""
 
     def __init__(self, database: Database, *, most: int = 500, most_each: int = 100) -> None:
         self._database = database
@@ -115,19 +115,23 @@ class Hub:
         self.closing = False
 
     def close(self) -> None:
-        """The server ends: every stream does too."""
+        """End every stream, because the server shuts down."""
         self.closing = True
         for feed in self._feeds.values():
             feed.close()
         self._feeds.clear()
 
     def admit(self, scope: Scope) -> None:
-        """Count a stream, or a caller that waits for a job, until its answer has ended; refuse one too many."""
+        """Count a stream or a waiting request until its answer ends. Raises a `Problem` if the limit is exceeded."""
         caller = caller_of(scope)
         if self._streams.total() >= self._most or self.closing:
-            raise Problem("too-many-streams", f"at most {self._most} at once")
+            raise Problem(
+                "too-many-streams", f"the server allows at most {self._most} event streams and waiting requests"
+            )
         if self._streams[caller] >= self._most_each:
-            raise Problem("too-many", f"at most {self._most_each} event streams and waiting requests for each caller")
+            raise Problem(
+                "too-many", f"each caller may have at most {self._most_each} event streams and waiting requests"
+            )
         self._streams[caller] += 1
         scope["at_end"].callback(self._streams.subtract, [caller])
 
@@ -145,11 +149,11 @@ class Hub:
                 feed.close()
 
     async def follow(self, job_id: str, seen: Cursor | None) -> AsyncIterator[bytes]:
-        """The stream of one job, from what was seen before."""
+        """The stream of one job, from the cursor `seen`."""
         yield RETRY
         async with self._listening(job_id, lambda: Feed(JobSource(self._database, job_id))) as (feed, queue):
             await feed.first_look()
-            while not queue.empty():  # told by the catching up
+            while not queue.empty():  # `catch_up` sends these events
                 event = queue.get_nowait()
                 if event is None or event.name == "gone":
                     return
@@ -160,14 +164,14 @@ class Hub:
                 yield frame
 
     async def overview(self) -> AsyncIterator[bytes]:
-        """The stream of the list of jobs, at most one event a second."""
+        """The stream of changes of all jobs, at most one event a second."""
         yield RETRY
         async with self._listening("", lambda: Feed(OverviewSource(self._database), slowest=1.0)) as (_, queue):
             async for frame in _frames(queue):
                 yield frame
 
     async def settled(self, job_id: str, seconds: float) -> None:
-        """Wait until the job neither waits nor runs, at most so long."""
+        """Wait until the job is neither queued nor running, at most this many seconds."""
         async with self._listening(job_id, lambda: Feed(JobSource(self._database, job_id))) as (feed, queue):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
@@ -180,7 +184,7 @@ class Hub:
 
 
 def caller_of(scope: Scope) -> str:
-    """Whom a stream counts for: a token, or the address of somebody who needs none."""
+    """The caller that a stream counts for: a token, or an address if no token is needed."""
     caller = scope["caller"]
     return network_of(scope.get("client")) if caller == ANYBODY else caller.id
 
@@ -190,7 +194,7 @@ def _goes_on(job: Job | None) -> bool:
 
 
 async def _frames(queue: Listener) -> AsyncIterator[bytes]:
-    """Events as they come, and a sign of life in silence."""
+    """Events when they come, and a keep-alive comment if there is none for a while."""
     while True:
         try:
             event = await asyncio.wait_for(queue.get(), ALIVE_EVERY)

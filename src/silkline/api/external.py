@@ -1,7 +1,7 @@
-"""External workers: a browser extension, a program in another language. They hold a job by a lease, as everybody does.
+"""External workers: a browser extension, or a program in another language. Like every worker they need a lease.
 
-They may deliver pages of the URLs that the job asks for and of no others. What they send goes through the same fenced
-checkpoint as a crawl's own pages, so a worker that lost its job can store nothing more.
+They may deliver pages only for the URLs of the job. Deliveries use the same checkpoint as a crawl, fenced by the lease,
+so a worker that lost its lease cannot store anything.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from silkline.api.answers import to_json
 from silkline.api.problems import Problem
-from silkline.api.views import to_json
 from silkline.config import Settings
 from silkline.errors import SpecError, StoreError, Unavailable
 from silkline.kinds import registry
@@ -33,7 +33,7 @@ SKIP_CHUNK = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to write about one job."""
+    """The right to write data of one job."""
 
     number: int
     worker_id: str
@@ -44,16 +44,16 @@ class Lease:
 
 def read_lease(text: str | None) -> Lease:
     if not text:
-        raise Problem("lease-missing", "send the lease of the claim as `Silkline-Lease`")
+        raise Problem("lease-missing", "send the lease that the claim returned in the header `Silkline-Lease`")
     match = _LEASE.fullmatch(text)
     if match is None:
-        raise Problem("lease-lost", "this is not a lease that a claim gave")
+        raise Problem("lease-lost", "this text is not a lease; send the lease that the claim returned")
     return Lease(int(match[1]), match[2])
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What became of a delivery."""
+    """The result of a delivery."""
 
     recorded: int
     known: int
@@ -61,22 +61,22 @@ class Delivered:
 
 
 class ExternalWorkers:
-    """The verbs of an external worker."""
+    """What an external worker can do: claim, renew, deliver, finish."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
         self._settings = settings
         self._backoff = Backoff(settings.backoff_base, settings.backoff_cap)
-        # Two deliveries for one job at once would both take the next free ids of its ledger.
+        # Serialize deliveries for one job: two at once would use the same new ids of its ledger.
         self._locks: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
 
     def claim(self, kinds: Sequence[str], wanted: int, name: str) -> list[tuple[Lease, Job]]:
-        """Take jobs of the kinds that external workers do; never those that a supervisor runs."""
+        """Claim jobs of the kinds that external workers run, never of the kinds that a supervisor runs."""
         known = registry.kinds(test_kinds=self._settings.test_kinds)
         for kind in kinds:
             if kind not in known or not known[kind].external:
                 can = ", ".join(sorted(name for name, each in known.items() if each.external))
-                raise SpecError(f"{kind!r} jobs are not for external workers; those that are: {can}")
+                raise SpecError(f"external workers cannot run {kind!r} jobs; they can run: {can}")
         worker_id = f"external-{name}-{secrets.token_hex(8)}"
         claimed = jobs.claim(self._database, worker_id, "outside", kinds, wanted)
         return [(Lease(job.run_lease, worker_id), job) for job in claimed]
@@ -85,7 +85,7 @@ class ExternalWorkers:
         return jobs.renew(self._database, id, lease.number, lease.worker_id)
 
     def deliver(self, id: str, lease: Lease, pages: Sequence[dict[str, Any]]) -> Delivered:
-        """Store pages in one checkpoint. What was delivered before stays as it is: a delivery may be repeated."""
+        """Store pages in one checkpoint. A delivery can be repeated: pages that are already stored do not change."""
         job = jobs.owned(self._database, id, lease.number, lease.worker_id)
         with self._locks[hash(id) % 64]:
             try:
@@ -93,10 +93,10 @@ class ExternalWorkers:
             except Unavailable:
                 raise
             except StoreError as error:
-                raise Problem("conflict", "another delivery for this job came in at the same time") from error
+                raise Problem("conflict", "another request delivers pages for this job at the same time") from error
 
     def finish(self, id: str, lease: Lease, ended: AttemptEnd) -> Job:
-        """The attempt ended; the same decision as for any other job."""
+        """End the attempt. The same rules as for every job decide what happens to it."""
         job = jobs.owned(self._database, id, lease.number, lease.worker_id)
         if ended.end is End.COMPLETED:
             with self._locks[hash(id) % 64]:
@@ -119,7 +119,7 @@ class ExternalWorkers:
                 raise SpecError(f"{page['url'][:200]!r} is not a web address")
             row = urls.by_key(self._database, job.id, url_key(address))
             if row is None:
-                raise SpecError(f"{address[:200]!r} is not one of the URLs that this job asks for; nothing was stored")
+                raise SpecError(f"{address[:200]!r} is not one of the URLs of this job; nothing was stored")
             if address in results or row.state != urls.QUEUED:
                 continue
             settled.append(_end(row.id, page))
@@ -128,7 +128,7 @@ class ExternalWorkers:
         return Delivered(len(results), len(pages) - len(results), counts)
 
     def _open(self, job: Job) -> None:
-        """The URLs that were asked for stand in the ledger before anything is delivered."""
+        """Write the URLs of the job into the ledger, before the first delivery."""
         if urls.last_id(self._database, job.id):
             return
         asked = dict.fromkeys(filter(None, map(canonical, _asked(job))))
@@ -136,7 +136,7 @@ class ExternalWorkers:
         urls.record(self._database, job, Checkpoint(found=found))
 
     def _skip_the_rest(self, job: Job) -> None:
-        """A completed job has nothing left to do; what was not delivered is said to be left out."""
+        """Mark URLs that were not delivered as skipped, because a completed job has no queued URLs."""
         while rest := urls.queued(self._database, job.id, wanted=SKIP_CHUNK):
             gone = [Settled(each.id, SKIPPED, "not_delivered", None, each.attempts) for each in rest]
             urls.record(self._database, job, Checkpoint(settled=gone))
@@ -155,7 +155,7 @@ def _end(url_id: int, page: dict[str, Any]) -> Settled:
 
 
 def _result(url_id: int, address: str, page: dict[str, Any]) -> NewResult:
-    """The result, with keys that the cache does not find: what an external worker says is for its job only."""
+    """The result, with keys that the cache does not find: nobody checked what an external worker delivers."""
     final = canonical(page["final_url"] or "") or address
     metadata = {**page["metadata"], "http_status": page["http_status"], "error": page["error"]}
     return NewResult(

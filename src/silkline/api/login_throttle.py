@@ -1,8 +1,8 @@
-"""How often somebody may present a wrong token: for each address and in all.
+"""Limits how often callers may send wrong tokens: for each address and in total.
 
-Every wrong token takes one try out of a supply that fills up again with time, so nobody is shut out for ever. Tokens
-that Silkline made are not asked about here: they cannot be guessed. The operator's token passes even when the supply is
-empty if it was right lately: an attack does not stop those who are at work.
+Every wrong token takes one try from a supply that refills over time, so no address is blocked forever. Tokens that
+Silkline created are not limited: nobody can guess them. The operator's token is accepted even if the supply is empty,
+provided that it was used recently. So an attack does not block the operator.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GOOD_FOR: Final = 3600.0
 
 
 class Supply:
-    """Tries that are left, and when they were counted."""
+    """The number of tries that are left, and when it was counted."""
 
     def __init__(self, most: int, every: float, now: float) -> None:
         self._most, self._every = most, every
@@ -41,7 +41,7 @@ class Supply:
         self._left = max(0.0, self.left(now) - 1)
 
     def wait(self, now: float) -> float:
-        """Seconds until there is one more."""
+        """Seconds until one more try is available."""
         return max(0.0, 1 - self.left(now)) * self._every
 
     def is_full(self, now: float) -> bool:
@@ -59,20 +59,20 @@ class LoginThrottle:
         self._good: OrderedDict[str, float] = OrderedDict()
 
     def admit(self, address: str, digest: str) -> None:
-        """Whether a token may be tried; a `Problem` that says how long to wait if not."""
+        """Raise a `Problem` with the time to wait if this address may not try a token now."""
         with self._lock:
             now = self._clock()
             if self._good.get(digest, -GOOD_FOR) > now - GOOD_FOR:
                 return
             supply = self._each.get(address)
-            # Whoever has not failed lately is not made to wait for the failures of others.
+            # An address without recent failures does not wait because of the failures of others.
             waits = [each.wait(now) for each in (supply, self._all) if supply is not None and each is not None]
         wait = max(waits, default=0.0)
         if wait > 0:
             seconds = math.ceil(wait)
             raise Problem(
                 "too-many-tries",
-                f"too many wrong tokens came from this address; try again in {seconds} s",
+                f"this address sent too many wrong tokens; try again in {seconds} s",
                 headers={"Retry-After": str(seconds)},
             )
 

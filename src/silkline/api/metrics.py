@@ -1,4 +1,4 @@
-"""Figures for Prometheus: what the database says of jobs and workers, and how fast this process answers."""
+"""Metrics for Prometheus: jobs and workers from the database, and the response times of this process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 
 
 
 class FromDatabase:
-    """Asked at every scrape; counts, nothing that grows with the number of URLs."""
+    """Reads counts at every scrape. No query takes longer if there are more URLs."""
 
     def __init__(self, database: Database, stale_after: float) -> None:
         self._database = database
@@ -33,11 +33,11 @@ class FromDatabase:
             by_status.add_metric([status.value], number)
         yield by_status
         pending = jobs.pending_total(self._database)
-        yield GaugeMetricFamily("silkline_urls_pending", "URLs still to do in running crawls.", pending)
+        yield GaugeMetricFamily("silkline_urls_pending", "Queued URLs of running crawls.", pending)
         alive = workers.alive(self._database, self._stale_after)
-        yield GaugeMetricFamily("silkline_workers_alive", "Supervisors that were heard of lately.", len(alive))
+        yield GaugeMetricFamily("silkline_workers_alive", "Workers with a recent heartbeat.", len(alive))
         slots = sum(worker.slots for worker in alive)
-        yield GaugeMetricFamily("silkline_worker_slots", "Jobs that all of them may run at once.", slots)
+        yield GaugeMetricFamily("silkline_worker_slots", "Jobs that all live workers can run at once.", slots)
 
 
 class Metrics:
@@ -63,7 +63,7 @@ class Metrics:
 
 
 class Watching:
-    """Measures every answer up to its first byte, by the route's pattern, never by the path somebody made up."""
+    """Measures the time to the first byte of every answer. The label is the pattern of the route, not the path."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app

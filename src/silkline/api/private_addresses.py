@@ -1,6 +1,6 @@
-"""What people are told about private addresses: that they are refused, and how the operator can allow them.
+"""Refuses URLs with private addresses, and says how the operator can allow them.
 
-Judges only what a URL itself says. Nothing here looks a name up, so nobody learns which address a name leads to.
+Only the text of the URL counts. Nothing here resolves a name, so a caller cannot learn the address of a name.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from silkline.model.fetched import ADDRESS_BLOCKED
 
 ASK_OPERATOR = (
     "The operator of this server can allow it: set SILKLINE_API_ALLOW_PRIVATE=true, or api_allow_private = true in "
-    "silkline.toml, start Silkline again, and name the address in allow_private"
+    "silkline.toml, and restart Silkline. Then list the address in allow_private"
 )
-NAME_IT = "Name the address in allow_private, such as 10.0.0.0/8 or 192.168.1.5:8080"
+NAME_IT = "List the address in allow_private, such as 10.0.0.0/8 or 192.168.1.5:8080"
 _MAY_BE_PRIVATE = re.compile(r"https?://(\[|[0-9]|localhost\b)", re.IGNORECASE)
 _LOCALHOST = ("127.0.0.1", "::1")
 
 
 def remedy(settings: Settings) -> str:
-    """How a private address can be crawled through this server."""
+    """How to crawl a private address through this server."""
     return NAME_IT if settings.api_allow_private else ASK_OPERATOR
 
 
 def explained(reason: str | None, text: str, settings: Settings) -> str:
-    """A message about a failure, with the remedy where a private address is the reason."""
+    """The message of a failure, with the remedy if a private address is the reason."""
     return f"{text}: it is a private address. {remedy(settings)}" if reason == ADDRESS_BLOCKED else text
 
 
 def private_url(urls: Iterable[str], allowed: Iterable[str] = ()) -> str | None:
-    """The first URL that names a private address which is not allowed. `allowed` holds CIDR[:PORT] texts."""
+    """The first URL with a private address that is not in `allowed`, a list of CIDR[:PORT] texts."""
     guard: Guard | None = None
     for url in urls:
         if not _MAY_BE_PRIVATE.match(url):
@@ -51,7 +51,7 @@ def private_url(urls: Iterable[str], allowed: Iterable[str] = ()) -> str | None:
 
 
 def check_allowed(texts: Iterable[str]) -> None:
-    """Refuse what is no CIDR[:PORT], before a job exists."""
+    """Refuse texts that are not CIDR[:PORT], before the job is stored."""
     for text in texts:
         try:
             parse_exemption(text)

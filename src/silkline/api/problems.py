@@ -1,10 +1,11 @@
-"""What went wrong, as RFC 9457 problem documents: a true status code, a stable type, and whether to try again."""
+"""Errors as RFC 9457 problem documents: a status code, a type that never changes, and whether a retry may succeed."""
 
 from __future__ import annotations
 
 import logging
 import secrets
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -32,32 +33,45 @@ KINDS: dict[str, tuple[int, str, bool]] = {
     "unauthorized": (401, "A valid token is needed", False),
     "forbidden": (403, "This is not allowed", False),
     "cross-site": (403, "Requests from other sites are refused", False),
-    "not-found": (404, "There is no such thing", False),
-    "method-not-allowed": (405, "This cannot be done here", False),
+    "not-found": (404, "Not found", False),
+    "method-not-allowed": (405, "This path does not support this method", False),
     "refused": (409, "The job's state does not allow this", False),
-    "lease-lost": (409, "The job is no longer yours", False),
-    "conflict": (409, "Somebody else is doing this right now", True),
-    "too-slow": (408, "The request took too long to come in", True),
+    "lease-lost": (409, "You no longer hold the lease of this job", False),
+    "conflict": (409, "Another request is doing the same thing right now", True),
+    "too-slow": (408, "The request did not arrive in time", True),
     "too-large": (413, "The body is too large", False),
-    "unsupported-media-type": (415, "Send JSON", False),
-    "wrong-host": (421, "This server does not answer to that name", False),
-    "invalid": (422, "The request does not make sense", False),
+    "unsupported-media-type": (415, "The type of the body is not supported", False),
+    "wrong-host": (421, "This server does not accept this Host header", False),
+    "invalid": (422, "The request is not valid", False),
     "key-reused": (422, "The idempotency key was used for another request", False),
-    "lease-missing": (428, "The lease of the claim is needed", False),
+    "lease-missing": (428, "The lease is missing", False),
     "too-many": (429, "You have too many connections or streams open", True),
     "too-many-tries": (429, "Too many wrong tokens", True),
-    "internal": (500, "Something broke in Silkline", False),
+    "internal": (500, "Internal error in Silkline", False),
     "fetch-failed": (502, "The page could not be fetched", True),
     "unavailable": (503, "The database cannot be reached", True),
-    "busy": (503, "The server has too much to do", True),
+    "busy": (503, "The server is overloaded", True),
     "too-many-connections": (503, "Too many connections are open", True),
     "too-many-streams": (503, "Too many event streams are open", True),
-    "disk-full": (507, "There is no space left", True),
+    "disk-full": (507, "The disk is full", True),
 }
 
 AsPage = Callable[[Request, "Problem"], Response | None]
 
 log = logging.getLogger("silkline.api")
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemDocument:
+    """RFC 9457. `type` never changes its meaning. `retryable`: the same request may succeed later."""
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012 - pydantic reads it, nobody changes it
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    retryable: bool
 
 
 class Problem(Exception):
@@ -73,14 +87,14 @@ class Problem(Exception):
         self.status, self.title, usually = KINDS[kind]
         self.retryable = usually if retryable is None else retryable
 
-    def document(self) -> dict[str, Any]:
-        return {
-            "type": f"urn:silkline:problem:{self.kind}",
-            "title": self.title,
-            "status": self.status,
-            "detail": self.detail,
-            "retryable": self.retryable,
-        }
+    def document(self) -> ProblemDocument:
+        return ProblemDocument(
+            type=f"urn:silkline:problem:{self.kind}",
+            title=self.title,
+            status=self.status,
+            detail=self.detail,
+            retryable=self.retryable,
+        )
 
     def response(self) -> Response:
         headers = {"Retry-After": RETRY_AFTER} if self.retryable else {}
@@ -89,7 +103,7 @@ class Problem(Exception):
 
 
 def problem_of(error: SilklineError) -> Problem:
-    """What each of our own errors is to somebody at the other end of HTTP."""
+    """The problem document for one of our own errors."""
     match error:
         case UsageError():
             return Problem("invalid", str(error))
@@ -100,28 +114,28 @@ def problem_of(error: SilklineError) -> Problem:
         case Refused():
             return Problem("refused", str(error))
         case DiskFull():
-            return Problem("disk-full", "there is no space left where the database lives")
+            return Problem("disk-full", "the disk of the database is full")
         case Unavailable():
             return Problem("unavailable", "the database cannot be reached right now; nothing was changed")
     return _unexpected(error)
 
 
 def _unexpected(error: Exception) -> Problem:
-    """What the caller may know of a failure of ours is a number by which the operator finds it in the log."""
+    """The caller gets only a number. The operator finds the error in the log under this number."""
     number = secrets.token_hex(4)
     log.error("problem %s", number, exc_info=error)
-    return Problem("internal", f"see problem {number} in the server's log")
+    return Problem("internal", f"the log of the server has the details under problem {number}")
 
 
 def install(app: FastAPI, page: AsPage = lambda request, problem: None) -> None:
-    """Make every failure of a route a problem document, or what `page` makes of it."""
+    """Answer every error of a route with a problem document, or with the page that `page` makes of it."""
 
     def respond(request: Request, error: Exception) -> Response:
         problem = _problem_for(request, error)
         return page(request, problem) or problem.response()
 
     def left(request: Request, error: Exception) -> Response:
-        """The caller went away, or was given up, while we read what it sent: nobody reads this answer."""
+        """The client disconnected while the server read the body. Nobody reads this answer."""
         log.debug("%s: a caller left before its request was complete", request.method)
         return Response(status_code=400)
 
@@ -153,8 +167,8 @@ def _sentence(detail: Mapping[str, Any]) -> str:
 
 
 def _plain(request: Request, error: HTTPException) -> Problem:
-    """The framework's own: no such route, wrong method."""
+    """Errors of the framework: no such route, wrong method."""
     if error.status_code == 404:
-        return Problem("not-found", f"there is nothing at {request.url.path[:200]}")
+        return Problem("not-found", f"no page and no endpoint at {request.url.path[:200]}")
     kind = "method-not-allowed" if error.status_code == 405 else "bad-request"
     return Problem(kind, str(error.detail), headers=error.headers)

@@ -1,4 +1,4 @@
-"""Removing a job with all that is left of it: its rows, and the files that this machine has of it."""
+"""Removes a job: its rows, and its files on this machine."""
 
 from __future__ import annotations
 

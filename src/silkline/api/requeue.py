@@ -1,4 +1,4 @@
-"""Giving URLs that failed for one reason another chance, whatever state their job is in."""
+"""Retries the URLs of a job that failed for one reason, in every state of the job that allows it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from silkline.store.database import Database
 
 
 def requeue(database: Database, job: Job, reason: str) -> Job:
-    """The job that will try them: the same one, or, when it has completed, a new one for just these URLs."""
+    """Queue the URLs again. Returns the job that retries them: the same job, or a new one if it has completed."""
     match job.status:
         case Status.PAUSED:
             urls.requeue(database, job.id, reason)
@@ -20,15 +20,15 @@ def requeue(database: Database, job: Job, reason: str) -> Job:
             return jobs.wish(database, job.id, Verb.RETRY)
         case Status.COMPLETED:
             return _again(database, job, reason)
-    raise Refused(f"job {job.id} is {job.status}: pause it first, so that its ledger holds still")
+    raise Refused(f"job {job.id} is {job.status}: pause it first, so that its ledger does not change")
 
 
 def _again(database: Database, job: Job, reason: str) -> Job:
-    """A completed job stays as it was reported; its failures become a job of their own."""
+    """A new job for the failed URLs of a completed job. The completed job does not change."""
     failed = [url.url for url in urls.failures(database, job.id, reason=reason, wanted=MAX_URLS)]
     if not failed:
         raise Refused(f"no URL of job {job.id} failed with {reason!r}")
-    # A crawl's failures are tried again as pages: nothing is followed from them, so nothing is crawled twice.
+    # Failed URLs of a crawl become a page job: it follows no links, so it fetches no page twice.
     kind = "page" if job.kind == "site" else job.kind
     dropped = {"url", "urls", "limit"} | (job.payload.keys() - PageSpec.model_fields if kind == "page" else set())
     payload = {name: value for name, value in job.payload.items() if name not in dropped}

@@ -1,8 +1,8 @@
-"""Who may come in: a layer around the whole application, so that no route can forget it.
+"""Checks every request before a route sees it, so that no route can forget a check.
 
-`Gate` knows an exact list of Host names, so that no other name can be made to point here; a token and its scope, by
-method and path; and it refuses requests from another site that change something. It answers with problem documents, and
-every answer leaves with headers that let a browser run nothing but our own files.
+`Gate` accepts only an exact list of Host names, which prevents DNS rebinding. It checks the token and its scope, by
+method and path. It refuses requests from other sites that change something. Errors are problem documents. Every answer
+gets headers that allow a browser to run only our own files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 MOST_PARAMETERS = 100
 PUBLIC = ("/healthz", "/readyz", "/login")
 PUBLIC_FOLDERS = ("/static/",)
-# What an external worker does. A job of theirs is told to them by the claim; they look at no other.
+# The requests of external workers. The claim gives them their job; they cannot read other jobs.
 WORKER_PATHS = re.compile(r"/v1/claims|/v1/jobs/[^/]+/(heartbeat|results|finish)")
 EXTENSIONS = ("chrome-extension://", "moz-extension://")
 HEADERS = {
@@ -36,7 +36,7 @@ HEADERS = {
     "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # Not `no-referrer`: with that a browser says `Origin: null` even when our own form is sent.
+    # Not `no-referrer`: with it, a browser sends `Origin: null` even for our own forms.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -45,7 +45,7 @@ HEADERS = {
 
 
 class AllowedHosts:
-    """The names this server answers to: exactly those, each with its port."""
+    """The Host names that this server accepts, each with its port."""
 
     def __init__(self, host: str, port: int, more: Iterable[str] = ()) -> None:
         self._port = port
@@ -61,7 +61,7 @@ class AllowedHosts:
     def allow(self, host: str) -> bool:
         if host.lower() in self._known:
             return True
-        # Bound to every address: an address cannot be made to point elsewhere, as a name can.
+        # Bound to every address: accept any address. Unlike a name, it cannot point to another machine.
         name, _, port = host.rpartition(":")
         return self._any_address and port == str(self._port) and _is_address(name.strip("[]"))
 
@@ -75,7 +75,7 @@ def _is_address(text: str) -> bool:
 
 
 def scope_needed(method: str, path: str) -> str | None:
-    """What a caller must be allowed to; None: anybody may."""
+    """The scope that a request needs. None: it needs no token."""
     if path in PUBLIC or path.startswith(PUBLIC_FOLDERS):
         return None
     if path.startswith("/v1/tokens"):
@@ -111,7 +111,7 @@ class Gate:
             await response(scope, receive, send)
             return
         scope["caller"] = caller
-        with ExitStack() as at_end:  # what a route takes for as long as its answer lasts, it gives back here
+        with ExitStack() as at_end:  # routes register what to release after the answer
             scope["at_end"] = at_end
             await self._app(scope, receive, send)
 
@@ -119,12 +119,12 @@ class Gate:
         method, path = scope["method"], scope["path"]
         names = headers.getlist("host")
         if len(names) != 1 or not self._hosts.allow(names[0]):
-            detail = "open it under the address that `silkline serve` printed, or add the name to the setting api_hosts"
+            detail = "use the address that `silkline serve` printed, or add this name to the setting api_hosts"
             raise Problem("wrong-host", detail)
         if scope["query_string"].count(b"&") >= MOST_PARAMETERS:
-            raise Problem("bad-request", f"a query has at most {MOST_PARAMETERS} parameters")
+            raise Problem("bad-request", f"a query may have at most {MOST_PARAMETERS} parameters")
         if "transfer-encoding" in headers and "content-length" in headers:
-            # A proxy before us may believe the other of the two, and take the rest for a request of somebody else.
+            # A proxy may use the other header and treat the rest of the body as another request.
             raise Problem("bad-request", "send Content-Length or Transfer-Encoding, not both")
         caller = await run_in_threadpool(self._doorkeeper.caller, headers, network_of(scope.get("client")))
         if method not in SAFE:
@@ -135,12 +135,14 @@ class Gate:
                 detail = "send `Authorization: Bearer TOKEN`"
                 raise Problem("unauthorized", detail, headers={"WWW-Authenticate": "Bearer"})
             if not caller.may(needed):
-                raise Problem("forbidden", f"this token may {caller.scope}; {needed} is needed")
+                raise Problem(
+                    "forbidden", f"this token has the scope {caller.scope}; this request needs the scope {needed}"
+                )
         return caller
 
 
 def _same_site(host: str, headers: Headers, *, by_token: bool) -> None:
-    """Refuse what a page of another site makes a browser send. An extension comes with a token, which no page has."""
+    """Refuse requests that a browser sends for a page of another site. Extensions with a token are allowed."""
     origin = headers.get("origin")
     if origin is not None and by_token and origin.startswith(EXTENSIONS):
         return
@@ -161,8 +163,8 @@ def _is_page(scope: Scope, headers: Headers) -> bool:
 
 
 def _wrapped(request: Headers, receive: Receive, send: Send) -> tuple[Receive, Send]:
-    """Our headers on every answer. One that comes before the body was read closes the connection: else the server
-    would read the rest, however long, to get to the next request."""
+    """Add our headers to every answer. An answer before the end of the body closes the connection: otherwise the server
+    would read the rest of the body, however long it is, before the next request."""
     unread = "transfer-encoding" in request or request.get("content-length", "0") != "0"
 
     async def receiving() -> Message:

@@ -1,4 +1,4 @@
-"""The server process: one listening socket from outside, one database, and an end in good order."""
+"""The server process: it gets a listening socket, opens the database, and shuts down in order."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from silkline.api.events import Hub
 from silkline.config import Settings
 from silkline.store.database import open_database
 
-GRACE = 3  # seconds that answers under way get
+GRACE = 3  # seconds for running requests to end
 
 log = logging.getLogger("silkline.api")
 
 
 class Server(uvicorn.Server):
-    """Ends event streams first: nobody would wait for them to end by themselves."""
+    """Ends event streams first, because they would not end on their own."""
 
     def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
         super().__init__(config)
@@ -32,7 +32,7 @@ class Server(uvicorn.Server):
 
 
 def serve(settings: Settings, listener: socket.socket, host: str) -> None:
-    """Answer until told to end."""
+    """Serve until a signal ends the process."""
     database = open_database(settings.database)
     try:
         hub = Hub(database, most=settings.api_streams, most_each=settings.api_streams_each)

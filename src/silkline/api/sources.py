@@ -1,33 +1,46 @@
-"""What there is to tell about a job, or about all of them, read from the database for `events` to send round.
+"""Reads the events of one job, or of all jobs, from the database. `events` sends them.
 
-The id of an event is made of numbers that only rise and that every process reads from the same rows: the last log line,
-the checkpoints, and when the job last changed. So `Last-Event-ID` means the same to every server.
+The id of an event consists of numbers that only grow and that every process reads from the same rows: the last log
+line, the number of checkpoints, and the time of the last change. So `Last-Event-ID` means the same on every server.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from silkline.api.secrecy import secrets_of
-from silkline.api.views import job_view, line_view, to_json
+from silkline.api.answers import to_json
+from silkline.api.views import line_view
 from silkline.errors import NotFound
 from silkline.model.job import ENDED, Job
+from silkline.model.redaction import secrets_of
 from silkline.store import jobs, logs, urls
 from silkline.store.database import Database
+from silkline.store.job_view import JobView, ProgressView, job_view
 from silkline.store.urls import Counts
 
 PROGRESS_EVERY = 1.0
-LAST_LINES = timedelta(seconds=4)  # a supervisor stores lines after the end that they tell of; a busy one takes a while
+LAST_LINES = timedelta(seconds=4)  # a supervisor may store the last lines some seconds after the end of the job
 LINES = 500
 TAIL = 100
 
 
 @dataclass(frozen=True, slots=True)
+class ProgressEvent(ProgressView):
+    """The data of the event `progress`."""
+
+    live: dict[str, Any]
+
+
+_NO_PROGRESS = ProgressView(0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, None, None, None)
+_COUNTS = tuple(each.name for each in fields(ProgressView))
+
+
+@dataclass(frozen=True, slots=True)
 class Cursor:
-    """How much of a job somebody has seen."""
+    """How much of a job a listener has received."""
 
     line: int = 0
     checkpoints: int = 0
@@ -38,7 +51,7 @@ class Cursor:
 
 
 def read_cursor(text: str) -> Cursor | None:
-    """The cursor in a `Last-Event-ID`; None for what is none of ours."""
+    """The cursor in a `Last-Event-ID`. None: the text is not a cursor."""
     parts = text.split(".")
     if len(parts) != 3 or not all(part.isdecimal() and part.isascii() and len(part) < 19 for part in parts):
         return None
@@ -47,7 +60,7 @@ def read_cursor(text: str) -> Cursor | None:
 
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
-    """One message to everybody who listens. `ended`: nothing more will come by itself."""
+    """One message to all listeners. `ended`: no further event follows."""
 
     name: str
     id: str
@@ -64,7 +77,7 @@ class JobSource:
     def __init__(self, database: Database, job_id: str) -> None:
         self._database = database
         self._id = job_id
-        self._status: dict[str, Any] = {}
+        self._status: JobView | None = None
         self._counted: tuple[int, datetime | None] = (-1, None)
         self._progress_at = 0.0
         self._quiet = False
@@ -72,7 +85,7 @@ class JobSource:
         self.job: Job | None = None
 
     def poll(self) -> list[StreamEvent]:
-        """What is new since the last look."""
+        """The events since the last poll."""
         first = self.job is None
         try:
             job, counts, now = read_job(self._database, self._id)
@@ -86,18 +99,19 @@ class JobSource:
 
     def _status_event(self, job: Job, counts: Counts, now: datetime) -> list[StreamEvent]:
         view = job_view(job, counts, now)
-        progress, heartbeat = view.pop("progress"), view.pop("last_heartbeat")
+        # Neither the counts nor a heartbeat alone are a change of the status.
+        status = replace(view, progress=_NO_PROGRESS, last_heartbeat=None)
         counted = (counts.checkpoints, counts.updated_at)
-        changed, moved = view != self._status, counted != self._counted
+        changed, moved = status != self._status, counted != self._counted
         if not changed and (not moved or time.monotonic() - self._progress_at < PROGRESS_EVERY):
             return []
         self._quiet = False
-        self._status, self._counted, self._progress_at = view, counted, time.monotonic()
+        self._status, self._counted, self._progress_at = status, counted, time.monotonic()
         self.cursor = Cursor(self.cursor.line, counts.checkpoints, microseconds(job.updated_at))
         if not changed:
-            return [StreamEvent("progress", str(self.cursor), to_json({**progress, "live": counts.live}))]
-        whole = {**view, "progress": progress, "last_heartbeat": heartbeat}
-        return [StreamEvent("status", str(self.cursor), to_json(whole))]
+            progress = ProgressEvent(**{name: getattr(view.progress, name) for name in _COUNTS}, live=counts.live)
+            return [StreamEvent("progress", str(self.cursor), to_json(progress))]
+        return [StreamEvent("status", str(self.cursor), to_json(view))]
 
     def _line_events(self, job: Job) -> list[StreamEvent]:
         events = line_events(self._database, job, self.cursor, upto=None)
@@ -107,7 +121,7 @@ class JobSource:
         return events
 
     def _end_event(self, job: Job, now: datetime) -> list[StreamEvent]:
-        """The end is told when a job has ended and its last lines had time to come in."""
+        """The event `end`, once the job has ended and its last log lines had time to arrive."""
         if job.status not in ENDED or (job.finished_at and now - job.finished_at < LAST_LINES):
             return []
         if not self._quiet:
@@ -132,7 +146,7 @@ def line_events(database: Database, job: Job, cursor: Cursor, *, upto: int | Non
 
 
 def catch_up(database: Database, job_id: str, seen: Cursor | None, upto: Cursor) -> list[StreamEvent]:
-    """What somebody who comes, or comes back, has to be told first: how things stand, and the lines they missed."""
+    """The first events of a new or returning listener: the current status, and the log lines that it missed."""
     job, counts, now = read_job(database, job_id)
     state = Cursor(seen.line if seen else 0, counts.checkpoints, microseconds(job.updated_at))
     events = [] if seen == state else [StreamEvent("status", str(state), to_json(job_view(job, counts, now)))]
@@ -149,7 +163,7 @@ def catch_up(database: Database, job_id: str, seen: Cursor | None, upto: Cursor)
 
 
 class OverviewSource:
-    """All jobs: that something about them changed, and how many are in each state."""
+    """All jobs: an event after each change, with the number of jobs in each state."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""From the JSON somebody posts to a job that can be stored. What a job from outside may not ask for is refused here."""
+"""Makes a job from the JSON of a request. Refuses what a job from the API must not do."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from silkline.model.spec import Spec, UrlSpec, validate
 
 INT4 = 2**31 - 1
 MOST_METADATA = 65_536
-# Asked for at the command line only: a job from outside must not open the way into a private network, nor claim that
-# its seeds stand in the ledger already.
+# Only the command line accepts these: a job from the API must not reach a private network, nor claim that its seeds are
+# already in the ledger.
 PRIVATE = ("allow_private", "proxy")
 NEVER = ("seeded", "planting")
 
 
 def _sane(moment: datetime) -> datetime:
     if not 2000 <= moment.year < 2200:
-        raise ValueError("must lie between the years 2000 and 2200")
+        raise ValueError("must be between the years 2000 and 2200")
     return moment.astimezone(UTC)
 
 
 def _small(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Every list of jobs and every event repeats it."""
+    """Limit the size, because every list of jobs and every event contains the metadata."""
     size = len(json.dumps(metadata, ensure_ascii=False))
     if size > MOST_METADATA:
         raise ValueError(f"has {size:,} characters, {MOST_METADATA:,} are allowed")
@@ -40,7 +40,7 @@ def _small(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 class Options(Spec):
-    """The fields of a posted job that are about the job and not about what it does."""
+    """The fields of a request that belong to the job itself. All others belong to the spec of its kind."""
 
     kind: str = Field(max_length=100)
     priority: int = Field(0, ge=-INT4, le=INT4)
@@ -53,7 +53,7 @@ class Options(Spec):
 
 
 def read(body: Mapping[str, Any], settings: Settings) -> NewJob:
-    """The posted job, checked; a `SpecError` names what is wrong with it."""
+    """The job of a request. Raises a `SpecError` that names what is wrong."""
     options = validate(Options, {name: body[name] for name in Options.model_fields if name in body})
     kind = registry.kind_named(options.kind, test_kinds=settings.test_kinds)
     payload = {name: value for name, value in body.items() if name not in Options.model_fields}
@@ -77,11 +77,11 @@ def read(body: Mapping[str, Any], settings: Settings) -> NewJob:
 def refuse_private(payload: Mapping[str, Any], spec: Spec, settings: Settings) -> None:
     for name in NEVER:
         if payload.get(name):
-            raise SpecError(f"{name} cannot be asked for through the API")
+            raise SpecError(f"the API does not accept {name}")
     for name in PRIVATE:
         if payload.get(name) and not settings.api_allow_private:
-            why = "it could reach addresses inside the network"
-            raise SpecError(f"{name} cannot be asked for through the API: {why}. {ASK_OPERATOR}")
+            why = "the job could reach addresses inside the network"
+            raise SpecError(f"the API does not accept {name}: {why}. {ASK_OPERATOR}")
     if settings.api_private_ranges:
         _only_named(payload, settings.api_private_ranges)
     if "allow_private" not in type(spec).model_fields or not isinstance(spec, UrlSpec):
@@ -93,17 +93,17 @@ def refuse_private(payload: Mapping[str, Any], spec: Spec, settings: Settings) -
 
 
 def _only_named(payload: Mapping[str, Any], ranges: Sequence[str]) -> None:
-    """The operator named the private addresses for jobs: only those, and no proxy, which could reach any."""
+    """Allow only the private addresses of the operator, and no proxy, because a proxy could reach any address."""
     if payload.get("proxy"):
-        raise SpecError("proxy cannot be asked for: the operator allowed some private addresses only")
+        raise SpecError("the API does not accept proxy: the operator allows only some private addresses")
     named = [parse_exemption(each) for each in ranges]
     for text in payload.get("allow_private") or ():
         if not any(each.includes(parse_exemption(text)) for each in named):
-            raise SpecError(f"allow_private {text[:100]!r}: the operator allowed {', '.join(ranges)} only")
+            raise SpecError(f"allow_private {text[:100]!r}: the operator allows only {', '.join(ranges)}")
 
 
 def request_schema(settings: Settings) -> dict[str, Any]:
-    """The JSON schema of a posted job: one for each kind, flat, with no field beside those named."""
+    """The JSON schema of a request for a job: one schema for each kind, without other fields."""
     kinds = registry.kinds(test_kinds=settings.test_kinds).values()
     return {"oneOf": [_schema_of(kind) for kind in kinds if kind.spec is not None]}
 

@@ -1,7 +1,7 @@
-"""Counts that have to read a whole ledger: each is made once for all who ask, and kept for a while.
+"""Counts that read a whole ledger. Each count runs once for all requests that need it, and is kept for a while.
 
 Measured on a ledger of two million URLs in SQLite: 4 to 5 s for the hosts, 1 s for the reasons, 0.3 s for the rest. So
-nobody counts what somebody else is counting already, and a page does not wait for longer than `SOON`.
+the same count never runs twice at once, and a page waits for at most `SOON`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ AT_ONCE = 3
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What was counted, at which checkpoint of the job, and until when that will do."""
+    """The result of a count, the checkpoint of the job that it belongs to, and until when it may be used."""
 
     value: Any
     checkpoint: Any
@@ -34,7 +34,7 @@ class Tally:
 
 
 class Tallies:
-    """Remembers what was counted, by the name of the count and the job."""
+    """Keeps the results of counts, by the name of the count and the job."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -44,12 +44,12 @@ class Tallies:
         self._counting: dict[tuple[Any, ...], Future[Tally]] = {}
 
     def get(self, count: Callable[..., Any], job: Job, *arguments: Any) -> Any:
-        """What `count` gives. Of a job that does not run it is never older than the job's last checkpoint."""
+        """The result of `count`. For a job that does not run, it is never older than the last checkpoint."""
         found = self._look(count, job, arguments)
         return found.value if isinstance(found, Tally) else found.result().value
 
     def soon(self, job: Job, *counts: Callable[..., Any]) -> list[Any]:
-        """What several counts give, or after a moment what they gave before; None: it is being counted just now."""
+        """The results of several counts. If one takes too long: its previous result, or None if there is none."""
         give_up = time.monotonic() + SOON
         values = []
         for count, found in [(count, self._look(count, job, ())) for count in counts]:
@@ -62,7 +62,7 @@ class Tallies:
         return values
 
     def _look(self, count: Callable[..., Any], job: Job, arguments: tuple[Any, ...]) -> Tally | Future[Tally]:
-        """What is known and will do, or what is being counted; begins to count if nobody does."""
+        """The kept result if it is fresh enough, else the running count. Starts the count if it does not run."""
         key = (count.__name__, job.id, *arguments)
         counts = urls.counts(self._database, job.id)
         checkpoint = (counts.checkpoints, counts.updated_at, counts.failed)
@@ -71,7 +71,7 @@ class Tallies:
             fresh = job.status is Status.RUNNING and found is not None and time.monotonic() < found.until
             if found is not None and (fresh or found.checkpoint == checkpoint):
                 return found
-            # Who joins a count that began before the last checkpoint of an ended job asks for another one later.
+            # For an ended job, the checkpoint is part of the key: a count that began before it would be too old.
             key_now = key if job.status is Status.RUNNING else (*key, checkpoint)
             under_way = self._counting.get(key_now)
             if under_way is None:

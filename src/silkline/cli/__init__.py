@@ -1,7 +1,8 @@
 """The command line: parse, call one function, render. Data goes to stdout, messages to stderr.
 
-`group` knows every command by name and imports it only when it is used; `exits` turns errors into exit codes, in one
-place; `session` holds what all commands share; `terminal` is the only module that prints.
+`group` lists the commands and imports the module of a command only when that command runs. `exits` turns errors into
+exit codes; no other module does. `session` holds the options that all commands share. `terminal` is the only module
+that prints.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Give a standard stream that the caller closed an empty one: else the next file that is opened takes its place."""
+    """Open /dev/null for each standard stream that the caller closed; the next opened file would get its number."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             nothing = os.open(os.devnull, os.O_RDWR)

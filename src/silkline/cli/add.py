@@ -1,8 +1,7 @@
-"""`silkline jobs add`: ask for a job of any kind."""
+"""`silkline jobs add`: add a job of any kind."""
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from datetime import UTC, datetime, timedelta
@@ -19,6 +18,7 @@ from silkline.errors import SpecError, UsageError
 from silkline.kinds import registry, requirements
 from silkline.model.duration import seconds_of
 from silkline.model.job import NewJob
+from silkline.model.strict_json import BadJson, parse_object
 from silkline.store import jobs as store
 from silkline.store import urls
 from silkline.store.waiting import SOON, why_it_waits
@@ -31,18 +31,31 @@ LONGEST_WAIT = 100 * 366 * 86_400.0
 @click.command()
 @click.argument("url", required=False, type=text)
 @click.option("--kind", required=True, metavar="KIND", type=text, help="What kind of job: page, site, map, …")
-@click.option("--payload", metavar="JSON", type=text, help="The spec of the job as JSON, @FILE or - for stdin.")
-@click.option("--priority", type=click.IntRange(-_INT4, _INT4), default=0, help="Higher runs first. Default: 0.")
-@click.option("--tenant", type=text, default="", help="Whose job it is; tenants take turns.")
+@click.option("--payload", metavar="JSON", type=text, help="The fields of the job: JSON, @FILE or - for stdin.")
 @click.option(
-    "--run-at", metavar="TIME", type=text, help="Not before: 2030-01-31T08:00Z, or from now: 30s, 10m, 2h, 1d."
+    "--priority", type=click.IntRange(-_INT4, _INT4), default=0, help="Jobs with a higher number run first. Default: 0."
+)
+@click.option("--tenant", type=text, default="", help="The owner of the job. Tenants take turns.")
+@click.option(
+    "--run-at",
+    metavar="TIME",
+    type=text,
+    help="Start at this time at the earliest: 2030-01-31T08:00Z, or 30s, 10m, 2h, 1d from now.",
 )
 @click.option(
-    "--dedupe-key", type=text, help="At most one live job of a tenant has this key; if there is one, it is the answer."
+    "--dedupe-key",
+    type=text,
+    help="If the tenant has a job with this key that has not ended, add no job and print the id of that job.",
 )
-@click.option("--metadata", metavar="JSON", type=text, help="An object to keep with the job, as JSON or @FILE.")
-@click.option("--paused", is_flag=True, help="Store it paused; `silkline jobs resume` lets it begin.")
-@click.option("--max-retries", type=click.IntRange(0, 1_000), help="Retries, and crashes, allowed. Default: a setting.")
+@click.option(
+    "--metadata", metavar="JSON", type=text, help="A JSON object to store with the job: JSON, @FILE or - for stdin."
+)
+@click.option("--paused", is_flag=True, help="Add the job as paused; start it with `silkline jobs resume`.")
+@click.option(
+    "--max-retries",
+    type=click.IntRange(0, 1_000),
+    help="How many retries, and how many crashes, are allowed. Default: the setting max_retries.",
+)
 @everywhere()
 @click.pass_obj
 def add(
@@ -58,12 +71,12 @@ def add(
     metadata: str | None,
     paused: bool,
 ) -> None:
-    """Ask for a new job; prints its id."""
+    """Add a job and print its id."""
     settings = settings_of(session)
     known = registry.kind_named(kind, test_kinds=settings.test_kinds)
     given = with_url(read_object(payload, "the payload"), url)
     if not given and "url" in registry.spec_of(known).model_fields:
-        raise UsageError("a job needs something to do: name a URL, or its fields with --payload")
+        raise UsageError("this job has no input: give a URL, or its fields with --payload")
     spec = registry.check_payload(known, given)
     if url and "allow_private" in type(spec).model_fields:
         spec = registry.check_payload(known, with_own_address(spec.model_dump(mode="json", exclude_unset=True), url))
@@ -90,13 +103,13 @@ def add(
     else:
         terminal.line(job.id)
     if not fresh:
-        session.say(f"A live job has this key already; it is {views.shown(job, now)}.")
+        session.say(f"This job has the same key and has not ended; it is {views.shown(job, now)}.")
     elif waits and waits != SOON:
         session.say(waits)
 
 
 def read_object(given: str | None, what: str) -> dict[str, Any]:
-    """An object that was given as JSON, @FILE or `-`."""
+    """Read an object from JSON, @FILE or stdin (`-`)."""
     if given is None:
         return {}
     try:
@@ -110,35 +123,10 @@ def read_object(given: str | None, what: str) -> dict[str, Any]:
         raise UsageError(f"{what} file {given[1:]} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise SpecError(f"{what} is not UTF-8") from error
-    return _object(text, what)
-
-
-def _object(text: str, what: str) -> dict[str, Any]:
     try:
-        value = json.loads(text, object_pairs_hook=_each_once, parse_constant=_no_constant)
-        json.dumps(value, ensure_ascii=False).encode()
-    except json.JSONDecodeError as error:
-        raise SpecError(f"{what} is not JSON: {error}") from error
-    except RecursionError as error:
-        raise SpecError(f"{what} is nested too deeply") from error
-    except UnicodeEncodeError as error:
-        raise SpecError(f"{what} holds half a character (a lone surrogate)") from error
-    if not isinstance(value, dict):
-        raise SpecError(f"{what} must be a JSON object, such as '{{\"limit\": 10}}'")
-    return value
-
-
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise SpecError(f"the JSON names {twice!r} twice")
-    return value
-
-
-def _no_constant(name: str) -> Any:
-    raise SpecError(f"this is not JSON: {name} is no JSON number")
+        return parse_object(text, what)
+    except BadJson as error:
+        raise SpecError(str(error)) from error
 
 
 def with_url(payload: dict[str, Any], url: str | None) -> dict[str, Any]:
@@ -150,7 +138,7 @@ def with_url(payload: dict[str, Any], url: str | None) -> dict[str, Any]:
 
 
 def with_own_address(payload: dict[str, Any], url: str) -> dict[str, Any]:
-    """The payload, allowed to reach the address that the operator typed."""
+    """Allow the job to reach the address that the operator typed."""
     from silkline.cli.own_address import exemptions
 
     allowed = exemptions(with_scheme(url))
@@ -158,14 +146,14 @@ def with_own_address(payload: dict[str, Any], url: str) -> dict[str, Any]:
 
 
 def read_time(text: str) -> datetime | timedelta:
-    """A point in time, or a time from now. Without a zone it is local time."""
+    """Read a point in time, or a duration from now. A time without a zone is local time."""
     if re.fullmatch(r"\+?[\d.]+\s*[a-z][\w\s.]*", text, re.IGNORECASE):
         return _from_now(text)
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError) as error:
         example = "2030-01-31T08:00Z, or from now: 30s, 10m, 2h, 1d"
-        raise UsageError(f"--run-at {text!r} is not a time; write {example}") from error
+        raise UsageError(f"--run-at {text!r} is not a time; examples: {example}") from error
 
 
 def _from_now(text: str) -> timedelta:
@@ -174,5 +162,5 @@ def _from_now(text: str) -> timedelta:
     except ValueError as error:
         raise UsageError(f"--run-at: {error}") from error
     if wait > LONGEST_WAIT:
-        raise UsageError(f"--run-at {text!r} is more than a hundred years away")
+        raise UsageError(f"--run-at {text!r} is more than 100 years from now")
     return timedelta(seconds=wait)

@@ -1,4 +1,4 @@
-"""The options that say how pages are asked for, and the payload they make; shared by `fetch`, `map` and `crawl`."""
+"""The options that say how pages are fetched, and the payload made from them; shared by `fetch`, `map`, `crawl`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from silkline.errors import UsageError
 from silkline.model.duration import seconds_of
 from silkline.model.spec import Fetching, Speed
 
-TYPED = 20  # a longer list of URLs was not typed; its hosts are not looked up one by one
+TYPED = 20  # a longer list of URLs was not typed by a person; its hosts are not looked up in advance
 RENDER = get_args(Fetching.model_fields["render"].annotation)
 
 
 def seconds(value: str) -> float:
-    """The type of a length of time: 90, 30s, 10m, 2h, 1d."""
+    """The type of a duration: 90, 30s, 10m, 2h, 1d."""
     try:
         return seconds_of(value)
     except ValueError as error:
@@ -48,7 +48,7 @@ _OPTIONS = (
         type=header,
         multiple=True,
         metavar="K:V",
-        help="Send this header to the origins that were named, and to no other.",
+        help="Send this header, but only to the origins of the given URLs.",
     ),
     click.option(
         "--cookie",
@@ -56,14 +56,14 @@ _OPTIONS = (
         type=cookie,
         multiple=True,
         metavar="NAME=VALUE",
-        help="Send this cookie to the origins that were named, and to no other.",
+        help="Send this cookie, but only to the origins of the given URLs.",
     ),
-    click.option("--user-agent", type=text, metavar="UA", help="The whole User-Agent."),
+    click.option("--user-agent", type=text, metavar="UA", help="Send this User-Agent instead of Silkline's."),
     click.option(
         "--contact",
         type=text,
         metavar="EMAIL",
-        help="An address that site owners can write to, sent in the User-Agent.",
+        help="A mail address for site owners, sent in the User-Agent.",
     ),
     click.option("--proxy", type=text, metavar="URL", help="Fetch through this proxy."),
     click.option(
@@ -71,24 +71,25 @@ _OPTIONS = (
         type=text,
         multiple=True,
         metavar="CIDR[:PORT]",
-        help="Allow these private addresses. A private address in a URL that you type is allowed without it, except "
-        "for metadata services of clouds and link-local addresses.",
+        help="Allow these private addresses. A private address in a URL that you type needs no permission, "
+        "except cloud "
+        "metadata services and link-local addresses.",
     ),
     click.option(
-        "--ignore-robots", is_flag=True, help="Fetch what robots.txt does not allow. Only for sites of your own."
+        "--ignore-robots", is_flag=True, help="Also fetch what robots.txt forbids. Use it only on your own sites."
     ),
     click.option(
-        "--delay", type=seconds, metavar="TIME", help="Least time between two requests to one host: 2, 500ms, 1s."
+        "--delay", type=seconds, metavar="TIME", help="Minimum time between two requests to one host: 2, 500ms, 1s."
     ),
     click.option(
         "--speed",
         type=click.Choice(get_args(Speed), case_sensitive=False),
-        help="How hard a host may be worked. Default: normal.",
+        help="How much load one host may get. Default: normal.",
     ),
     click.option(
         "--render",
         type=click.Choice(RENDER, case_sensitive=False),
-        help="Let scripts run in a browser: never, auto (if a page needs them) or always. Default: never.",
+        help="Run the scripts of pages in a browser: never, auto (if a page needs them) or always. Default: never.",
     ),
 )
 
@@ -101,7 +102,7 @@ def asking(command: Command) -> Command:
 
 
 def payload_of(urls: Sequence[str], options: dict[str, Any], *, here: bool = True) -> dict[str, Any]:
-    """The options that were given, as a payload. Each typed URL allows its own address."""
+    """Make a payload from the given options. Each typed URL allows its own address."""
     given = {name: value for name, value in options.items() if value is not None and value is not False and value != ()}
     for name in ("headers", "cookies"):
         if name in given:
@@ -117,4 +118,4 @@ def payload_of(urls: Sequence[str], options: dict[str, Any], *, here: bool = Tru
 
 def need_urls(urls: Sequence[str]) -> None:
     if not urls:
-        raise UsageError("no URL was given: stdin holds none")
+        raise UsageError("no URL was given: stdin contains none")

@@ -1,4 +1,4 @@
-"""What `silkline doctor` looks at: the machine in the first half, the database in the second. It changes nothing."""
+"""The checks of `silkline doctor`: first the machine, then the database. They change nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CGROUP = Path("/sys/fs/cgroup")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at, and what to do about it."""
+    """The result of one check, and what to do about it."""
 
     name: str
     level: str
@@ -36,7 +36,7 @@ class Check:
 
 
 def every(settings: Settings) -> Iterator[Check]:
-    """Every check, in the order a person would go through them."""
+    """Run every check."""
     yield directory(settings)
     yield disk(settings)
     yield open_files(settings)
@@ -58,13 +58,13 @@ def directory(settings: Settings) -> Check:
         return Check(
             "data directory", FAIL, f"{place} cannot be written", "Change its owner, or name another one with --data."
         )
-    made = "" if settings.data.exists() else ", made when first needed"
+    made = "" if settings.data.exists() else ", created when first needed"
     return Check("data directory", OK, f"{settings.data.absolute()}{made}")
 
 
 def disk(settings: Settings) -> Check:
     free = shutil.disk_usage(_nearest(settings.data)).free
-    says = f"{size(free)} free, jobs start above {size(settings.disk_free_min)}"
+    says = f"{size(free)} free; jobs start only above {size(settings.disk_free_min)}"
     if free < settings.disk_free_min:
         return Check(
             "disk", FAIL, says, "Free some space, remove old jobs with `silkline jobs rm`, or use another --data."
@@ -75,7 +75,7 @@ def disk(settings: Settings) -> Check:
 
 
 def _nearest(path: Path) -> Path:
-    """The path itself, or the nearest folder above it that is there."""
+    """The path itself, or its nearest parent folder that exists."""
     path = path.absolute()
     return next((place for place in (path, *path.parents) if place.exists()), Path("/"))
 
@@ -83,7 +83,7 @@ def _nearest(path: Path) -> Path:
 def open_files(settings: Settings) -> Check:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = "without limit" if hard == resource.RLIM_INFINITY else f"{hard:,}"
-    says = f"{allowed} allowed (now {soft:,}), a runner wants {settings.open_files:,}"
+    says = f"{allowed} allowed (now {soft:,}); a runner asks for {settings.open_files:,}"
     if hard != resource.RLIM_INFINITY and hard < settings.open_files:
         advice = (
             f"Raise it: `ulimit -Hn {settings.open_files}` as root, LimitNOFILE= in a systemd unit, --ulimit in Docker."
@@ -93,8 +93,8 @@ def open_files(settings: Settings) -> Check:
 
 
 def memory_control(root: Path = CGROUP, of_process: Path = Path("/proc/self/cgroup")) -> Check:
-    """The kernel keeps memory limits where a cgroup v2 with a memory controller may be written; else we do."""
-    polled = "Nothing to do: the memory of jobs is measured every memory_interval and limited all the same."
+    """Memory limits are kept by the kernel if a cgroup v2 with a memory controller is writable, else by the worker."""
+    polled = "Nothing to do: the worker measures the memory of jobs every memory_interval and limits it itself."
     mount = next((place for place in (root, root / "unified") if (place / "cgroup.controllers").exists()), None)
     if mount is None:
         return Check("cgroup", WARN, "no cgroup v2 on this machine", polled)
@@ -112,7 +112,7 @@ def memory_control(root: Path = CGROUP, of_process: Path = Path("/proc/self/cgro
 
 
 def sandbox() -> Check:
-    """What keeps a page that takes over its reader from doing harm."""
+    """The protection against a page that exploits a bug of its parser."""
     from silkline.confine import landlock, trial
 
     found = trial.in_force()
@@ -127,10 +127,10 @@ def sandbox() -> Check:
         *([] if reader.files else ["Landlock (Linux 5.13)"]),
         *([] if reader.system_calls else ["seccomp (x86_64 or aarch64)"]),
     ]
-    says = f"readers of pages run with {', '.join(kept) or 'no protection'}"
+    says = f"the processes that parse pages run with {', '.join(kept) or 'no protection'}"
     if not trial.holds():
-        advice = f"This system lacks {' and '.join(missing) or 'some of them'}. Run Silkline as a user of its own."
-        return Check("sandbox", WARN, f"{says}, and can still open files or sockets", advice)
+        advice = f"This system lacks {' and '.join(missing) or 'some of them'}. Run Silkline as a separate user."
+        return Check("sandbox", WARN, f"{says}; they can still open files or sockets", advice)
     if not found["runners"].no_new_privileges:
         says += " (runners may gain privileges, for the browser's setuid helper)"
     return Check("sandbox", OK, f"{says}: no files, no sockets, no programs")
@@ -138,30 +138,30 @@ def sandbox() -> Check:
 
 def chromium(settings: Settings) -> Check:
     if settings.renderer_url:
-        return Check("browser", OK, f"the one at {masked(settings.renderer_url)}")
+        return Check("browser", OK, f"a running browser at {masked(settings.renderer_url)}")
     from silkline.fetch.render_program import find_browser
 
     found = find_browser()
     if found:
         return Check("browser", OK, found)
     advice = "Pages that need scripts cannot be rendered. Install chromium, or run `playwright install chromium`."
-    return Check("browser", WARN, "no Chromium was found", advice)
+    return Check("browser", WARN, "Chromium was not found", advice)
 
 
 def sqlite(version: str) -> Check:
     number = tuple(int(part) for part in version.split("."))
     if WAL_RESET_BUG[0] <= number <= WAL_RESET_BUG[1]:
-        advice = "A rare bug of 3.7.0 to 3.51.2 may damage a database in WAL mode. Install a newer apsw."
+        advice = "SQLite 3.7.0 to 3.51.2 has a rare bug that can damage a database in WAL mode. Install a newer apsw."
         return Check("SQLite", WARN, f"version {version}", advice)
     return Check("SQLite", OK, f"version {version}")
 
 
 def database(settings: Settings) -> Iterator[Check]:
-    """The database, and what it tells about workers and jobs."""
+    """Check the database, and the workers and jobs that it lists."""
     url = masked(settings.database)
     scheme, _, place = settings.database.partition(":///")
     if scheme == "sqlite" and not Path(place).exists() and _nearest(Path(place).parent).is_dir():
-        yield Check("database", OK, f"{url}, made when first needed")
+        yield Check("database", OK, f"{url}, created when first needed")
         return
     try:
         opened = open_database(settings.database, upgrade=False)
@@ -177,11 +177,11 @@ def database(settings: Settings) -> Iterator[Check]:
 def _opened(opened: Database, url: str, settings: Settings) -> Iterator[Check]:
     now, newest = migrate.revision(opened), migrate.newest(opened)
     if now > newest:
-        advice = "It was written by a newer Silkline: upgrade this one."
+        advice = "A newer Silkline wrote this database: upgrade this Silkline."
         yield Check("database", FAIL, f"{url} has schema revision {now}, this Silkline knows {newest}", advice)
         return
     if now < newest:
-        advice = "The next command brings it up to date, or do it now: `silkline db upgrade`."
+        advice = "The next command upgrades it. To do it now: `silkline db upgrade`."
         yield Check("database", WARN, f"{url} has schema revision {now} of {newest}", advice)
         return
     yield Check("database", OK, f"{url}, schema revision {now}")
@@ -191,12 +191,14 @@ def _opened(opened: Database, url: str, settings: Settings) -> Iterator[Check]:
 
 
 def clock(difference: timedelta) -> Check:
-    """Silkline follows the server's clock; a large difference confuses people who read logs of several machines."""
+    """Silkline uses the clock of PostgreSQL; with a large difference the times in logs do not match those of jobs."""
     says = (
         f"{abs(difference.total_seconds()):.1f} s {'behind' if difference > timedelta() else 'ahead of'} PostgreSQL's"
     )
     if abs(difference) > CLOCK_WARN:
-        return Check("clock", WARN, says, "Jobs are safe. Set up NTP on both machines, so that times in logs agree.")
+        return Check(
+            "clock", WARN, says, "Jobs are not affected. Set up NTP on both machines, so that the times in logs agree."
+        )
     return Check("clock", OK, says)
 
 
@@ -208,13 +210,13 @@ def supervisors(opened: Database, stale: timedelta) -> Iterator[Check]:
         yield Check("workers", OK, f"{len(alive)} alive, {held} of {slots} slots in use")
     else:
         yield Check(
-            "workers", WARN, "none is alive, so no job starts", "Start one: `silkline worker` or `silkline serve`."
+            "workers", WARN, "no worker is alive, so no job starts", "Start one: `silkline worker` or `silkline serve`."
         )
     silent = [job for job in jobs.running(opened) if job.last_heartbeat is None or now - job.last_heartbeat > stale]
     if not silent:
-        yield Check("running jobs", OK, "none is silent")
+        yield Check("running jobs", OK, "each one sends heartbeats")
         return
     since = min(job.last_heartbeat or job.updated_at for job in silent)
-    says = f"{len(silent)} silent for up to {duration(now - since)}, such as {silent[0].id}"
-    advice = "A live worker takes them back by itself" + ("." if alive else ": start one with `silkline worker`.")
+    says = f"{len(silent)} without a heartbeat for up to {duration(now - since)}, for example {silent[0].id}"
+    advice = "A live worker requeues them" + ("." if alive else ": start one with `silkline worker`.")
     yield Check("running jobs", WARN, says, advice)

@@ -1,15 +1,15 @@
-"""The exit codes, and which one an error or the end of a job gives.
+"""The exit codes, and the exit code for each error and each end of a job.
 
 | code | meaning |
 |---|---|
-| 0 | done; where a job is waited for: it completed |
-| 1 | failed or refused: the job's state does not allow it, the database cannot be used |
-| 2 | usage: an unknown option, setting or field, a broken payload |
-| 3 | the job waits to go on: Ctrl-C paused it, or SIGTERM put it back into the queue |
+| 0 | success; if the command waited for a job: the job completed |
+| 1 | failed or refused: the job failed, its state does not allow the command, or the database cannot be used |
+| 2 | usage: an unknown option, setting or field, or an invalid payload |
+| 3 | the job can be resumed: Ctrl-C paused it, or SIGTERM put it back into the queue |
 | 4 | the job was stopped or cancelled |
 | 5 | not found |
-| 130 | a command other than `crawl` and `resume` was interrupted by Ctrl-C |
-| 141 | whoever read the output went away, as with `head` |
+| 130 | Ctrl-C interrupted a command other than `crawl` and `resume` |
+| 141 | the program that read the output ended, for example `head` |
 """
 
 from __future__ import annotations
@@ -31,5 +31,5 @@ def of_error(error: SilklineError) -> int:
 
 
 def of_status(status: str) -> int:
-    """What a command that waited for a job ends with."""
+    """The exit code of a command that waited for a job."""
     return _OF_STATUS.get(status, PAUSED)

@@ -1,4 +1,4 @@
-"""`silkline config`: each setting, its value, and where that came from."""
+"""`silkline config`: each setting, its value, and the source of the value."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from silkline.model.secret_url import HIDDEN, masked
 @everywhere()
 @click.pass_obj
 def config(session: Session) -> None:
-    """Show each setting, its value and where that came from.
+    """Show each setting, its value and the source of the value.
 
-    The command line wins over the environment (SILKLINE_ and the name in capitals), that over silkline.toml in the
-    current directory, that over the default.
+    The order is: command line, environment (SILKLINE_ and the name in capitals), silkline.toml in the current
+    directory, default. The first one that has a value is used.
     """
     found = loaded(session)
     if session.json:

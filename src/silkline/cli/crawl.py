@@ -1,4 +1,4 @@
-"""`silkline crawl` and `silkline resume`: a crawl that runs here, where Ctrl-C pauses it."""
+"""`silkline crawl` and `silkline resume`: run a crawl in the foreground; Ctrl-C pauses it."""
 
 from __future__ import annotations
 
@@ -31,48 +31,54 @@ from silkline.runner.orphans import ask
 from silkline.store import jobs
 from silkline.store.database import Database
 
-# A job that this process is about to run is not due for others yet; should we die first, they take it.
+# This process is about to run the job, so workers must not claim it yet. If this process dies first, they claim it.
 HOLD = timedelta(seconds=60)
-LEAST_FILES = 128  # as crawl/file_budget.py has it, which commands do not import
+LEAST_FILES = 128  # the same number as in crawl/file_budget.py, which commands must not import
 
 
 @click.command()
 @click.argument("urls", nargs=-1, type=text)
 @click.option(
-    "--seeds", metavar="FILE", type=text, help="Begin with the URLs or hosts in this file, one on a line; - is stdin."
+    "--seeds", metavar="FILE", type=text, help="Start from the URLs or hosts in this file, one per line; - is stdin."
 )
-@click.option("--limit", type=int, help="End after so many pages.")
-@click.option("--depth", type=int, help="Follow links so many steps away from where it began.")
+@click.option("--limit", type=int, help="End after this many pages.")
+@click.option("--depth", type=int, help="Follow links at most this many steps from the first pages.")
 @click.option(
     "--scope",
     type=click.Choice(["host", "domain", "prefix", "any"], case_sensitive=False),
-    help="Which links belong to it. Default: host.",
+    help="Which links belong to the crawl. Default: host.",
 )
-@click.option("--include", metavar="RE", multiple=True, type=text, help="Only URLs that match; may be given again.")
-@click.option("--exclude", metavar="RE", multiple=True, type=text, help="No URLs that match; may be given again.")
+@click.option("--include", metavar="RE", multiple=True, type=text, help="Only URLs that match; can be repeated.")
+@click.option("--exclude", metavar="RE", multiple=True, type=text, help="No URLs that match; can be repeated.")
 @click.option(
     "--exclude-hosts",
     metavar="FILE",
     type=text,
-    help="Nothing of the hosts in this file, one on a line: example.com (with its subdomains), example.com:8080, "
-    "*.example.com or a URL. # begins a comment; - is stdin.",
+    help="Fetch nothing from the hosts in this file, one per line: example.com (with its subdomains), "
+    "example.com:8080, *.example.com or a URL. # starts a comment; - is stdin.",
 )
-@click.option("--seeded-hosts-only", is_flag=True, help="Only hosts that a seed named.")
+@click.option("--seeded-hosts-only", is_flag=True, help="Only hosts of the seeds.")
 @click.option(
     "--content",
     type=click.Choice(["markdown", "full", "text", "none"], case_sensitive=False),
-    help="What is kept of a page. Default: markdown.",
+    help="What to store of each page. Default: markdown.",
 )
-@click.option("--fetchers", type=int, help="Processes that fetch. Default: one for each core, as far as hosts need.")
-@click.option("--parsers", type=int, help="Processes that only parse. Default: 0, fetchers parse their own pages.")
-@click.option("--concurrency", type=int, help="Requests in flight in one fetcher.")
-@click.option("--max-duration", metavar="TIME", type=seconds, help="End after this time: 90, 10m, 2h, 1d.")
-@click.option("--warc", is_flag=True, help="Keep the answers as they came: `results --format warc`.")
-@click.option("--detach", is_flag=True, help="Leave it to a worker; print the id of the job.")
 @click.option(
-    "-o", "--output", metavar="FILE", type=text, help="Write the results here when it ends; a name with / is a folder."
+    "--fetchers", type=int, help="Number of fetcher processes. Default: one per core, but not more than hosts."
 )
-@click.option("--force", is_flag=True, help="With -o: write over what is there.")
+@click.option("--parsers", type=int, help="Number of parser processes. Default: 0, fetchers parse their own pages.")
+@click.option("--concurrency", type=int, help="Concurrent requests of one fetcher.")
+@click.option("--max-duration", metavar="TIME", type=seconds, help="End after this time: 90, 10m, 2h, 1d.")
+@click.option("--warc", is_flag=True, help="Also keep the raw HTTP responses, for `results --format warc`.")
+@click.option("--detach", is_flag=True, help="Print the id of the job and end; a worker runs the job.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=text,
+    help="Write the results to this file when the job ends; a name that ends with / is a folder.",
+)
+@click.option("--force", is_flag=True, help="With -o: overwrite what exists.")
 @asking
 @everywhere()
 @click.pass_obj
@@ -86,11 +92,11 @@ def crawl(
     force: bool,
     **given: Any,
 ) -> int | None:
-    """Crawl one site or many, here and now, with a line of progress.
+    """Crawl one site or many in the foreground, with a progress line.
 
-    Ctrl-C pauses it, SIGTERM puts it back into the queue; both say how to go on. The exit code tells how it ended. With
-    -o its results are written when it has ended, in the form that the name of the file asks for: .jsonl, .csv,
-    .parquet, .xml, .warc, .warc.gz, or a folder of Markdown files for a name that ends with /.
+    Ctrl-C pauses the job, SIGTERM puts it back into the queue; both print the command that resumes it. The exit code
+    tells how the job ended. With -o the results are written when the job has ended. The name of the file gives the
+    format: .jsonl, .csv, .parquet, .xml, .warc, .warc.gz, or a folder of Markdown files for a name that ends with /.
     """
     settings = settings_of(session)
     if not detach:
@@ -120,12 +126,14 @@ def crawl(
 
 
 def _form_of(output: str, *, detach: bool, warc: bool, force: bool) -> str:
-    """What the results will be written as; refused before the crawl if they could not be."""
+    """The format of the results. Refuse an output that cannot be written before the crawl starts."""
     if detach:
-        raise UsageError(f"-o waits for the end, --detach does not: later, use silkline results ID -o {output}")
+        raise UsageError(
+            f"-o cannot be used with --detach: when the job has ended, run silkline results ID -o {output}"
+        )
     form = writable(output, force=force)
     if form == "warc" and not warc:
-        raise UsageError(f"{output} needs the answers as they come: add --warc")
+        raise UsageError(f"{output} needs the raw HTTP responses: add --warc")
     return form
 
 
@@ -137,7 +145,7 @@ def _saving(
             save(session, database, settings.data, job.id, form, output, force=force)
         else:
             session.say(
-                f"When it has ended, write its results with: silkline results {job.id} -o {terminal.safe(output)}"
+                f"To write the results when the job has ended: silkline results {job.id} -o {terminal.safe(output)}"
             )
 
     return done
@@ -151,7 +159,7 @@ def _spec(urls: list[str], given: dict[str, Any], *, seeded: bool, here: bool) -
         payload["seeded"] = payload["planting"] = True
     if "exclude_hosts" in payload:
         payload["exclude_hosts"] = _excluded(payload["exclude_hosts"])
-    spec = checked("site", payload, no_url="name at least one URL, or a file of them with --seeds FILE")
+    spec = checked("site", payload, no_url="give at least one URL, or a file of URLs with --seeds FILE")
     assert isinstance(spec, SiteSpec)  # noqa: S101
     return spec
 
@@ -164,7 +172,7 @@ def _excluded(file: str) -> list[str]:
 
 
 def _first_seen(lines: Any) -> Any:
-    """The lines, once it is sure that there are some: nothing is stored for a file that cannot be read."""
+    """Read the first line before a job is stored, so that no job is stored for an empty or unreadable file."""
     first = next(lines, None)
     if first is None:
         raise UsageError("the seeds file is empty")
@@ -176,49 +184,55 @@ def _plant(session: Session, database: Database, job: Job, lines: Any) -> Job:
     try:
         found.plant(database, job.id)
         if not found.planted:
-            raise UsageError(f"the seeds file holds no URL; its first line is {found.first_wrong[:80]!r}")
-    except BaseException:  # ^C as well: a crawl of half its seeds is not what was asked for
+            raise UsageError(f"the seeds file contains no URL; its first line is {found.first_wrong[:80]!r}")
+    except BaseException:  # Ctrl-C as well: do not crawl with only some of the seeds
         jobs.wish(database, job.id, Verb.CANCEL)
         jobs.delete(database, job.id)
         raise
     jobs.amend(database, job.id, {"planting": False})
-    wrong = f"; {found.wrong:,} lines are no URLs, first {terminal.safe(found.first_wrong[:80])}" if found.wrong else ""
+    wrong = (
+        f"; {found.wrong:,} lines are not URLs, the first is {terminal.safe(found.first_wrong[:80])}"
+        if found.wrong
+        else ""
+    )
     session.say(f"{found.planted:,} seeds{wrong}.")
     return jobs.wish(database, job.id, Verb.RESUME)
 
 
 def _refuse_too_few_files() -> None:
-    """Before a job exists. With more files than that the crawl fits itself to them, and says so in its log."""
+    """Refuse before a job is stored. Above this minimum the crawl adapts to the limit and logs that it does."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard != resource.RLIM_INFINITY and hard < LEAST_FILES:
-        raise UsageError(f"only {hard:,} files may be open, a crawl needs at least {LEAST_FILES}: try `ulimit -n 1024`")
+        raise UsageError(
+            f"the limit of open files is {hard:,}, a crawl needs at least {LEAST_FILES}: try `ulimit -n 1024`"
+        )
 
 
 @click.command()
 @click.argument("id", type=text)
-@click.option("--fetchers", type=click.IntRange(1, 256), help="Go on with so many fetcher processes.")
-@click.option("--parsers", type=click.IntRange(0, 256), help="Go on with so many parser processes.")
+@click.option("--fetchers", type=click.IntRange(1, 256), help="Resume with this many fetcher processes.")
+@click.option("--parsers", type=click.IntRange(0, 256), help="Resume with this many parser processes.")
 @click.option(
-    "--concurrency", type=click.IntRange(1, 10_000), help="Go on with so many requests in flight per fetcher."
+    "--concurrency", type=click.IntRange(1, 10_000), help="Resume with this many concurrent requests per fetcher."
 )
-@click.option("--detach", is_flag=True, help="Leave it to a worker, as `silkline jobs resume` does.")
+@click.option("--detach", is_flag=True, help="Let a worker run the job, like `silkline jobs resume`.")
 @everywhere()
 @click.pass_obj
 def resume(session: Session, /, id: str, detach: bool, **sizes: int | None) -> int | None:
-    """Go on with a paused job, here and now, from its checkpoint.
+    """Resume a paused job in the foreground, from its checkpoint.
 
-    A job whose process was killed is taken back first. A job that a worker has claimed already is followed until it
-    ends.
+    A job whose process was killed is first put back into the queue. If a worker has already claimed the job, this
+    command shows its progress until it ends.
     """
     settings = settings_of(session)
     with opened_to_find(settings) as database:
-        job = chosen(session, database, id, _can_go_on, "that can go on")
+        job = chosen(session, database, id, _can_go_on, "that can be resumed")
         changes = {name: size for name, size in sizes.items() if size is not None}
         job = ask(database, settings.data, job.id, Verb.RESUME, changes)
     if detach:
         session.say(f"Job {job.id} is {job.status}.")
         return None
-    return run_here(session, settings, job, f"Going on with {views.about(job)}, job {job.id}.")
+    return run_here(session, settings, job, f"Resuming {views.about(job)}, job {job.id}.")
 
 
 def _can_go_on(job: Job) -> bool:

@@ -1,4 +1,4 @@
-"""`silkline db`: care for the database. Every command brings it up to date by itself; this one says what it did."""
+"""`silkline db`: maintain the database. Every command upgrades it when needed; `upgrade` also prints what it did."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from silkline.store.database import open_database
 
 @click.group()
 def db() -> None:
-    """Care for the database."""
+    """Maintain the database."""
 
 
 @db.command()
 @everywhere()
 @click.pass_obj
 def upgrade(session: Session) -> None:
-    """Bring the tables of the database up to date. Data stays."""
+    """Upgrade the tables of the database. No data is lost."""
     settings = settings_of(session)
     database = open_database(settings.database, upgrade=False)
     try:
@@ -30,5 +30,7 @@ def upgrade(session: Session) -> None:
         database.close()
     if session.json:
         terminal.print_json({"database": masked(settings.database), "before": before, "after": after})
-    moved = f"went from schema revision {before} to {after}" if before < after else f"is at schema revision {after}"
+    moved = (
+        f"was upgraded from schema revision {before} to {after}" if before < after else f"is at schema revision {after}"
+    )
     session.say(f"The database {terminal.safe(masked(settings.database))} {moved}.")

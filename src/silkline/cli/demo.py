@@ -1,4 +1,4 @@
-"""`silkline demo`: crawls a small site that comes with Silkline, offline, and shows what a crawl can tell."""
+"""`silkline demo`: crawl the bundled sample site, offline, and show the results."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ LIMIT = 200
 
 @click.command()
 @click.option("--serve", is_flag=True, help="Only serve the sample site, until Ctrl-C.")
-@click.option("--port", type=click.IntRange(0, 65_535), default=0, help="Serve it here. Default: any free port.")
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), default=0, help="The port of the sample site. Default: any free port."
+)
 @everywhere()
 @click.pass_obj
 def demo(session: Session, serve: bool, port: int) -> int:
-    """Crawl a small sample site on this machine, and show what came of it."""
+    """Crawl a small sample site on this machine and show the results."""
     try:
         server = SampleServer(port)
     except OSError as error:
@@ -56,7 +58,7 @@ def demo(session: Session, serve: bool, port: int) -> int:
 
 def _serve(session: Session, server: SampleServer) -> int:
     terminal.line(server.url)
-    session.say("The sample site is there until you press Ctrl-C.")
+    session.say("The sample site runs until you press Ctrl-C.")
     while True:
         time.sleep(3_600)
 
@@ -75,12 +77,12 @@ def _show(session: Session, database: Database, job: Job) -> None:
         if parts:
             terminal.line(f"  {state}: {', '.join(parts)}")
     terminal.line()
-    terminal.line("Broken links, and the pages they stand on:")
+    terminal.line("Broken links, and the pages that contain them:")
     for example in (each for problem in problems for each in problem.examples if each.source):
         terminal.line(f"  {safe(example.url)} ({example.http_status or safe(example.detail or '')})")
         for source in example.links_in.sources:
             terminal.line(f"    on {safe(source.url)}")
     terminal.line()
-    terminal.line("Look closer:")
+    terminal.line("Next commands:")
     for command in ("errors last", "urls last --state skipped", "results last --format md -o tern-rock"):
         terminal.line(f"  silkline {command}")

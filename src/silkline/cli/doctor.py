@@ -1,4 +1,4 @@
-"""`silkline doctor`: is everything there that Silkline needs, and what to do if not."""
+"""`silkline doctor`: check that everything that Silkline needs is there, and say what to do if not."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from silkline.errors import Unavailable
 def doctor(session: Session) -> int:
     """Check this machine and the database; say what to do.
 
-    Changes nothing. Ends with exit code 1 if something fails; a warning is no failure.
+    It changes nothing. The exit code is 1 if a check fails; a warning is not a failure.
     """
     found = []
     try:
         settings = settings_of(session)
-    except Unavailable:  # one of the checks says so
+    except Unavailable:  # one of the checks reports it
         settings = loaded(session).settings
     for check in checks.every(settings):
         found.append(check)

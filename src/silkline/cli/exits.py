@@ -1,4 +1,4 @@
-"""Runs a command and gives its exit code: the one place where errors become a line on stderr and a number."""
+"""Runs a command and returns its exit code. Only this module turns errors into a line on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import click
 
 from silkline.cli import codes, terminal
 from silkline.cli.group import silkline
-from silkline.cli.redact import without_password
 from silkline.cli.session import Session
 from silkline.errors import SilklineError
+from silkline.model.redaction import without_password
 
 PROGRAM = "silkline"
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line; its exit code."""
+    """Run one command line and return its exit code."""
     terminal.prepare()
     session = Session()
     try:
@@ -49,7 +49,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _invoke(arguments: list[str], session: Session) -> int:
     if os.environ.get("_SILKLINE_COMPLETE"):
-        silkline.main(prog_name=PROGRAM)  # answers the shell that completes a command line
+        silkline.main(prog_name=PROGRAM)  # shell completion
     try:
         with silkline.make_context(PROGRAM, arguments, obj=session) as context:
             code = silkline.invoke(context)

@@ -1,4 +1,4 @@
-"""`silkline explain`: the story of one URL of a crawl, from the ledger."""
+"""`silkline explain`: what happened to one URL of a crawl, from the ledger."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from silkline.cli.session import Session, everywhere, text
 from silkline.cli.terminal import moment, safe
 from silkline.cli.typed_url import with_scheme
 from silkline.cli.urls import sources_of
-from silkline.errors import NotFound, UsageError
+from silkline.errors import UsageError
 from silkline.model.url import canonical, url_key
-from silkline.store import results, urls
-from silkline.store.backlinks import LinksIn, LinksOut, into, out_of
-from silkline.store.database import Database
+from silkline.store import explain as told
+from silkline.store import urls
+from silkline.store.backlinks import LinksIn, LinksOut
 from silkline.store.results import Result
 from silkline.store.urls import Url
 
-LONGEST_WAY = 200
 SHOWN_LINKS = 20
 STATES = {
-    "queued": "waits for its turn, or is being fetched",
+    "queued": "is waiting, or is being fetched",
     "done": "was fetched and stored",
     "failed": "could not be fetched",
     "skipped": "was not fetched",
@@ -38,10 +37,10 @@ STATES = {
 @everywhere()
 @click.pass_obj
 def explain(session: Session, id: str, url: str) -> None:
-    """Tell the story of one URL of a crawl.
+    """Show what happened to one URL of a crawl.
 
-    On which page it was found, how far from the seeds, how often it was tried, what became of it and why; which pages
-    link to it, and where it links.
+    The page where it was found, its distance from the seeds, the number of tries, its state and the reason, the pages
+    that link to it, and its own links.
     """
     wanted = canonical(with_scheme(url))
     if wanted is None:
@@ -50,30 +49,15 @@ def explain(session: Session, id: str, url: str) -> None:
         job = chosen(
             session, database, id, lambda job: urls.by_key(database, job.id, url_key(wanted)) is not None, "that saw it"
         )
-        found = urls.by_key(database, job.id, url_key(wanted))
-        if found is None:
-            raise NotFound(f"job {job.id} has not seen {wanted}{urls.why_not_stored(database, job.id)}")
-        way, result = _way(database, found), results.by_url_id(database, job.id, found.id)
-        links_in, links_out = into(database, job.id, [found])[found.id], out_of(database, found)
+        found = told.explain(database, job.id, wanted)
+    way = list(found.path[-2::-1])
     if session.json:
-        brought = {**dataclasses.asdict(result), "data": None} if result else None
-        links = {"links_in": dataclasses.asdict(links_in), "links_out": dataclasses.asdict(links_out)}
-        story = {**dataclasses.asdict(found), "way": [each.url for each in way], "result": brought, **links}
+        brought = {**dataclasses.asdict(found.result), "data": None} if found.result else None
+        links = {"links_in": dataclasses.asdict(found.links_in), "links_out": dataclasses.asdict(found.links_out)}
+        story = {**dataclasses.asdict(found.url), "way": [each.url for each in way], "result": brought, **links}
         terminal.print_json(story)
     else:
-        terminal.pairs([*_story(found, way, result), *_links(links_in, links_out)])
-
-
-def _way(database: Database, url: Url) -> list[Url]:
-    """How the crawl came here: the page that named it, the one that named that, and so on to a seed."""
-    way: list[Url] = []
-    while url.found_on is not None and len(way) < LONGEST_WAY:
-        before = urls.by_id(database, url.job_id, url.found_on)
-        if before is None:
-            break
-        way.append(before)
-        url = before
-    return way
+        terminal.pairs([*_story(found.url, way, found.result), *_links(found.links_in, found.links_out)])
 
 
 def _story(url: Url, way: list[Url], result: Result | None) -> list[tuple[str, str]]:
@@ -104,11 +88,11 @@ def _brought(result: Result | None) -> list[tuple[str, str]]:
 
 
 def _links(links_in: LinksIn, links_out: LinksOut) -> list[tuple[str, str]]:
-    """Who leads here, and where it leads: numbers, and the first of them."""
+    """The number of links in and out, and the first of them."""
     shown = [f"{url.state:<9} {safe(url.url)}" for url in links_out.urls[:SHOWN_LINKS]]
     number = "" if links_out.count is None else f"{links_out.count:,}"
     if links_out.unknown:
-        number += f", of which {links_out.unknown:,} are not for crawlers"
+        number += f", of which {links_out.unknown:,} must not be followed"
     if links_out.count is not None and links_out.count - links_out.unknown > len(shown):
         shown.append("…")
     return [

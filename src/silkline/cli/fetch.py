@@ -1,7 +1,7 @@
-"""`silkline fetch`, and `silkline URL`: pages as Markdown, here and now.
+"""`silkline fetch`, and `silkline URL`: fetch pages and print them as Markdown.
 
-Runs in this very process, without a supervisor: there is nothing to protect. What it fetched is stored as a job that
-completed, so that `--max-age` finds it again.
+The job runs in this process, without a supervisor: no other job has to be protected from it. The pages are stored as
+a completed job, so that `--max-age` finds them later.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from silkline.cli import codes, terminal
 from silkline.cli.asking import asking, need_urls, payload_of, seconds
 from silkline.cli.logging_level import log_if_asked
 from silkline.cli.option_errors import checked
-from silkline.cli.redact import without_password
 from silkline.cli.resources import opened, settings_of
 from silkline.cli.seeds import typed_urls
 from silkline.cli.session import Session, everywhere, text
@@ -28,6 +27,7 @@ from silkline.export.rows import content_of
 from silkline.kinds import cache, requirements
 from silkline.model.job import NewJob, Status
 from silkline.model.reasons import at_command_line
+from silkline.model.redaction import without_password
 from silkline.model.spec import PageSpec
 from silkline.model.url import canonical
 from silkline.runner.inline import run_here
@@ -40,23 +40,25 @@ FEW_WORDS = 40
 
 @click.command()
 @click.argument("urls", nargs=-1, required=True, type=text, metavar="URL…")
-@click.option("--max-age", type=seconds, metavar="TIME", help="Take a stored page that is not older: 90, 10m, 2h, 1d.")
+@click.option(
+    "--max-age", type=seconds, metavar="TIME", help="Use a stored page if it is not older than this: 90, 10m, 2h, 1d."
+)
 @click.option(
     "--content",
     type=click.Choice(["markdown", "full", "text", "none"], case_sensitive=False),
     default="markdown",
     show_default=True,
-    help="The main content, the full page, plain text, or nothing but the facts.",
+    help="The main content as Markdown, the full page as Markdown, plain text, or only the metadata.",
 )
-@click.option("--warc", is_flag=True, help="Keep the answers as they came, for `silkline results --format warc`.")
+@click.option("--warc", is_flag=True, help="Also keep the raw HTTP responses, for `silkline results --format warc`.")
 @asking
 @everywhere()
 @click.pass_obj
 def fetch(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:
     """Fetch pages and print them as Markdown.
 
-    `-` reads URLs from stdin, one in each line. With --json: the whole result; one line for each URL if there are
-    several. Exit code 1: no page could be had.
+    `-` reads URLs from stdin, one per line. --json prints the whole result: one line per URL if there are several. The
+    exit code is 1 if no page could be fetched.
     """
     settings = settings_of(session)
     log_if_asked(session, settings)
@@ -71,7 +73,7 @@ def fetch(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:
 
 
 def _find(database: Database, settings: Settings, spec: PageSpec, asked: list[str]) -> dict[str, Result]:
-    """What there is to show for each URL: from the cache, else fetched now."""
+    """The result of each URL, from the cache if it is fresh, else fetched now."""
     found: dict[str, Result] = {}
     for url in dict.fromkeys(asked):
         cached = cache.fresh(database, url, spec)
@@ -90,7 +92,7 @@ def _fetched(database: Database, settings: Settings, spec: PageSpec, urls: list[
     new = NewJob("page", payload, request_url=urls[0], max_retries=settings.max_retries)
     job = run_here(database, settings, new, logging.getLogger("silkline.job"))
     stored = {canonical(each.original_url or "") or each.original_url: each for each in results.every(database, job.id)}
-    # A job of which every page failed has failed; each page says why.
+    # If every page failed, the job failed too. Each page has its own error, so this is not an error of the job.
     if job.status is not Status.COMPLETED and len(stored) < len({canonical(url) or url for url in urls}):
         raise Refused(job.error_message or f"the job is {job.status}")
     return {url: stored[canonical(url) or url] for url in urls}
@@ -124,14 +126,14 @@ def _print_page(result: Result, name: str | None) -> None:
 
 
 def _emptiness(result: Result, spec: PageSpec) -> str:
-    """What to say of a page that has no text, or only asks for JavaScript; nothing where it has some."""
+    """A message about a page without text, or with only a request for JavaScript; empty for other pages."""
     content = content_of(result)
     asks = len(content.split(None, FEW_WORDS)) < FEW_WORDS and re.search(r"java\s?script", content, re.IGNORECASE)
     if spec.content == "none" or (content.strip() and not asks):
         return ""
-    what = "it asks for JavaScript" if asks else "it has no text"
+    what = "the page asks for JavaScript" if asks else "the page has no text"
     if result.metadata.get("rendered"):
-        return f"{what}, although its scripts ran"
+        return f"{what}, although its scripts were run"
     if "html" not in str(result.metadata.get("content_type") or "html"):
         return what
-    return f"{what}; if its scripts make the text, run them with --render auto"
+    return f"{what}; if its scripts create the text, run them with --render auto"

@@ -1,7 +1,8 @@
-"""Runs one job here, under a supervisor of its own, with a line of progress on stderr, and tells how it ended.
+"""Runs one job in the foreground, under its own supervisor, with a progress line on stderr, and says how it ended.
 
-Ctrl-C pauses the job, SIGTERM puts it back into the queue. If another supervisor was quicker to claim it, the job is
-followed instead; Ctrl-C then wishes for a pause all the same, and a second one leaves the job alone.
+Ctrl-C pauses the job, SIGTERM puts it back into the queue. If another supervisor claimed the job first, this process
+only shows its progress. Ctrl-C then asks the other supervisor to pause the job, and a second Ctrl-C ends only this
+process.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from silkline.cli.resources import opened
 from silkline.cli.session import Session
 from silkline.config import Settings
 from silkline.model.job import ENDED, Job, Status
-from silkline.service.supervisor import Supervisor
+from silkline.service.foreground_run import ForegroundRun
 from silkline.store import jobs, results, urls
 from silkline.store.database import Database
 
@@ -29,9 +30,10 @@ def run_here(
     opening: str,
     done: Callable[[Database, Job], None] | None = None,
 ) -> int:
-    """Run the job to its end, or a pause; the exit code.
+    """Run the job until it ends or is paused, and return the exit code.
 
-    `opening` is said as soon as a signal ends the job in good order. `done` is called with the job as it is at the end.
+    `opening` is printed when the signal handlers are installed: from then on Ctrl-C pauses the job. `done` is called
+    with the job in its last state.
     """
     log.set_up(level_of(session, settings, usual=logging.WARNING, quiet=logging.ERROR))
     if not session.verbose:
@@ -39,7 +41,7 @@ def run_here(
             handler.addFilter(_is_news)
     with opened(settings) as database:
         with Ticker(database, job, quiet=session.quiet):
-            Supervisor(settings, only=job.id, caught=lambda: session.say(opening)).run()
+            ForegroundRun(settings, job.id, signals_caught=lambda: session.say(opening)).run()
         job = jobs.get(database, job.id)
         _tell(session, database, job)
         if done is not None:
@@ -48,12 +50,12 @@ def run_here(
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """That the job has failed is said once, at the end, with what can be done."""
+    """Drop the log line about the failure of the job: `_tell` reports it at the end, with advice."""
     return not record.getMessage().endswith(f"the job is now {Status.FAILED}")
 
 
 def _tell(session: Session, database: Database, job: Job) -> None:
-    """How it ended: in words, and with --json as the job itself."""
+    """Say how the job ended; with --json, print the job."""
     counts, why, now = urls.counts(database, job.id), urls.reasons(database, job.id), database.now()
     if session.json:
         reasons = [{"state": state, "reason": reason, "urls": number} for state, reason, number in why]
@@ -62,5 +64,5 @@ def _tell(session: Session, database: Database, job: Job) -> None:
     for line in views.ending(job, counts, why, now):
         session.say(line)
     commands = views.next_commands(job, counts) if job.status in ENDED else []
-    for line in (["Look closer:"] if commands else []) + [f"  {command}" for command in commands]:
+    for line in (["Next commands:"] if commands else []) + [f"  {command}" for command in commands]:
         session.say(line)

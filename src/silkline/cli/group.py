@@ -1,4 +1,4 @@
-"""The command `silkline` and its table of commands. A command's module is imported when it is used, not before."""
+"""The command `silkline` and its table of commands. The module of a command is imported only when the command runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 from silkline import __version__
 from silkline.cli.session import everywhere
 
-# What other programs call some of our commands.
+# Names that other programs use for some of our commands.
 OTHER_NAMES = {
     **dict.fromkeys(("ls", "list", "status", "ps"), "jobs ls"),
     **dict.fromkeys(("rm", "delete", "remove", "del"), "jobs rm"),
@@ -23,14 +23,14 @@ OTHER_NAMES = {
 
 
 class Lazy(NamedTuple):
-    """A command that is not imported yet: where it stands, and its line in the help of its group."""
+    """A command that is not imported yet: its module, and its line in the help of its group."""
 
     target: str
     help: str
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are known by name. `default` is what runs when no command is named."""
+    """A group that imports its commands when they run. `default` is the command that runs when none is given."""
 
     def __init__(self, *args: Any, lazy: Mapping[str, Lazy] | None = None, default: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -71,7 +71,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def _no_such_command(self, ctx: click.Context, name: str) -> str:
-        """What was mistyped, and what may have been meant: another command, or a URL with another scheme."""
+        """The error for an unknown command, with a suggestion: another command, or a URL with another scheme."""
         from silkline.cli.typed_url import wrong_scheme
 
         wrong = wrong_scheme(name) if "fetch" in self.lazy and re.search(r"[:/]", name) else ""
@@ -86,7 +86,7 @@ class LazyGroup(click.Group):
 
 
 def is_address(text: str) -> bool:
-    """Does a first argument look like a URL or a host, such as `example.com/about` or `localhost:8000`?"""
+    """Whether the first argument looks like a URL or a host, such as `example.com/about` or `localhost:8000`."""
     if re.match(r"https?://", text, re.IGNORECASE):
         return True
     host = re.match(r"(?:[\w-]+\.)+[\w-]+\.?|localhost|\[[0-9a-f:.]+\]", text, re.IGNORECASE)
@@ -98,38 +98,39 @@ def is_address(text: str) -> bool:
     lazy={
         "fetch": Lazy("silkline.cli.fetch:fetch", "Fetch pages and print them as Markdown."),
         "map": Lazy("silkline.cli.map:map_site", "List the URLs of a site, from its sitemaps."),
-        "demo": Lazy("silkline.cli.demo:demo", "Crawl a small sample site on this machine, and show what came of it."),
-        "results": Lazy("silkline.cli.results:results", "Write what a job brought."),
+        "demo": Lazy("silkline.cli.demo:demo", "Crawl a small sample site on this machine and show the results."),
+        "results": Lazy("silkline.cli.results:results", "Write the results of a job."),
         "urls": Lazy("silkline.cli.urls:urls", "List the URLs of a job, each with its state and reason."),
-        "errors": Lazy("silkline.cli.urls:errors", "Show what failed, by cause, with the pages that link there."),
-        "crawl": Lazy("silkline.cli.crawl:crawl", "Crawl one site or many, here and now, with a line of progress."),
-        "jobs": Lazy("silkline.cli.jobs:jobs", "List jobs, add one, look at one, pause, stop or remove it."),
-        "logs": Lazy("silkline.cli.logs:logs", "Show what a job wrote to its log."),
-        "resume": Lazy("silkline.cli.crawl:resume", "Go on with a paused job, here and now, from its checkpoint."),
-        "explain": Lazy("silkline.cli.explain:explain", "Tell the story of one URL of a crawl."),
-        "workers": Lazy("silkline.cli.workers:workers", "Show which supervisors are alive."),
-        "worker": Lazy("silkline.cli.worker:worker", "Run a supervisor: it claims jobs and watches over them."),
-        "serve": Lazy("silkline.cli.serve:serve", "Run Silkline on this machine: API, web page and a supervisor."),
+        "errors": Lazy("silkline.cli.urls:errors", "Show what failed, by reason, with the pages that link to it."),
+        "crawl": Lazy("silkline.cli.crawl:crawl", "Crawl one site or many in the foreground, with a progress line."),
+        "jobs": Lazy("silkline.cli.jobs:jobs", "List, add, show, pause, resume, stop, cancel, retry or remove jobs."),
+        "logs": Lazy("silkline.cli.logs:logs", "Show the log of a job."),
+        "resume": Lazy("silkline.cli.crawl:resume", "Resume a paused job in the foreground, from its checkpoint."),
+        "explain": Lazy("silkline.cli.explain:explain", "Show what happened to one URL of a crawl."),
+        "workers": Lazy("silkline.cli.workers:workers", "Show which workers are alive."),
+        "worker": Lazy("silkline.cli.worker:worker", "Run a worker: it claims jobs and runs them."),
+        "serve": Lazy("silkline.cli.serve:serve", "Run Silkline on this machine: API, web page and a worker."),
         "mcp": Lazy("silkline.cli.mcp:mcp", "Give a language model tools to fetch and crawl (MCP)."),
-        "tokens": Lazy("silkline.cli.tokens:tokens", "Make, list and take back tokens for the API."),
-        "config": Lazy("silkline.cli.config:config", "Show each setting, its value and where that came from."),
+        "tokens": Lazy("silkline.cli.tokens:tokens", "Add, list and remove tokens for the API."),
+        "config": Lazy("silkline.cli.config:config", "Show each setting, its value and the source of the value."),
         "doctor": Lazy("silkline.cli.doctor:doctor", "Check this machine and the database; say what to do."),
-        "db": Lazy("silkline.cli.db:db", "Care for the database."),
+        "db": Lazy("silkline.cli.db:db", "Maintain the database."),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     subcommand_metavar="URL | COMMAND [ARGS]...",
-    epilog="Exit codes: 0 done, 1 failed or refused, 2 usage, 3 paused or queued, 4 stopped or cancelled, 5 not found.",
+    epilog="Exit codes: 0 success, 1 failed or refused, 2 usage, 3 paused or queued, 4 stopped or cancelled, 5 "
+    "not found.",
 )
 @everywhere(shown=True)
-@click.version_option(__version__, message="silkline %(version)s", help="Show the version and leave.")
+@click.version_option(__version__, message="silkline %(version)s", help="Show the version and exit.")
 def silkline() -> None:
     """Web crawls that never lose their thread.
 
     \b
     silkline https://example.com/                     one page as Markdown
     silkline crawl https://example.com/ --limit 500   a site; Ctrl-C pauses it
-    silkline resume last                              go on with what was paused
-    silkline results last --format md -o pages/       what it brought: jsonl, csv, parquet, …
-    silkline errors last                              what failed, and who links there
+    silkline resume last                              resume the paused job
+    silkline results last --format md -o pages/       its results: jsonl, csv, parquet, …
+    silkline errors last                              what failed, and the pages that link to it
     silkline serve                                    web page and API on this machine
     """

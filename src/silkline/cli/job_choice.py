@@ -1,14 +1,14 @@
-"""Which job a person means: an id, the first characters of one, or `last` for the newest that the command fits."""
+"""Finds the job that an argument names: an id, its first characters, or `last` for the newest suitable job."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from silkline.cli.redact import without_password
 from silkline.cli.session import Session
 from silkline.cli.terminal import safe
 from silkline.errors import NotFound
 from silkline.model.job import ENDED, Change, Job, Verb, answer
+from silkline.model.redaction import without_password
 from silkline.store import jobs
 from silkline.store.database import Database
 
@@ -35,7 +35,7 @@ def can(verb: Verb) -> Fits:
 
 
 def chosen(session: Session, database: Database, name: str, fits: Fits = any_job, what: str = "") -> Job:
-    """The job of this name. For `last`: the newest that fits; which one is said if it is not the very newest."""
+    """The job with this name. For `last`: the newest job that fits, with a message if a newer one does not fit."""
     if name.strip().lower() != "last":
         return jobs.find(database, name.strip())
     before, newest = jobs.LAST_ID, None
@@ -45,9 +45,9 @@ def chosen(session: Session, database: Database, name: str, fits: Fits = any_job
             if fits(job):
                 if job.id != newest.id:
                     about = f" ({without_password(job.request_url)})" if job.request_url else ""
-                    session.say(safe(f"Taking job {job.id}{about}, the newest {what}."))
+                    session.say(safe(f"Using job {job.id}{about}, the newest {what}."))
                 return job
         before = page[-1].id
     if newest is None:
         raise NotFound("there are no jobs yet")
-    return newest  # the command says itself why it does not fit
+    return newest  # the command explains why it does not fit

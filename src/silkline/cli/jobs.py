@@ -1,4 +1,4 @@
-"""`silkline jobs`: list jobs, look at one, and say what you want of it."""
+"""`silkline jobs`: list jobs, show one, and pause, resume, stop, cancel, retry or remove it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from silkline.store.database import Database
 from silkline.store.waiting import SOON, why_it_waits
 from silkline.store.workers import alive
 
-# What each in-between word is shown for.
+# The stored status behind each word that is only shown.
 BETWEEN = {
     "pending": Status.QUEUED,
     "pausing": Status.RUNNING,
@@ -39,22 +39,25 @@ PAST = {
 }
 
 
-@click.group(
-    cls=LazyGroup, default="ls", lazy={"add": Lazy("silkline.cli.add:add", "Ask for a new job; prints its id.")}
-)
+@click.group(cls=LazyGroup, default="ls", lazy={"add": Lazy("silkline.cli.add:add", "Add a job and print its id.")})
 def jobs() -> None:
-    """List jobs, add one, look at one, pause, stop or remove it.
+    """List, add, show, pause, resume, stop, cancel, retry or remove jobs.
 
-    ID is a job's id, the first characters of it, or `last` for the newest job that the command fits: `jobs resume
-    last` is the newest that is paused, `jobs rm last` the newest that has ended. Without a command: ls.
+    ID is the id of a job, its first characters, or `last` for the newest job that the command can be used on: `jobs
+    resume last` resumes the newest paused job, `jobs rm last` removes the newest job that has ended. Without a
+    command: ls.
     """
 
 
 @jobs.command()
 @click.option(
-    "--status", type=click.Choice([*map(str, Status), *BETWEEN], case_sensitive=False), help="Only jobs of this status."
+    "--status",
+    type=click.Choice([*map(str, Status), *BETWEEN], case_sensitive=False),
+    help="Only jobs with this status.",
 )
-@click.option("--limit", type=click.IntRange(1, 100_000), default=30, show_default=True, help="At most so many.")
+@click.option(
+    "--limit", type=click.IntRange(1, 100_000), default=30, show_default=True, help="The maximum number of jobs."
+)
 @everywhere()
 @click.pass_obj
 def ls(session: Session, status: str | None, limit: int) -> None:
@@ -76,7 +79,7 @@ def ls(session: Session, status: str | None, limit: int) -> None:
         rows = (views.row(job, id, counts.get(job.id, nothing), now) for job, id in zip(found, short, strict=False))
         terminal.table(("ID", "KIND", "STATUS", "PROGRESS", "AGE", "URL"), rows, status=2)
         if len(short) > limit:
-            session.say(f"The newest {limit}; more with --limit.")
+            session.say(f"These are the newest {limit}; --limit shows more.")
     else:
         session.say("No jobs." if status is None else f"No jobs are {status}.")
 
@@ -121,7 +124,7 @@ def show(session: Session, id: str) -> None:
 
 
 def _verb(verb: Verb, help: str) -> click.Command:
-    """The command that applies one verb to one job."""
+    """Make the command that applies one verb to one job."""
 
     @click.command(verb.value, help=help)
     @click.argument("id", type=text)
@@ -141,10 +144,10 @@ def _verb(verb: Verb, help: str) -> click.Command:
     return command
 
 
-pause = _verb(Verb.PAUSE, "Pause a job: it saves a checkpoint and waits.")
-resume = _verb(Verb.RESUME, "Let a paused job go on from its checkpoint.")
-stop = _verb(Verb.STOP, "End a job and keep what it has brought so far.")
-cancel = _verb(Verb.CANCEL, "End a job for good.")
+pause = _verb(Verb.PAUSE, "Pause a job: it saves a checkpoint and waits for `resume`.")
+resume = _verb(Verb.RESUME, "Put a paused job back into the queue; it continues from its checkpoint.")
+stop = _verb(Verb.STOP, "End a job and keep its results.")
+cancel = _verb(Verb.CANCEL, "End a job; it cannot be retried.")
 for each in (pause, resume, stop, cancel):
     jobs.add_command(each)
 
@@ -155,19 +158,22 @@ for each in (pause, resume, stop, cancel):
     "--reason",
     type=text,
     metavar="REASON",
-    help="Only the URLs that failed for this reason, such as timeout or http_503. Of a job that has completed they "
-    "become a new job.",
+    help="Retry only the URLs that failed for this reason, such as timeout or http_503. If the job has "
+    "completed, a new "
+    "job retries them.",
 )
-@click.option("--fetchers", type=click.IntRange(1, 256), help="With another number of processes that fetch pages.")
-@click.option("--parsers", type=click.IntRange(0, 256), help="With another number of processes that read pages.")
-@click.option("--concurrency", type=click.IntRange(1, 10_000), help="With another number of requests in each fetcher.")
+@click.option("--fetchers", type=click.IntRange(1, 256), help="Continue with this many fetcher processes.")
+@click.option("--parsers", type=click.IntRange(0, 256), help="Continue with this many parser processes.")
+@click.option(
+    "--concurrency", type=click.IntRange(1, 10_000), help="Continue with this many concurrent requests per fetcher."
+)
 @everywhere()
 @click.pass_obj
 def retry(session: Session, /, id: str, reason: str | None, **sizes: int | None) -> None:
-    """Let a failed or stopped job go on from its checkpoint, or try URLs again that failed for one reason."""
+    """Continue a failed or stopped job from its checkpoint, or retry the URLs that failed for one reason."""
     changes = {name: size for name, size in sizes.items() if size is not None}
     if reason is not None and changes:
-        raise UsageError("--reason keeps the sizes of the job: leave --fetchers, --parsers and --concurrency out")
+        raise UsageError("--reason cannot be used with --fetchers, --parsers or --concurrency")
     settings = settings_of(session)
     with opened_to_find(settings) as database:
         if reason is None:
@@ -183,12 +189,12 @@ def retry(session: Session, /, id: str, reason: str | None, **sizes: int | None)
 
 
 def _tell(session: Session, job: Job, counts: urls.Counts, now: datetime, waits_for: str | None) -> None:
-    """What a verb made of a job. A queued job that nobody will start must not look as if it were under way."""
+    """Say what a verb did to a job. If no worker will start a queued job, say that too."""
     if session.json:
         terminal.print_json(views.as_value(job, counts, now))
     session.say(f"Job {job.id} is {views.shown(job, now)}.")
     if job.status is Status.QUEUED and waits_for and waits_for != SOON:
-        session.say(f"{waits_for} To run it here and now: silkline resume {job.id}")
+        session.say(f"{waits_for} To run it in the foreground: silkline resume {job.id}")
 
 
 def _retry_reason(session: Session, database: Database, id: str, reason: str) -> Job:
@@ -200,12 +206,12 @@ def _retry_reason(session: Session, database: Database, id: str, reason: str) ->
     job = chosen(session, database, id, failed_so, f"with URLs that failed with {reason}")
     if not failed_so(job):
         known = ", ".join(name for state, name, _ in urls.reasons(database, job.id) if state == urls.FAILED)
-        raise NotFound(f"no URL of job {job.id} failed with {reason!r}; the reasons there are: {known or 'none'}")
+        raise NotFound(f"no URL of job {job.id} failed with {reason!r}; reasons in this job: {known or 'none'}")
     again = requeue(database, job, reason)
     if again.id != job.id:
-        session.say(f"Job {job.id} has completed; a new job tries these URLs again.")
+        session.say(f"Job {job.id} has completed; a new job retries these URLs.")
     elif job.status is Status.PAUSED:
-        session.say(f"They are queued again; go on with: silkline resume {job.id}")
+        session.say(f"The URLs are queued again. To resume the job: silkline resume {job.id}")
     return again
 
 

@@ -10,7 +10,7 @@ from silkline.config import Settings
 
 
 def level_of(session: Session, settings: Settings, *, usual: int, quiet: int) -> int:
-    """The level: what --log-level says, else -v or -q, else the setting log_level, else what is usual."""
+    """The level from --log-level, else from -v or -q, else from the setting log_level, else `usual`."""
     if settings.log_level and ("log_level" in session.overrides or not (session.verbose or session.quiet)):
         return log.level_named(settings.log_level)
     if session.quiet:
@@ -19,6 +19,6 @@ def level_of(session: Session, settings: Settings, *, usual: int, quiet: int) ->
 
 
 def log_if_asked(session: Session, settings: Settings) -> None:
-    """For commands that run a job in this process: they log only at the level that somebody named."""
+    """Set up the log of a command that runs a job in this process; without the setting log_level it does not log."""
     if settings.log_level:
         log.set_up(level_of(session, settings, usual=logging.WARNING, quiet=logging.ERROR))

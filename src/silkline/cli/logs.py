@@ -1,4 +1,4 @@
-"""`silkline logs`: the log of a job, while it runs if asked."""
+"""`silkline logs`: print the log of a job; with --follow, until the job ends."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ LATE = timedelta(seconds=3)
 
 @click.command()
 @click.argument("id", type=text)
-@click.option("-f", "--follow", is_flag=True, help="Go on until the job ends.")
-@click.option("-n", "--lines", "wanted", type=click.IntRange(1, 1_000_000), help="Begin with the newest so many lines.")
+@click.option("-f", "--follow", is_flag=True, help="Print new lines until the job ends.")
+@click.option(
+    "-n", "--lines", "wanted", type=click.IntRange(1, 1_000_000), help="Start with this many of the newest lines."
+)
 @everywhere()
 @click.pass_obj
 def logs(session: Session, id: str, follow: bool, wanted: int | None) -> None:
-    """Show what a job wrote to its log."""
+    """Show the log of a job."""
     with opened_to_find(settings_of(session)) as database:
 
         def fits(job: Job) -> bool:
@@ -45,7 +47,7 @@ def _lines(database: Database, job_id: str, wanted: int | None, follow: bool) ->
     yield from newest
     after = newest[-1].id if newest else 0
     while True:
-        # Asked before the lines are read, so that none comes between.
+        # Checked before the lines are read, so that no line is missed.
         going = follow and _may_write(database, job_id)
         while page := lines.page(database, job_id, after=after, wanted=PAGE):
             yield from page
@@ -57,7 +59,7 @@ def _lines(database: Database, job_id: str, wanted: int | None, follow: bool) ->
 
 
 def _may_write(database: Database, job_id: str) -> bool:
-    """May lines still come? A supervisor stores them in batches, the last ones after it wrote down the end."""
+    """Whether new lines are possible. A supervisor stores lines in batches, the last batch after the end of the job."""
     job = store.get(database, job_id)
     ended = job.finished_at if job.status in ENDED else None
     return ended is None or database.now() - ended < LATE

@@ -1,4 +1,4 @@
-"""`silkline map`: the URLs of a site, one in each line, as they are found."""
+"""`silkline map`: print the URLs of a site, one per line, as soon as they are found."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from silkline.runner.orders import Orders
 from silkline.store.database import Database
 from silkline.store.urls import DONE, QUEUED, SKIPPED, Checkpoint
 
-# Left alone by a crawl for its links, and part of the site all the same.
+# The reasons of URLs that a crawl skips although they belong to the site.
 _KNOWN = frozenset({"not_a_page", "noindex", "robots"})
 
 
 @click.command("map")
 @click.argument("urls", nargs=-1, required=True, type=text, metavar="URL…")
-@click.option("--links", is_flag=True, help="Follow links too: slower, and finds what no sitemap lists.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many URLs.")
+@click.option("--links", is_flag=True, help="Also follow links: slower, but finds URLs that no sitemap lists.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="The maximum number of URLs.")
 @asking
 @everywhere()
 @click.pass_obj
 def map_site(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:
     """List the URLs of a site, from its sitemaps.
 
-    Each URL is printed as soon as it is known. Ctrl-C ends the search and keeps what was found. Exit code 1: no URL was
-    found.
+    Each URL is printed as soon as it is found. Ctrl-C ends the search and keeps the URLs that were found. The exit code
+    is 1 if no URL was found.
     """
     settings = settings_of(session)
     log_if_asked(session, settings)
@@ -64,7 +64,7 @@ def map_site(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:
 
 
 class MapPrinter(Watcher):
-    """Prints the URLs of a map while it is made, and ends it when there are enough, or at Ctrl-C."""
+    """Prints the URLs of a map job while it runs, and ends the job at the limit or at Ctrl-C."""
 
     def __init__(self, session: Session, limit: int | None) -> None:
         self._session = session
@@ -88,7 +88,7 @@ class MapPrinter(Watcher):
             raise self._broken
 
     def recorded(self, checkpoint: Checkpoint) -> None:
-        """What one checkpoint settled; called as soon as that is stored."""
+        """Print the URLs of one checkpoint; called as soon as the checkpoint is stored."""
         with self._lock:
             for row in checkpoint.found:
                 if row.state == QUEUED:
@@ -115,7 +115,7 @@ class MapPrinter(Watcher):
                 terminal.print_json(value, indent=None)
             else:
                 terminal.line(terminal.safe(url))
-        except (OSError, terminal.OutputLost) as error:  # nobody reads any more: the search ends
+        except (OSError, terminal.OutputLost) as error:  # the output is closed: end the search
             self._broken = error
 
     def _flush(self) -> None:
@@ -135,11 +135,11 @@ class MapPrinter(Watcher):
 
 
 def _belongs(state: str, reason: str | None, via: str) -> bool:
-    """Whether a URL of the ledger is one of the site's, and not one of its sitemaps."""
+    """Whether a URL of the ledger is a page of the site and not a sitemap."""
     return state == DONE or (state == SKIPPED and reason in _KNOWN and via != "robots")
 
 
 def _say_why(session: Session, database: Database, job_id: str, *, links: bool) -> None:
     for problem in grouped(database, job_id, examples=1):
         terminal.complain(f"{problem.examples[0].url}: {at_command_line(problem.reason, problem.examples[0].detail)}")
-    session.say("No URL was found." if links else "No sitemap lists any URL; --links follows links instead.")
+    session.say("No URL was found." if links else "No sitemap lists any URL; use --links to follow links.")

@@ -1,4 +1,4 @@
-"""`silkline mcp`: tools for a language model, on standard input and output."""
+"""`silkline mcp`: tools for a language model, over stdin and stdout."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ _HERE = re.compile(r"Silkline is at (http://\S+)")
 
 
 @click.command()
-@click.option("--server", type=text, metavar="URL", help="Use this Silkline server. Default: one of its own.")
+@click.option("--server", type=text, metavar="URL", help="Use this Silkline server. Default: start a server.")
 @click.option(
     "--allow-private",
     multiple=True,
     type=text,
     metavar="CIDR[:PORT]",
-    help="Let its jobs ask for these private addresses.",
+    help="Allow the jobs to fetch from these private addresses.",
 )
 @everywhere()
 @click.pass_obj
 def mcp(session: Session, server: str | None, allow_private: tuple[str, ...]) -> int:
     """Give a language model tools to fetch and crawl (MCP).
 
-    Speaks the Model Context Protocol on standard input and output; `silkline mcp` is the command to enter in the
-    settings of an assistant. Without --server it runs Silkline on your own database for as long as it lasts; crawls
-    that have not ended by then go on the next time.
+    It uses the Model Context Protocol on stdin and stdout; enter `silkline mcp` as the command in the settings of an
+    assistant. Without --server it starts a server on your own database, which ends together with this command. Crawls
+    that have not ended then continue the next time.
     """
     settings = settings_of(session)
     try:
@@ -50,18 +50,18 @@ def mcp(session: Session, server: str | None, allow_private: tuple[str, ...]) ->
         from silkline.fetch.guard import parse_exemption
     except ImportError as error:
         raise UsageError(
-            f"silkline mcp needs a package, not installed here ({error}): pip install 'silkline[mcp]'"
+            f"silkline mcp needs a package that is not installed ({error}): pip install 'silkline[mcp]'"
         ) from error
     for each in allow_private:
-        parse_exemption(each)  # refuses what is no range
+        parse_exemption(each)  # raises an error if it is not a range
     if sys.stdin.isatty():
-        session.say("This is for an assistant, not for a person: enter `silkline mcp` in its settings. ^C ends it.")
+        session.say("This command is started by an assistant: enter `silkline mcp` in its settings. Ctrl-C ends it.")
     more: dict[str, Any] = {"allow_private": list(allow_private)} if allow_private else {}
     if server is not None:
-        Client(server).close()  # refuses what is no address
+        Client(server).close()  # raises an error if it is not an address
         server_of(Tools(lambda: Client(server, token=settings.api_token), **more)).run()
         return 0
-    token = secrets.token_urlsafe(32)  # for this server alone: nobody else on this machine may use it
+    token = secrets.token_urlsafe(32)  # other users of this machine must not use this server
     with _own_server(settings, token, allow_private) as url:
         server_of(Tools(lambda: Client(url, token=token), **more)).run()
     return 0
@@ -69,7 +69,7 @@ def mcp(session: Session, server: str | None, allow_private: tuple[str, ...]) ->
 
 @contextmanager
 def _own_server(settings: Settings, token: str, allow_private: tuple[str, ...]) -> Iterator[str]:
-    """`silkline serve` on a free port, with our settings; it ends in good order when we do, however we end."""
+    """Run `silkline serve` on a free port, with our settings. It shuts down when this process ends for any reason."""
     us = os.getpid()
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "silkline", "serve", "--port", "0", "--settings-from-stdin"],
@@ -78,7 +78,7 @@ def _own_server(settings: Settings, token: str, allow_private: tuple[str, ...]) 
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        start_new_session=True,  # ^C is for us
+        start_new_session=True,  # Ctrl-C must reach only this process
         preexec_fn=lambda: die_with_parent(us, signal.SIGTERM),
     )
     try:
@@ -90,7 +90,7 @@ def _own_server(settings: Settings, token: str, allow_private: tuple[str, ...]) 
 
 
 def _for_the_server(settings: Settings, token: str, allow_private: tuple[str, ...]) -> Settings:
-    """Our own settings, with a token that only we know."""
+    """Our own settings, with a token that only this process knows."""
     changed: dict[str, Any] = {"api_token": token}
     if allow_private:
         changed |= {"api_allow_private": True, "api_private_ranges": allow_private}
@@ -98,14 +98,14 @@ def _for_the_server(settings: Settings, token: str, allow_private: tuple[str, ..
 
 
 def _tell(process: subprocess.Popen[str], settings: Settings) -> None:
-    """Give the server its settings on standard input, where nobody else can see them."""
+    """Send the settings to the server on stdin, where other users cannot see them."""
     assert process.stdin is not None  # noqa: S101
-    with contextlib.suppress(BrokenPipeError), process.stdin as stream:  # if it died, `_address` says so
+    with contextlib.suppress(BrokenPipeError), process.stdin as stream:  # if it died, `_address` reports it
         stream.write(settings.model_dump_json())
 
 
 def _address(process: subprocess.Popen[str]) -> str:
-    """Where it listens, as it says itself; what else it says goes on to our own standard error."""
+    """Read the address from the output of the server, and copy its output to our stderr."""
     lines = process.stderr
     assert lines is not None  # noqa: S101
     for line in lines:
@@ -113,4 +113,4 @@ def _address(process: subprocess.Popen[str]) -> str:
         if found := _HERE.search(line):
             threading.Thread(target=sys.stderr.writelines, args=(lines,), daemon=True).start()
             return found[1]
-    raise SilklineError(f"the server ended with {process.wait()} before it was ready")
+    raise SilklineError(f"the server ended with exit code {process.wait()} before it was ready")

@@ -1,4 +1,4 @@
-"""Turns what is wrong with a payload into words about the options that were typed."""
+"""Turns errors about the fields of a payload into errors about the options of the command line."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from silkline.kinds import registry
 from silkline.model.spec import Spec
 from silkline.model.user_info import HEADER
 
-# Fields that the command line names otherwise; every other one is its name with two hyphens before it.
+# Fields whose option has another name. The option of every other field is its name after two hyphens.
 OPTIONS = {"headers": "--header", "cookies": "--cookie", "url": "URL", "urls": "URL"}
-NO_URL = "name at least one URL"
+NO_URL = "give at least one URL"
 
 
 def option_of(field: str) -> str:
-    """The option, or argument, that sets a field of a spec."""
+    """The option or argument that sets a field of a spec."""
     return OPTIONS.get(field, "--" + field.replace("_", "-"))
 
 
 def checked(kind: str, payload: dict[str, Any], *, no_url: str = NO_URL) -> Spec:
-    """The spec that the options make. What is wrong is said in the words of the command line."""
+    """Make a spec from the payload of the options. Errors name the options."""
     try:
         return registry.check_payload(registry.kind_named(kind), payload)
     except SpecError as error:

@@ -1,9 +1,9 @@
-"""A URL typed by the operator at the command line allows its own address and port; a job from elsewhere never does.
+"""A URL that the operator types at the command line allows its own address and port. A job from the API does not.
 
-Metadata services of clouds and link-local addresses are the exception: they need `--allow-private`, also when typed.
+Cloud metadata services and link-local addresses are the exception: they always need `--allow-private`.
 
-A name is looked up only where the job runs here and now: later it may lead elsewhere. For a name in a private network
-the operator says `allow_private`.
+A host name is looked up only if the job runs in the foreground: later the name may have another address. For a name
+in a private network the operator uses `allow_private`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LOCALHOST = ("127.0.0.1", "::1")
 
 
 def exemptions(url: str, *, look_up_names: bool = False, allowed: Sequence[str] = ()) -> list[str]:
-    """What `allow_private` must hold for this URL, as ADDRESS:PORT; empty where it is public, or allowed already."""
+    """The entries of `allow_private` for this URL, as ADDRESS:PORT; empty if it is public or allowed already."""
     target = locate(url)
     if isinstance(target, str):
         return []

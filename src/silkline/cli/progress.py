@@ -1,4 +1,4 @@
-"""One line on stderr tells how a job gets on: drawn over itself on a terminal, a new one now and then elsewhere."""
+"""The progress line of a job on stderr: redrawn in place on a terminal, a new line every 30 seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FASTER = {"polite": "normal", "normal": "fast", "fast": "max"}
 
 
 class Ticker:
-    """Draws the line on a thread of its own, from what the last checkpoint stored."""
+    """Draws the line in its own thread, from the counts of the last checkpoint."""
 
     def __init__(self, database: Database, job: Job, *, quiet: bool) -> None:
         self._database = database
@@ -67,7 +67,7 @@ class Ticker:
             try:
                 line = progress_line(urls.counts(self._database, self._job.id), self._job.payload)
             except StoreError:
-                continue  # the next one will do
+                continue  # try again at the next interval
             with self._drawing:
                 if self._terminal:
                     self._draw(line)
@@ -76,7 +76,7 @@ class Ticker:
                     sys.stderr.flush()
 
     def _draw(self, line: str) -> None:
-        """Over what was drawn before; a long line takes several rows and is never cut."""
+        """Draw over the previous line. A long line takes several rows and is never cut."""
         self._erase()
         rows = wrapped(line, shutil.get_terminal_size().columns - 1)
         sys.stderr.write("\n".join(rows))
@@ -90,19 +90,19 @@ class Ticker:
         self._rows = 0
 
     def _clear(self) -> None:
-        """Nothing of the line is left; what is written next begins a line of its own."""
+        """Erase the line, so that the next output starts at the beginning of a row."""
         with self._drawing:
             self._erase()
             sys.stderr.flush()
 
     def _begin_lines(self, record: logging.LogRecord) -> bool:
-        """A log line must not be glued to the line of progress."""
+        """Erase the progress line before each log line."""
         self._clear()
         return True
 
 
 def progress_line(counts: Counts, payload: Mapping[str, Any]) -> str:
-    """Such as `120/500 pages · 41/s · 380 queued · 2 failed · 3.1 MB · 9s left · waits for example.com: …`."""
+    """For example `120/500 pages · 41/s · 380 queued · 2 failed · 3.1 MB · 9s left · waits for example.com: …`."""
     limit = payload.get("limit")
     pages = counts.done + counts.unchanged
     rate = float(counts.live.get("rate") or 0)
@@ -126,7 +126,7 @@ def _left(counts: Counts, limit: int | None, pages: int, rate: float) -> str:
 
 
 def _waiting_for(waits: list[Wait], payload: Mapping[str, Any]) -> str:
-    """The host that holds the crawl up most, why, and what helps; nothing while the crawl only takes turns."""
+    """The host that delays the crawl most, why, and what helps; empty if the crawl only waits between requests."""
     telling = [wait for wait in waits if wait.reason not in (TURN, LEVEL)]
     if not telling:
         return ""
@@ -135,12 +135,12 @@ def _waiting_for(waits: list[Wait], payload: Mapping[str, Any]) -> str:
 
 
 def remedy(wait: Wait, payload: Mapping[str, Any]) -> str:
-    """The option that makes this wait shorter, where there is one."""
+    """The option that makes this wait shorter, if there is one."""
     if wait.reason == DELAY and payload.get("delay") is not None:
-        return "a smaller --delay asks more often"
+        return "use a smaller --delay to send requests more often"
     if wait.reason == CRAWL_DELAY:
-        return "--ignore-robots does without, on a site of your own"
+        return "use --ignore-robots to ignore it on your own site"
     faster = FASTER.get(str(payload.get("speed") or "normal"), "")
     if wait.reason in (DELAY, SLOW_ANSWERS, ADDRESS, BUSY, ERRORS) and faster:
-        return f"--speed {faster} asks more often"
+        return f"use --speed {faster} to send requests more often"
     return ""

@@ -1,4 +1,4 @@
-"""The settings and the database of one run."""
+"""The settings and the database of one command."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from silkline.errors import DiskFull, NotFound, SchemaTooNew, StoreError, Unavai
 from silkline.model.secret_url import masked
 from silkline.store.database import Database, open_database, open_existing
 
-OLD_DATA = Path("silkline-data")  # where data lay before each user had one home
+OLD_DATA = Path("silkline-data")  # the data directory of old versions
 ADOPT = "set SILKLINE_DATABASE_URL to it and run `silkline db upgrade`"
 
 
 def loaded(session: Session) -> Loaded:
-    """The settings, with where each came from."""
+    """The settings, each with its source."""
     return config.load(session.overrides)
 
 
 def settings_of(session: Session) -> Settings:
-    """The settings of a command that uses the database. Says what the person may not expect of them."""
+    """The settings of a command that uses the database. Prints a message about surprising ones."""
     found = loaded(session)
     settings = found.settings
     if found.database_is_borrowed and not _is_ours(settings.database):
         session.say_once(
-            f"DATABASE_URL is not used, because that database has no tables of Silkline; to use it, {ADOPT}."
+            f"DATABASE_URL is ignored, because that database has no tables of Silkline; to use it, {ADOPT}."
         )
         settings = settings.model_copy(update={"database_url": ""})
     if found.sources["data"] == "default" and OLD_DATA.is_dir():
         session.say_once(
-            f"Data lies in {settings.data} now; to go on using the folder {OLD_DATA} here, add --data ./{OLD_DATA}."
+            f"The data directory is now {settings.data}; to use the folder {OLD_DATA} here, add --data ./{OLD_DATA}."
         )
     return settings
 
 
 def _is_ours(url: str) -> bool:
-    """Whether Silkline's tables are in a database that was perhaps named for another program. Changes nothing."""
+    """Whether a database that may belong to another program contains Silkline's tables. Changes nothing."""
     try:
         database = open_existing(url)
     except (SchemaTooNew, DiskFull):
         raise
     except Unavailable as error:
         raise Unavailable(
-            f"the database of DATABASE_URL does not answer, so Silkline cannot see whether its tables are there: "
+            f"the database of DATABASE_URL does not answer, so Silkline cannot check whether it contains its tables: "
             f"unset DATABASE_URL, or {ADOPT} ({error})"
         ) from error
     except (UsageError, StoreError):
@@ -59,7 +59,7 @@ def _is_ours(url: str) -> bool:
 
 @contextmanager
 def opened(settings: Settings) -> Iterator[Database]:
-    """The database, made if there is none, and brought up to date."""
+    """Open the database; create or upgrade it if needed."""
     database = open_database(settings.database)
     try:
         yield database
@@ -69,7 +69,7 @@ def opened(settings: Settings) -> Iterator[Database]:
 
 @contextmanager
 def existing(settings: Settings) -> Iterator[Database | None]:
-    """The database, brought up to date; None if there is none yet. For commands that list what there is."""
+    """Open and upgrade the database, or give None if there is none yet. For commands that only list."""
     database = open_existing(settings.database)
     try:
         yield database
@@ -80,7 +80,7 @@ def existing(settings: Settings) -> Iterator[Database | None]:
 
 @contextmanager
 def opened_to_find(settings: Settings) -> Iterator[Database]:
-    """The database, for commands about something that must be in it. They make no database where there is none."""
+    """Open the database for a command about something in it. Does not create a database."""
     with existing(settings) as database:
         if database is None:
             raise NotFound(no_jobs(settings))
@@ -88,6 +88,6 @@ def opened_to_find(settings: Settings) -> Iterator[Database]:
 
 
 def no_jobs(settings: Settings) -> str:
-    """Says that nothing was ever stored, and where Silkline looked."""
+    """Say that nothing was ever stored, and where Silkline looked."""
     place = masked(settings.database_url) or settings.data.absolute()
     return f"there are no jobs yet: nothing is stored in {place}"

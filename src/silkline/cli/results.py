@@ -1,4 +1,4 @@
-"""`silkline results`: what a job brought, on stdout or in a file, in the form that is wanted."""
+"""`silkline results`: write the results of a job to stdout or to a file, in several formats."""
 
 from __future__ import annotations
 
@@ -29,25 +29,27 @@ from silkline.store.results import Result
     "--format",
     "form",
     type=click.Choice(FORMATS, case_sensitive=False),
-    help="Default: by the name of the file, else JSON lines.",
+    help="Default: from the name of the file, else jsonl.",
 )
-@click.option("-o", "--output", type=text, metavar="FILE", help="Write here: a file, for md a folder, - for stdout.")
-@click.option("--force", is_flag=True, help="With -o: write over what is there.")
+@click.option("-o", "--output", type=text, metavar="FILE", help="Write to this file (for md: a folder); - is stdout.")
+@click.option("--force", is_flag=True, help="With -o: overwrite what exists.")
 @click.option(
     "--state",
     type=click.Choice(["done", "failed"], case_sensitive=False),
-    help="Only pages that were had, or only those not.",
+    help="Only successful pages, or only failed ones.",
 )
-@click.option("--status", "statuses", type=text, multiple=True, metavar="CODE", help="Only this status: 200, 4xx.")
-@click.option("--match", type=text, metavar="RE", help="Only URLs that this regular expression finds.")
+@click.option(
+    "--status", "statuses", type=text, multiple=True, metavar="CODE", help="Only pages with this HTTP status: 200, 4xx."
+)
+@click.option("--match", type=text, metavar="RE", help="Only URLs that match this regular expression.")
 @everywhere()
 @click.pass_obj
 def results(session: Session, /, id: str, form: str | None, output: str | None, force: bool, **only: Any) -> None:
-    """Write what a job brought.
+    """Write the results of a job.
 
-    As JSON lines (jsonl), a table for spreadsheets (csv), a folder of Markdown files (md), Parquet, a sitemap, or for
-    a job that ran with --warc the answers as they came (warc). What is there already is not written over without
-    --force. --state failed and --status also find URLs of a crawl that brought no page.
+    The formats are JSON lines (jsonl), a table for spreadsheets (csv), a folder of Markdown files (md), Parquet, a
+    sitemap, and for a job that ran with --warc the raw HTTP responses (warc). Existing files are overwritten only with
+    --force. --state failed and --status also find URLs of a crawl that have no result.
     """
     wanted = Filter(**only)
     output = None if output == "-" else output
@@ -78,7 +80,7 @@ def save(
     *,
     force: bool = False,
 ) -> None:
-    """Write what a job brought to a file or folder, and say so."""
+    """Write the results of a job to a file or folder, and say how many."""
     wanted, output = wanted or Filter(), Path(name)
     refuse_to_overwrite(form, output, force=force)
     if form == "warc":
@@ -103,9 +105,9 @@ def _print(database: Database, job_id: str, wanted: Filter, form: str) -> None:
 
 
 def _print_safely(database: Database, job_id: str, wanted: Filter, form: str) -> None:
-    """On a terminal nothing that was crawled may be obeyed."""
+    """Print to a terminal: it must not interpret control characters of crawled pages."""
     if form != "jsonl":
-        raise UsageError(f"{form} is not for a terminal: name a file with -o, or send the output on")
+        raise UsageError(f"{form} cannot be printed to a terminal: name a file with -o, or redirect the output")
     for result in stream(database, job_id, wanted):
         terminal.print_json(as_value(result), indent=None)
 
@@ -118,7 +120,7 @@ def _print_archive(database: Database, data: Path, job_id: str, wanted: Filter) 
     from silkline.export.warc import write_warc
 
     if sys.stdout.isatty():
-        raise UsageError("warc is not for a terminal: name a file with -o, or send the output on")
+        raise UsageError("warc cannot be printed to a terminal: name a file with -o, or redirect the output")
     terminal.flush()
     with terminal.noticed():
         write_warc(database, data, job_id, wanted, sys.stdout.buffer)
@@ -139,7 +141,7 @@ def _save(
 
 @contextmanager
 def _progress(session: Session, total: int) -> Iterator[Any]:
-    """A bar on stderr, where a person is looking."""
+    """Show a progress bar if stderr is a terminal."""
     if session.quiet or not sys.stderr.isatty():
         yield lambda result: None
         return

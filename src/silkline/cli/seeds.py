@@ -1,4 +1,4 @@
-"""Where a crawl begins: URLs that were typed, and files of URLs or hosts, a million lines and more."""
+"""The seeds of a crawl: typed URLs, and files of URLs or hosts with a million lines or more."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from silkline.store.urls import NewUrl
 
 CHUNK = 20_000
 _WEB = re.compile(r"https?://", re.IGNORECASE)
-_NO_BASE = "http://localhost/"  # every line has a scheme of its own by then
+_NO_BASE = "http://localhost/"  # not used: every line has a scheme by then
 
 
 def read_lines(file: str) -> Iterator[str]:
-    """The lines of a file, or of stdin for `-`, without comments and empty ones."""
+    """The lines of a file, or of stdin for `-`, without comments and empty lines."""
     for line in read_all_lines(file):
         if line and not line.startswith("#"):
             yield line
 
 
 def typed_urls(given: Iterable[str]) -> Iterator[str]:
-    """The URLs of a command line; `-` stands for those on stdin, one in each line."""
+    """The URLs of a command line; `-` means those on stdin, one per line."""
     for url in given:
         yield from map(with_scheme, read_lines("-") if url == "-" else [url])
 
 
 def read_all_lines(file: str) -> Iterator[str]:
-    """Every line, so that they can be numbered."""
+    """Every line, so that the caller can number them."""
     with _open(file) as stream:
         try:
             for raw in stream:
@@ -46,7 +46,7 @@ def read_all_lines(file: str) -> Iterator[str]:
 
 
 def _url_of(line: str) -> str:
-    """A line of a seeds file as a URL; one whose scheme is wrong stays as it is, and is counted as no URL."""
+    """A line of a seeds file as a URL. A line with a wrong scheme is returned unchanged and later counted as wrong."""
     if _WEB.match(line) or wrong_scheme(line):
         return line
     return f"{'http' if LOCAL.match(line) else 'https'}://{line}"
@@ -66,7 +66,7 @@ def _open(file: str) -> Iterator[BinaryIO]:
 
 
 class Seeds:
-    """Lines made into rows of the ledger, each URL once, with those that are no URLs counted."""
+    """Writes lines into the ledger, each URL once, and counts the lines that are not URLs."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._lines = lines
@@ -75,7 +75,7 @@ class Seeds:
         self.first_wrong = ""
 
     def plant(self, database: Database, job_id: str) -> None:
-        """Put them into the ledger of a job that has not started, in transactions of bounded size."""
+        """Write the seeds into the ledger of a job that has not started, in transactions of limited size."""
         lines, seen = iter(self._lines), set[int]()
         while chunk := list(itertools.islice(lines, CHUNK)):
             rows = list(self._rows(chunk, seen))

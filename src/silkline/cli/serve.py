@@ -1,4 +1,4 @@
-"""`silkline serve`: the API, the web page and a supervisor, in one command."""
+"""`silkline serve`: run the API, the web page and a worker with one command."""
 
 from __future__ import annotations
 
@@ -22,20 +22,22 @@ from silkline.service.supervisor import Supervisor
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", type=text, help="Where to listen. Default: 127.0.0.1, this machine only.")
+@click.option(
+    "--host", default="127.0.0.1", type=text, help="The address to listen on. Default: 127.0.0.1, this machine only."
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),
-    help="Which port to use; 0 is any free port. Default: 8700, or a free one if that is taken.",
+    help="The port to listen on; 0 is any free port. Default: 8700, or a free port if 8700 is in use.",
 )
 @click.option("--settings-from-stdin", is_flag=True, hidden=True)
 @slots
 @everywhere()
 @click.pass_obj
 def serve(session: Session, host: str, port: int | None, slots: int | None, settings_from_stdin: bool) -> int:
-    """Run Silkline on this machine: API, web page and a supervisor.
+    """Run Silkline on this machine: API, web page and a worker.
 
-    Ctrl-C or SIGTERM: running jobs save a checkpoint and go back to the queue. A second one: at once.
+    At Ctrl-C or SIGTERM, running jobs save a checkpoint and go back to the queue. A second signal ends at once.
     """
     if slots is not None:
         session.overrides["slots"] = slots
@@ -45,7 +47,7 @@ def serve(session: Session, host: str, port: int | None, slots: int | None, sett
     listener, bound = address.listen(host, port, settings)
     with listener:
         if port is None and bound != address.PORT:
-            session.say(f"Port {address.PORT} is taken; this Silkline listens at port {bound}.")
+            session.say(f"Port {address.PORT} is in use; this Silkline listens on port {bound}.")
         session.say(f"Silkline is at {address.url(host, bound)}")
         session.say(_where_data_lies(settings))
         api = Companion(
@@ -62,14 +64,14 @@ def serve(session: Session, host: str, port: int | None, slots: int | None, sett
 
 
 def _where_data_lies(settings: Settings) -> str:
-    """For the person who wonders where jobs and results are."""
+    """Say where jobs and results are stored."""
     data = settings.data.absolute()
     if not settings.database_url:
-        return f"Its data lies in {data}"
-    return f"Its data lies in {masked(settings.database_url)}, logs and archives in {data}"
+        return f"Its data is in {data}"
+    return f"Its data is in {masked(settings.database_url)}, logs and archives in {data}"
 
 
 def _for_the_api(settings: Settings, level: int) -> bytes:
-    """The settings of this process, with the level of its log."""
+    """The settings of this process, with its log level."""
     name = logging.getLevelName(level).lower()
     return settings.model_copy(update={"log_level": name}).model_dump_json().encode()

@@ -1,6 +1,6 @@
-"""What every command shares: the options that may stand anywhere on the command line, and how loud to be.
+"""The options that every command has, and the messages of a command.
 
-Imported by every start of the program, so it must stay light: settings and database are in `resources`.
+Every start of the program imports this module, so it must import little: settings and database are in `resources`.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class Session:
         self._said: set[str] = set()
 
     def say(self, text: str) -> None:
-        """A message for the person, unless they asked for quiet."""
+        """Print a message to stderr, except with --quiet."""
         if not self.quiet:
             terminal.message(text)
 
     def say_once(self, text: str) -> None:
-        """A message that need not be repeated when the settings are read again."""
+        """Print a message only once, even if the settings are read again."""
         if text not in self._said:
             self._said.add(text)
             self.say(text)
 
 
 def text(value: str) -> str:
-    """The type of an argument that a database takes: an argument may hold bytes that are no UTF-8."""
+    """The type of an argument that goes into the database: refuse bytes that are not UTF-8."""
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -48,7 +48,7 @@ def text(value: str) -> str:
 
 
 def everywhere(*, shown: bool = False) -> Callable[[Command], Command]:
-    """The options that may stand before or after any command; shown in the help of `silkline` itself."""
+    """The options that are allowed before and after any command; only the help of `silkline` lists them all."""
 
     def decorate(command: Command) -> Command:
         for name, metavar, help in (
@@ -67,8 +67,8 @@ def everywhere(*, shown: bool = False) -> Callable[[Command], Command]:
             callback=_override,
         )(command)
         for names, help in (
-            (("-q", "--quiet"), "Say nothing on stderr but errors."),
-            (("-v", "--verbose"), "With an error, say where it came from."),
+            (("-q", "--quiet"), "Print only errors to stderr."),
+            (("-v", "--verbose"), "Print more log lines, and a traceback with an error."),
         ):
             command = click.option(
                 *names, is_flag=True, help=help, hidden=not shown, expose_value=False, callback=_switch

@@ -1,4 +1,4 @@
-"""Printing. Nothing that was crawled or logged reaches a terminal raw: control characters are shown, not obeyed."""
+"""Prints. Control characters of crawled and logged text are escaped, so that a terminal does not interpret them."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _STATUS_COLOURS = {
 
 
 class OutputLost(Exception):
-    """Stdout takes no more, such as a file on a full disk."""
+    """Stdout cannot be written, for example a file on a full disk."""
 
 
 def prepare() -> None:
-    """Whatever the locale, printing never fails for want of a letter; whatever the environment, no output is lost."""
+    """Set up the streams: escape characters that the locale lacks, and buffer stdout so that no output is lost."""
     raw = getattr(sys.stdout, "buffer", None)
     if isinstance(raw, io.RawIOBase):
-        # PYTHONUNBUFFERED takes the buffer away, and with it the care that a partial write is completed or fails.
+        # PYTHONUNBUFFERED removes the buffer; without a buffer, the rest of a partial write is lost without an error.
         encoding, terminal = sys.stdout.encoding, sys.stdout.isatty()
         sys.stdout = io.TextIOWrapper(io.BufferedWriter(raw), encoding=encoding, line_buffering=terminal)
     for stream in (sys.stdout, sys.stderr):
@@ -55,7 +55,7 @@ def flush() -> None:
 
 @contextmanager
 def noticed() -> Iterator[None]:
-    """Writing to stdout within: if it takes no more, that is said in one line."""
+    """Turn an error of writing to stdout into `OutputLost`."""
     try:
         yield
     except BrokenPipeError:
@@ -65,21 +65,21 @@ def noticed() -> Iterator[None]:
 
 
 def forget_output() -> None:
-    """Nothing more can be written: what is still buffered must not complain when the interpreter ends."""
+    """Discard what is still buffered, so that the interpreter reports no error when it ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
 def message(text: str) -> None:
-    """Words for the person, on stderr."""
+    """Print a message to stderr."""
     flush()
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
 
 
 def complain(text: str) -> None:
-    """One line that says what went wrong, after whatever was printed before it."""
+    """Print an error in one line, after everything that was printed before."""
     message(f"silkline: {safe(' '.join(text.split()))}")
 
 
@@ -88,7 +88,7 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
 
 
 def as_json(value: Any, *, indent: int | None = None) -> str:
-    """JSON for people and programs: readable letters, and no character that a terminal would obey."""
+    """JSON with readable letters, and with control characters escaped."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, default=_plain)
     # Line breaks in `text` are the indentation; those of the values are escaped already.
     return "\n".join(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", part) for part in text.split("\n"))
@@ -104,7 +104,7 @@ def safe(text: str) -> str:
 
 
 def safe_lines(text: str, indent: str = "") -> str:
-    """Text of several lines; those after the first are indented, so that none can pass for one of ours."""
+    """Text of several lines; all but the first are indented, so that none looks like a line of Silkline."""
     return ("\n" + indent).join(safe(part) for part in text.rstrip("\n").replace("\t", "    ").split("\n"))
 
 
@@ -114,7 +114,7 @@ def _visible(found: re.Match[str]) -> str:
 
 
 def coloured(text: str, status: str, stream: TextIO | None = None) -> str:
-    """Text in the colour of a status, where colours are wanted."""
+    """Text in the colour of a status, if the stream shows colours."""
     colour = _STATUS_COLOURS.get(status)
     if not colour or not colours_wanted(stream or sys.stdout):
         return text
@@ -126,7 +126,7 @@ def colours_wanted(stream: TextIO) -> bool:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, status: int | None = None) -> None:
-    """Columns, the last one cut to the width of a terminal; `status` is the column that gets a colour."""
+    """Print columns. The last one is cut to the width of the terminal; `status` is the coloured column."""
     cells = [[safe(cell) for cell in row] for row in rows]
     widths = [max(len(row[place]) for row in [list(head), *cells]) for place in range(len(head) - 1)]
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
@@ -143,7 +143,7 @@ def _cut(text: str, room: int) -> str:
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> None:
-    """Names with their values, one below the other. The values have been made safe."""
+    """Print names with values, one per line. The caller has escaped the values."""
     found = [(name, value) for name, value in rows if value]
     width = max(len(name) for name, _ in found)
     for name, value in found:
@@ -151,7 +151,7 @@ def pairs(rows: Iterable[tuple[str, str]]) -> None:
 
 
 def duration(time: timedelta) -> str:
-    """How long, in one short word: 12s, 5m, 3h, 2d."""
+    """A duration as a short text: 12s, 5m, 3h, 2d."""
     return duration_of(time.total_seconds())
 
 
@@ -164,7 +164,7 @@ def duration_of(time: float) -> str:
 
 
 def size(count: float) -> str:
-    """How much, in units of a thousand as disks and networks have them: 12 kB, 3.1 MB."""
+    """A size in decimal units: 12 kB, 3.1 MB."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 999.95 or (unit == "B" and count < 1000):
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -173,11 +173,11 @@ def size(count: float) -> str:
 
 
 def wrapped(text: str, room: int) -> list[str]:
-    """A text in lines of at most so many characters, broken between words; nothing of it is cut off."""
+    """Break a text between words into lines of at most `room` characters. Nothing is cut off."""
     lines = textwrap.wrap(text, max(room, 20), break_on_hyphens=False)
     return lines or [""]
 
 
 def moment(time: datetime | None) -> str:
-    """A time for people, in their own zone."""
+    """A time as text, in the local time zone."""
     return time.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z") if time else ""

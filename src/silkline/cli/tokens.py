@@ -1,4 +1,4 @@
-"""`silkline tokens`: who may use the API."""
+"""`silkline tokens`: the access tokens of the API."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from silkline.store import tokens as store
 
 @click.group()
 def tokens() -> None:
-    """Make, list and take back tokens for the API."""
+    """Add, list and remove tokens for the API."""
 
 
 @tokens.command()
@@ -27,15 +27,19 @@ def tokens() -> None:
     type=click.Choice(["worker", "read", "write", "admin"], case_sensitive=False),
     default="read",
     show_default=True,
-    help="What it may do. worker: claim jobs for an external worker and deliver their pages, nothing else.",
+    help="What the token allows. worker: claim jobs for an external worker and deliver their pages, nothing else.",
 )
-@click.option("--days", type=click.FloatRange(0, 36_500, min_open=True), help="Valid so long. Default: for ever.")
+@click.option(
+    "--days",
+    type=click.FloatRange(0, 36_500, min_open=True),
+    help="The token is valid for this many days. Default: no end.",
+)
 @everywhere()
 @click.pass_obj
 def add(session: Session, name: str, scope: str, days: float | None) -> None:
-    """Make a token; it is printed this once."""
+    """Add a token and print it; it cannot be shown again."""
     if not name.strip():
-        raise UsageError("a token needs a name, such as who it is for")
+        raise UsageError("a token needs a name, for example the name of its user")
     with opened(settings_of(session)) as database:
         until = database.now() + timedelta(days=days) if days else None
         id, token = new_token(database, name, scope, until)
@@ -58,7 +62,7 @@ def list_them(session: Session) -> None:
         rows = ((token.id, token.scope, terminal.moment(token.expires_at) or "never", token.name) for token in found)
         terminal.table(("ID", "SCOPE", "ENDS", "NAME"), rows)
     else:
-        session.say("There are no tokens; make one with `silkline tokens add NAME`.")
+        session.say("There are no tokens; add one with `silkline tokens add NAME`.")
 
 
 @tokens.command("rm")
@@ -66,7 +70,7 @@ def list_them(session: Session) -> None:
 @everywhere()
 @click.pass_obj
 def remove(session: Session, id: str) -> None:
-    """Take a token back; whoever uses it is refused from now on."""
+    """Remove a token; requests with it are refused from now on."""
     with existing(settings_of(session)) as database:
         if database is None:
             raise NotFound(f"no token {id}")

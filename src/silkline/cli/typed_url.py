@@ -1,4 +1,4 @@
-"""A URL as people type it, made whole; with a suggestion where its scheme is mistyped."""
+"""Completes a typed URL, and suggests a correction if its scheme is mistyped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from silkline.model.user_info import has_user_info, without_user_info
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 _PORT = re.compile(r":\d{1,5}(?:[/?#]|$)")
-# A word without a dot is taken for a host only if it is localhost, or has a port.
+# A word without a dot is a host only if it is localhost or has a port.
 _NAME = r"[^\s/?#:@\[\]]"
 _HOST = re.compile(
     rf"(localhost|{_NAME}+\.{_NAME}*|{_NAME}+(?=:\d)|\[[0-9a-f:.]+\])(:\d{{1,5}})?([/?#]|$)", re.IGNORECASE
@@ -20,7 +20,7 @@ _MISTYPED = re.compile(r"(https?)(?::{1,2}/?|//|:///+|;//|/)(?![/:])(?=[\w\[])",
 
 
 def with_scheme(address: str) -> str:
-    """A URL as people type it: `example.com` is on https, `localhost:8000` and bare addresses on http."""
+    """Add the scheme to a typed URL: https for `example.com`, http for `localhost:8000` and IP addresses."""
     text = address.strip()
     if re.match(r"https?://", text, re.IGNORECASE):
         return text
@@ -35,7 +35,7 @@ def with_scheme(address: str) -> str:
 
 
 def wrong_scheme(text: str) -> str:
-    """What to say of a text that has a scheme which is not fetched, or is mistyped; empty where it has none."""
+    """The error for a text with a mistyped or unsupported scheme; empty for a text without a scheme."""
     shown = without_user_info(text)[:80]
     slip = _MISTYPED.match(text)
     if slip and not re.match(r"https?://\w", text, re.IGNORECASE):
@@ -45,7 +45,7 @@ def wrong_scheme(text: str) -> str:
         return ""
     rest = text[scheme.end() :].lstrip("/")
     if "://" not in text and has_user_info(f"http://{text}"):
-        return ""  # user:password@host, which is refused with a sentence of its own
+        return ""  # user:password@host, which gets another error
     close = difflib.get_close_matches(scheme[1].lower(), ("https", "http"), n=1, cutoff=0.7)
     if close:
         return f"{shown!r} is not a web address{_suggestion(close[0], rest)}"

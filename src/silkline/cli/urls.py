@@ -1,4 +1,4 @@
-"""`silkline urls` and `silkline errors`: what the ledger of a job says."""
+"""`silkline urls` and `silkline errors`: the ledger of a job."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from silkline.store.backlinks import LinksIn
 from silkline.store.database import Database
 from silkline.store.urls import STATES, UNCHANGED, Url, counts
 
-SHOWN_STATES = tuple(state for state in STATES if state != UNCHANGED)  # nothing sets that one until pages are recrawled
+SHOWN_STATES = tuple(
+    state for state in STATES if state != UNCHANGED
+)  # no code sets this state yet: pages are not recrawled
 
 
 def _with_ledger(session: Session, database: Database, id: str) -> Job:
@@ -31,7 +33,7 @@ def _with_ledger(session: Session, database: Database, id: str) -> Job:
 @click.argument("id", type=text)
 @click.option("--state", type=click.Choice(SHOWN_STATES, case_sensitive=False), help="Only URLs in this state.")
 @click.option("--reason", type=text, metavar="REASON", help="Only URLs with this reason, such as robots or http_404.")
-@click.option("--match", type=text, metavar="RE", help="Only URLs that this regular expression finds.")
+@click.option("--match", type=text, metavar="RE", help="Only URLs that match this regular expression.")
 @everywhere()
 @click.pass_obj
 def urls(session: Session, /, id: str, state: str | None, reason: str | None, match: str | None) -> None:
@@ -61,11 +63,13 @@ def _as_value(url: Url) -> dict[str, Any]:
 
 @click.command()
 @click.argument("id", type=text)
-@click.option("--examples", type=click.IntRange(1, 1_000), default=5, help="URLs shown for each cause. Default: 5.")
+@click.option(
+    "--examples", type=click.IntRange(1, 1_000), default=5, help="How many URLs to show for each reason. Default: 5."
+)
 @everywhere()
 @click.pass_obj
 def errors(session: Session, /, id: str, examples: int) -> None:
-    """Show what failed, by cause, with the pages that link there."""
+    """Show what failed, by reason, with the pages that link to it."""
     with opened_to_find(settings_of(session)) as database:
         job = _with_ledger(session, database, id)
         found = grouped(database, job.id, examples=examples)
@@ -94,7 +98,7 @@ def _print_problem(problem: FailureGroup, job_id: str) -> None:
 
 
 def sources_of(links: LinksIn) -> list[str]:
-    """Who leads to a URL, a line for each; the redirects between come before the pages that link to them."""
+    """The sources of links to a URL, one per line. Redirects come before the pages that link to them."""
     words = {"page": "linked from", "sitemap": "listed in", "redirect": "redirected from"}
     lines: list[str] = []
     via: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""A job as people and programs are shown it."""
+"""How a job is shown to people and to programs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from silkline.cli.redact import redacted, without_password
 from silkline.cli.terminal import as_json, duration, moment, safe, safe_lines, size
 from silkline.model.job import Job, Status, shown_status
 from silkline.model.progress import pages_of
 from silkline.model.reasons import at_command_line
+from silkline.model.redaction import redacted, shown_spec, without_password
+from silkline.store.job_view import job_view
 from silkline.store.urls import Counts, not_stored
 
 SHORT_LENGTHS = (13, 18, 23, 36)  # an id up to each of its hyphens
@@ -25,16 +26,12 @@ def shown(job: Job, now: datetime) -> str:
 
 
 def as_value(job: Job, counts: Counts, now: datetime) -> dict[str, Any]:
-    """The job for `--json`: its row, what people are shown of its status, and the counts that add up."""
-    row = {field.name: getattr(job, field.name) for field in dataclasses.fields(job)}
-    row["request_url"] = without_password(job.request_url) if job.request_url else None
-    row["payload"], row["metadata"] = redacted(job.payload), redacted(job.metadata)
-    opening = {"id": job.id, "kind": job.kind, "status": job.status, "shown": shown(job, now)}
-    return {**opening, **row, "reason": job.exit_reason, "progress": dataclasses.asdict(counts)}
+    """The job for `--json`: the same fields as in the API."""
+    return dataclasses.asdict(job_view(job, counts, now))
 
 
 def short_ids(ids: Sequence[str]) -> list[str]:
-    """Each id as short as tells it from its neighbours. Ids begin with their time, so eight letters are not enough."""
+    """Shorten ids as far as they stay different. An id starts with its time, so eight characters are not enough."""
     for length in SHORT_LENGTHS:
         cut = [id[:length] for id in ids]
         if len(set(cut)) == len(cut):
@@ -51,7 +48,7 @@ def row(job: Job, short: str, counts: Counts, now: datetime) -> list[str]:
 def progress(counts: Counts) -> str:
     if not counts.discovered:
         return "-"
-    pages, wanted = pages_of(dataclasses.asdict(counts))
+    pages, wanted = pages_of(counts)
     failed = f", {counts.failed:,} failed" if counts.failed else ""
     return f"{pages:,}/{wanted:,}{failed}"
 
@@ -65,7 +62,7 @@ def everything(
     now: datetime,
     waits_for: str | None = None,
 ) -> list[tuple[str, str]]:
-    """All there is to say about a job, by name."""
+    """Everything about a job, as pairs of name and value."""
     return [
         ("Job", job.id),
         ("Kind", safe(job.kind)),
@@ -90,14 +87,14 @@ def everything(
         ("Updated", moment(job.updated_at)),
         ("Ends by", moment(job.deadline_at)),
         ("Finished", moment(job.finished_at)),
-        ("Payload", as_json(redacted(job.payload))),
+        ("Payload", as_json(shown_spec(job.payload))),
         ("Metadata", as_json(redacted(job.metadata)) if job.metadata else ""),
         ("Log", safe(log)),
     ]
 
 
 def _about(job: Job) -> str:
-    """The name of what a job is about: a URL, or a query such as the words that a search looks for."""
+    """The label of the job's subject: URL, or Query for a job without one."""
     return "URL" if re.match(r"https?://", job.request_url or "", re.IGNORECASE) else "Query"
 
 
@@ -111,7 +108,7 @@ def about(job: Job) -> str:
 
 
 def ending(job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], now: datetime) -> list[str]:
-    """How a job ended, in a few lines for the person who waited for it."""
+    """How a job ended, in a few lines."""
     told = [f"Job {job.id} is {shown(job, now)}: {_sum(counts)}."]
     told += [f"  {state}: {why}" for state in ("failed", "skipped") if (why := _reasons(reasons, state))]
     if more := not_stored_in_words(counts):
@@ -123,16 +120,16 @@ def ending(job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], no
     if job.status is Status.FAILED:
         told.append(f"  {safe_lines(job.error_message or job.exit_reason or '', indent='  ')}")
     if job.status is Status.QUEUED:
-        told.append("It is in the queue: a worker goes on with it as soon as one is free.")
+        told.append("It is in the queue: the next free worker continues it.")
     if job.status in (Status.PAUSED, Status.QUEUED):
-        told.append(f"Go on with: silkline resume {job.id}")
+        told.append(f"To resume it: silkline resume {job.id}")
     elif job.status in (Status.FAILED, Status.STOPPED):
-        told.append(f"Go on from the checkpoint with: silkline jobs retry {job.id}")
+        told.append(f"To continue from the checkpoint: silkline jobs retry {job.id}")
     return told
 
 
 def next_commands(job: Job, counts: Counts) -> list[str]:
-    """What a person may want to do with a crawl that has ended."""
+    """The commands that are useful after a crawl has ended."""
     found = []
     if counts.done:
         found.append(f"silkline results {job.id} --format md -o pages/")
@@ -148,15 +145,15 @@ def _sum(counts: Counts) -> str:
 
 
 def sum_of(counts: Counts) -> str:
-    """The states whose numbers add up to what was discovered."""
+    """The number of URLs in each state; their sum is the number of discovered URLs."""
     states = (*STATES, "unchanged") if counts.unchanged else STATES
     return " + ".join(f"{getattr(counts, state):,} {state.replace('_', ' ')}" for state in states)
 
 
 def not_stored_in_words(counts: Counts) -> str:
-    """Beyond the URLs of the ledger; empty where there are none."""
+    """The number of URLs that were not stored in the ledger, in words; empty if there are none."""
     number = not_stored(counts)
-    return f"at least {number:,} more URLs that look like a trap" if number else ""
+    return f"at least {number:,} more URLs beyond the budget of a host" if number else ""
 
 
 def _reasons(reasons: Sequence[tuple[str, str, int]], state: str) -> str:
@@ -169,7 +166,7 @@ def _attempts(job: Job) -> str:
 
 def _lease(job: Job, now: datetime) -> str:
     if job.worker_id is None:
-        return f"{job.run_lease}, held by nobody"
+        return f"{job.run_lease}, no owner"
     process = f", process {job.pid}" if job.pid else ""
     heard = f", last heartbeat {duration(now - job.last_heartbeat)} ago" if job.last_heartbeat else ""
     return f"{job.run_lease}, held by {safe(job.worker_id)} on {safe(job.host or '?')}{process}{heard}"

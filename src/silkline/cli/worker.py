@@ -1,4 +1,4 @@
-"""`silkline worker`: a supervisor, until it is told to end."""
+"""`silkline worker`: run a supervisor until a signal ends it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from silkline.cli.resources import settings_of
 from silkline.cli.session import Session, everywhere
 from silkline.service.supervisor import Supervisor
 
-slots = click.option("--slots", type=click.IntRange(0, 10_000), help="Jobs it runs at once. Default: a setting.")
+slots = click.option(
+    "--slots", type=click.IntRange(0, 10_000), help="How many jobs to run at the same time. Default: the setting slots."
+)
 
 
 @click.command()
@@ -20,10 +22,10 @@ slots = click.option("--slots", type=click.IntRange(0, 10_000), help="Jobs it ru
 @everywhere()
 @click.pass_obj
 def worker(session: Session, slots: int | None) -> int:
-    """Run a supervisor: it claims jobs and watches over them.
+    """Run a worker: it claims jobs and runs them.
 
-    SIGTERM or Ctrl-C: running jobs save a checkpoint and go back to the queue. A second one: at once. SIGHUP: read the
-    number of slots again.
+    At SIGTERM or Ctrl-C, running jobs save a checkpoint and go back to the queue. A second signal ends at once. SIGHUP
+    reads the number of slots again.
     """
     return _supervise(session, slots)
 

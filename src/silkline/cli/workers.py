@@ -1,4 +1,4 @@
-"""`silkline workers`: who is there to run jobs."""
+"""`silkline workers`: list the workers that are alive."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from silkline.store.workers import Worker, alive
 @everywhere()
 @click.pass_obj
 def workers(session: Session) -> None:
-    """Show which supervisors are alive."""
+    """Show which workers are alive."""
     settings = settings_of(session)
     with existing(settings) as database:
         found = _living(database, settings) if database else []
@@ -36,7 +36,7 @@ def workers(session: Session) -> None:
 
 
 def _living(database: Database, settings: Settings) -> list[Worker]:
-    """Those that were heard of within the stale limit; one of this machine that is certainly dead leaves at once."""
+    """The workers seen within `stale_after`, without those of this machine whose process is dead."""
     found = alive(database, settings.stale_after)
     return [one for one in found if not is_dead(settings.data, one.id, pid=one.pid, born_in=one.boot_id)]
 

@@ -1,7 +1,7 @@
-"""What stands in the environment and the command line of our processes, where others can read it (`ps e`, /proc).
+"""Controls the environment and the command line of our processes, which other users can read (`ps e`, /proc).
 
-A process that reads the web is started with the variables that it needs and no others. What else it must know is told
-over a socket. A supervisor needs the secrets it was started with; it overwrites them where the kernel shows them.
+A process that reads the web is started only with the variables that it needs. It gets everything else over a socket. A
+supervisor needs the secrets that it was started with, so it overwrites them in the memory that the kernel shows.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _KEPT: Final = frozenset(
     }
 )
 _KEPT_FAMILIES: Final = ("LC_", "PYTHON", "MALLOC_")
-# libpq and Kerberos read these themselves; one of them may hold the password of the database.
+# libpq and Kerberos read these variables. One of them may contain the password of the database.
 _OF_DATABASE: Final = ("PG", "KRB5")
-# Places of fields in /proc/PID/stat, counted from the state of the process: proc_pid_stat(5), 48 to 51.
+# Indexes of fields in /proc/PID/stat, counted from the state of the process: proc_pid_stat(5), 48 to 51.
 _ARGUMENTS, _ENVIRONMENT = 45, 47
 
 
 def scrubbed(also: Iterable[str] = (), environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The environment for a process that reads the web: what it needs, and the variables that are named in `also`."""
+    """The environment for a process that reads the web: the variables that it needs, and those named in `also`."""
     wanted = {*_KEPT, *also}
     return {name: value for name, value in environ.items() if name in wanted or name.startswith(_KEPT_FAMILIES)}
 
@@ -42,16 +42,16 @@ def of_database(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def hide(secrets: Iterable[str]) -> None:
-    """Overwrite these texts in what the kernel shows of this process. `os.environ` and libraries still have them."""
+    """Overwrite these texts in the memory that the kernel shows. `os.environ` and libraries still have them."""
     known = {os.fsencode(secret) for secret in secrets if secret}
     for name, value in os.environ.items():
         if os.fsencode(value) in known:
-            os.environ[name] = value  # makes a copy for the C library; the first one is overwritten below
+            os.environ[name] = value  # makes a copy for the C library; the original is overwritten below
     try:
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
         for start, end in ((_ARGUMENTS, _ARGUMENTS + 1), (_ENVIRONMENT, _ENVIRONMENT + 1)):
             _overwrite(int(fields[start]), int(fields[end]), known)
-    except (OSError, IndexError, ValueError):  # no such file, or an older kernel: nothing is hidden
+    except (OSError, IndexError, ValueError):  # the file does not exist, or the kernel is older: hide nothing
         return
 
 

@@ -1,7 +1,7 @@
-"""Landlock: what this process, and all it starts, may still do with files. Three system calls, and no library.
+"""Landlock limits the file access of this process and its children. Uses three system calls and no library.
 
-Rights that a newer kernel knows are asked for only where it knows them. Landlock also keeps a process from looking into
-one that has fewer walls (ptrace, /proc/PID/mem, /proc/PID/environ).
+The code asks for a right only if the kernel knows it. Landlock also stops a process from inspecting a process that is
+less restricted (ptrace, /proc/PID/mem, /proc/PID/environ).
 """
 
 from __future__ import annotations
@@ -37,15 +37,16 @@ class _Beneath(ctypes.Structure):
 
 
 def version() -> int:
-    """What this kernel offers; 0: nothing."""
+    """The Landlock version of this kernel; 0 if it has none."""
     found = _call(_CREATE, None, 0, _ASK_VERSION)
     return max(0, found)
 
 
 def restrict(readable: Iterable[Path] = (), writable: Iterable[Path] = (), *, network: bool = True) -> bool:
-    """Allow nothing outside these folders and files; whether that is in force now. Needs no_new_privs.
+    """Allow access only to these folders and files. Returns whether that is in force. Needs no_new_privs.
 
-    Without `network` also no TCP, no abstract sockets and no signals to others, where the kernel knows these.
+    With `network=False` the process also has no TCP, no abstract sockets and no signals to other processes, if the
+    kernel supports that.
     """
     known = version()
     if not known:
@@ -69,9 +70,9 @@ def restrict(readable: Iterable[Path] = (), writable: Iterable[Path] = (), *, ne
 
 
 def fence() -> bool:
-    """Leave all files as they are, and keep this process from looking into processes outside, or signalling them.
+    """Stop this process from inspecting or signalling outside processes. File access does not change.
 
-    Whether that is in force now. Needs no_new_privs. Version 1 would forbid to move files between folders.
+    Returns whether that is in force. Needs no_new_privs. Not for version 1, which forbids moving files between folders.
     """
     known = version()
     if known < 2:
@@ -88,7 +89,7 @@ def fence() -> bool:
 
 
 def _size(known: int) -> int:
-    """How much of the structure a kernel knows."""
+    """The size of the structure in this version."""
     return 8 if known < 4 else 16 if known < 6 else 24
 
 
@@ -102,7 +103,7 @@ def _rights(known: int) -> int:
 
 
 def _allow(ruleset: int, path: Path, rights: int) -> None:
-    """A path that is not there needs no rule."""
+    """Add a rule for a path. A path that does not exist needs none."""
     with contextlib.suppress(OSError):
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:

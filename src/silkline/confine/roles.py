@@ -1,9 +1,9 @@
-"""One function for each role: what a process gives up before it touches anything from the web.
+"""One function for each role takes rights away from a process before it reads anything from the web.
 
-Call it when everything is imported and opened, before the first thread, and before the first byte from the web. It
-never raises: `Confinement` says what is in force.
+Call it after all imports and opens, before the first thread, and before the first byte from the web. It never raises an
+error: the returned `Confinement` tells what is in force.
 
-PR_SET_DUMPABLE is left alone: an ordinary user's supervisor could then no longer read the marks of its own processes.
+PR_SET_DUMPABLE is not used: with it, the supervisor of an ordinary user could not read the marks of its own processes.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from silkline.confine.syscalls import architecture
 _PR_SET_NO_NEW_PRIVS: Final = 38
 _CAPGET, _CAPSET = (125, 90), (126, 91)
 _CAPABILITY_VERSION: Final = 0x20080522
-_DAC_OVERRIDE: Final = 1 << 1  # root's right to write into a folder of somebody else: archives may lie there
-# Root's rights over the kernel and over other processes (linux/capability.h): modules, raw I/O, ptrace, administration,
+_DAC_OVERRIDE: Final = 1 << 1  # the right of root to write into folders of other users: archives may be there
+# The rights of root over the kernel and other processes (linux/capability.h): modules, raw I/O, ptrace, administration,
 # boot, time, MAC, syslog, performance, BPF, checkpoints. No crawl, browser or plug-in needs them.
 _OF_THE_MACHINE: Final = sum(1 << number for number in (16, 17, 19, 21, 22, 25, 32, 33, 34, 38, 39, 40))
 _ALL: Final = (1 << 64) - 1
 
-# Where the resolver, the CA bundle, time zones and shared libraries lie. The home of a user is not among them.
+# The folders of the resolver, the CA bundle, time zones and shared libraries. Home folders are not included.
 _OF_THE_SYSTEM: Final = (
     *("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/nix", "/gnu", "/etc", "/run", "/var/lib/sss"),
     *("/proc", "/sys", "/dev"),
@@ -47,14 +47,14 @@ class Confinement:
     no_new_privileges: bool = False
     no_capabilities: bool = False
     files: bool = False
-    """Only named files can be opened; for a runner: other processes cannot be looked into."""
+    """Only named files can be opened. For a runner: other processes cannot be inspected."""
     system_calls: bool = False
 
 
 def refuse_rings() -> None:
-    """For a process that becomes a reader: call this before its event loop exists, and `confine_reader` later.
+    """For a process that becomes a reader: call this before it creates its event loop, and `confine_reader` later.
 
-    What goes through an io_uring is not seen by a filter of system calls, and libuv makes one where it may.
+    A filter of system calls does not see what goes through an io_uring, and libuv creates one if it can.
     """
     machine = architecture()
     if machine is not None and _no_new_privileges():
@@ -62,9 +62,9 @@ def refuse_rings() -> None:
 
 
 def confine_reader() -> Confinement:
-    """For a process that reads pages: it keeps its open sockets and its memory, and nothing else.
+    """For a process that reads pages: it keeps only its open sockets and its memory.
 
-    No file can be opened, no module imported, no socket made, no program or process started, no other process touched.
+    It cannot open a file, import a module, create a socket, start a program or a process, or affect another process.
     """
     no_core_dumps = _no_core_dumps()
     no_capabilities = _keep_capabilities(0)
@@ -77,9 +77,9 @@ def confine_reader() -> Confinement:
 
 
 def confine_fetcher(writable: Iterable[Path] = ()) -> Confinement:
-    """For a process that talks to the web and starts no program: it writes to `writable` only.
+    """For a process that connects to the web and starts no program: it can write only to `writable`.
 
-    It reads what the resolver, TLS and late imports need; neither a home nor the database.
+    It can read the files that the resolver, TLS and late imports need, but no home folder and no database.
     """
     no_core_dumps = _no_core_dumps()
     no_capabilities = _keep_capabilities(_DAC_OVERRIDE)
@@ -92,9 +92,9 @@ def confine_fetcher(writable: Iterable[Path] = ()) -> Confinement:
 
 
 def confine_runner() -> Confinement:
-    """For a process that has the database and may start browsers and plug-ins: only what none of these needs is gone.
+    """For a process that uses the database and may start browsers and plug-ins: it loses only what none of them needs.
 
-    Where Chromium can have no namespace of its own it needs its setuid helper, and new privileges stay allowed.
+    If Chromium cannot create its own namespace, it needs its setuid helper, and then new privileges stay allowed.
     """
     no_core_dumps = _no_core_dumps()
     if (os.geteuid() != 0 and not user_namespaces()) or not _no_new_privileges():
@@ -107,7 +107,7 @@ def confine_runner() -> Confinement:
 
 
 def user_namespaces(root: Path = Path("/proc/sys")) -> bool:
-    """Whether an ordinary user may make a namespace of its own here; Chromium's sandbox is one."""
+    """Whether an ordinary user may create a namespace here. The sandbox of Chromium needs one."""
     for name, closed in (
         ("kernel/unprivileged_userns_clone", "0"),
         ("kernel/apparmor_restrict_unprivileged_userns", "1"),
@@ -120,7 +120,7 @@ def user_namespaces(root: Path = Path("/proc/sys")) -> bool:
 
 
 def _no_core_dumps() -> bool:
-    """A dump would hold pages, cookies and headers. One through a pipe ignores the limit, so it is given no memory."""
+    """A core dump would contain pages, cookies and headers. A dump to a pipe ignores the limit: give it no memory."""
     with contextlib.suppress(OSError):
         Path("/proc/self/coredump_filter").write_text("0")
     try:
@@ -135,7 +135,7 @@ def _no_new_privileges() -> bool:
 
 
 def _keep_capabilities(kept: int) -> bool:
-    """Give up root's rights but for these; an ordinary user has none. A program that is started cannot regain them."""
+    """Give up the rights of root except these. Programs that this process starts cannot get them back."""
     machine = architecture()
     if machine is None:
         return False

@@ -1,7 +1,7 @@
-"""Filters for system calls (seccomp-bpf), written by hand: a few dozen instructions, and no library.
+"""Filters for system calls (seccomp-bpf): a few dozen instructions, without a library.
 
-A refused call fails with EPERM, so that Python raises PermissionError and the caller can say what happened. The kernel
-remembers the answer for calls whose arguments do not matter (since 5.11), so the filter costs them nothing.
+A refused call fails with EPERM, so Python raises PermissionError and the caller can report it. For calls whose
+arguments do not matter, the kernel caches the answer (since 5.11), so the filter costs nothing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Program(ctypes.Structure):
 
 
 def reader_filter(machine: syscalls.Architecture) -> list[Instruction]:
-    """Only what computing and talking over open sockets needs: no new socket, no file, no program, no other process."""
+    """Allow only what computing and open sockets need: no new socket, no file, no program, no other process."""
     program = _head(machine, foreign=_KILL_PROCESS)
     program += _each(syscalls.numbers(syscalls.READER, machine), _ALLOW)
     own = os.getpid()
@@ -59,19 +59,19 @@ def reader_filter(machine: syscalls.Architecture) -> list[Instruction]:
         "mmap": _unless_any_bit(2, _PROT_EXEC),
         "mprotect": _unless_any_bit(2, _PROT_EXEC),
         "clone": _if_any_bit(0, _CLONE_THREAD),
-        "clone3": _answer(_MISSING),  # its flags lie in memory, where no filter can look; glibc then uses clone
+        "clone3": _answer(_MISSING),  # a filter cannot read its flags, which are in memory; glibc then uses clone
         "ioctl": _one_of(1, _IOCTLS),
         "fcntl": _one_of(1, _FCNTLS),
         "kill": _one_of(0, (own,)),
         "tgkill": _one_of(0, (own,)),
-        "newfstatat": _if_any_bit(3, _AT_EMPTY_PATH),  # how glibc asks for an open file
+        "newfstatat": _if_any_bit(3, _AT_EMPTY_PATH),  # glibc uses this form for an open file
         "prlimit64": _one_of(0, (0, own)),
     }
     return [*program, *_checked(rules, machine), *_answer(_REFUSE)]
 
 
 def fetcher_filter(machine: syscalls.Architecture) -> list[Instruction]:
-    """Everything but starting programs and what no crawl needs."""
+    """Allow everything except starting programs and the calls that no crawl needs."""
     program = _head(machine, foreign=_KILL_PROCESS)
     refused = {**syscalls.DANGEROUS, **syscalls.KEYRING, **syscalls.START_PROGRAM}
     program += _each(syscalls.numbers(refused, machine), _REFUSE)
@@ -80,21 +80,21 @@ def fetcher_filter(machine: syscalls.Architecture) -> list[Instruction]:
 
 
 def runner_filter(machine: syscalls.Architecture) -> list[Instruction]:
-    """Everything but what no crawl needs. Programs may be started: browsers, and those of plug-ins."""
+    """Allow everything except the calls that no crawl needs. Browsers and programs of plug-ins can be started."""
     program = _head(machine, foreign=_REFUSE)
     return [*program, *_each(syscalls.numbers(syscalls.DANGEROUS, machine), _REFUSE), *_answer(_ALLOW)]
 
 
 def ring_filter(machine: syscalls.Architecture) -> list[Instruction]:
-    """Everything but io_uring."""
+    """Allow everything except io_uring."""
     program = _head(machine, foreign=_KILL_PROCESS)
     return [*program, *_each(syscalls.numbers(syscalls.RINGS, machine), _MISSING), *_answer(_ALLOW)]
 
 
 def install(program: list[Instruction], *, cheap: bool = False) -> bool:
-    """Put a filter on every thread of this process; whether the kernel took it. Needs no_new_privs.
+    """Install a filter for every thread of this process. Returns whether the kernel accepted it. Needs no_new_privs.
 
-    `cheap`: without the costly guard against a leak between threads that kernels before 5.16 switch on as well.
+    `cheap`: do not enable the slow Spectre mitigation that kernels before 5.16 enable with a filter.
     """
     array = (_Filter * len(program))(*(_Filter(*step) for step in program))
     whole = _Program(len(program), array)
@@ -106,7 +106,7 @@ def install(program: list[Instruction], *, cheap: bool = False) -> bool:
 
 
 def _head(machine: syscalls.Architecture, *, foreign: int) -> list[Instruction]:
-    """Calls of another architecture have other numbers: `foreign` is their answer."""
+    """The start of each filter. Calls of another architecture have other numbers and get the answer `foreign`."""
     program = [(_LOAD, 0, 0, _ARCH_AT), (_IF_EQUAL, 1, 0, machine.audit), (_RETURN, 0, 0, foreign)]
     program.append((_LOAD, 0, 0, _NUMBER_AT))
     if machine.compat_bit:
@@ -132,7 +132,7 @@ def _answer(answer: int) -> list[Instruction]:
 
 
 def _argument(place: int) -> Instruction:
-    """The lower half of an argument; both architectures keep it first."""
+    """Load the lower half of an argument, which comes first on both architectures."""
     return (_LOAD, 0, 0, _ARGUMENTS_AT + 8 * place)
 
 

@@ -1,6 +1,6 @@
-"""Numbers of system calls on the two architectures we know, and which ones each role needs. Only values.
+"""The numbers of system calls on two architectures, and which calls each role needs. Only values.
 
-Each entry is the number on x86_64 and the number on aarch64; None: the call does not exist there.
+Each entry has the number on x86_64 and the number on aarch64. None means that the call does not exist there.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ Numbers = dict[str, tuple[int | None, int | None]]
 
 
 class Architecture(NamedTuple):
-    """One kind of processor: its place in an entry, and what a filter calls it (AUDIT_ARCH_… of linux/audit.h)."""
+    """One architecture: its index in an entry, and its number in a filter (AUDIT_ARCH_… of linux/audit.h)."""
 
     column: int
     audit: int
     compat_bit: int
-    """Calls from this number on belong to a second table of the same processor (x32); 0: there is none."""
+    """Calls from this number on belong to a second table of the same architecture (x32). 0: there is none."""
 
 
 _KNOWN: Final = {
@@ -25,7 +25,7 @@ _KNOWN: Final = {
     "aarch64": Architecture(1, 0xC00000B7, 0),
 }
 
-# All that a process needs which gets bytes over its sockets, computes, and answers. Frequent ones first.
+# The calls of a process that reads bytes from its sockets, computes, and answers. Frequent calls come first.
 READER: Final[Numbers] = {
     "read": (0, 63),
     "write": (1, 64),
@@ -112,7 +112,7 @@ READER: Final[Numbers] = {
     "exit_group": (231, 94),
 }
 
-# Calls whose arguments decide.
+# Calls that are allowed or refused depending on their arguments.
 CHECKED: Final[Numbers] = {
     "mmap": (9, 222),
     "mprotect": (10, 226),
@@ -133,7 +133,7 @@ START_PROGRAM: Final[Numbers] = {
     "vfork": (58, None),
 }
 
-# What no process of a crawl needs, and what attacks on a kernel or on another process often begin with.
+# Calls that no process of a crawl needs. Attacks on the kernel or on another process often start with them.
 DANGEROUS: Final[Numbers] = {
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
@@ -183,12 +183,12 @@ DANGEROUS: Final[Numbers] = {
 
 RINGS: Final[Numbers] = {"io_uring_setup": DANGEROUS["io_uring_setup"]}
 
-# A keyring may hold the ticket that opens the database, so a runner keeps these.
+# A keyring may contain the ticket for the database, so a runner may use these calls.
 KEYRING: Final[Numbers] = {"keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218)}
 
 
 def architecture() -> Architecture | None:
-    """This machine's, if we know its numbers."""
+    """The architecture of this machine, or None if its numbers are not known here."""
     return _KNOWN.get(platform.machine())
 
 

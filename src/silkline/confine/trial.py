@@ -1,4 +1,4 @@
-"""Tries the walls of each role on this machine, in processes that end at once. For `silkline doctor` and for tests."""
+"""Tests the protection of each role on this machine, in short-lived processes. For `silkline doctor` and tests."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _ROLES: dict[str, Callable[[], Confinement]] = {
 
 
 def in_force() -> dict[str, Confinement]:
-    """What holds for each role here. Forks, so the caller must have no other threads."""
+    """The protection that is in force for each role here. Forks, so the caller must have no other threads."""
     return {role: _in_a_child(confine) for role, confine in _ROLES.items()}
 
 
 def holds() -> bool:
-    """Whether a confined reader really can open neither a file nor a socket here."""
+    """Whether a confined reader really cannot open a file or a socket here."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

@@ -1,5 +1,5 @@
-"""What a job brought, in the forms that people and programs want. Reads the store, writes streams and files.
+"""Writes the results of a job in several formats. Reads the store, writes streams and files.
 
-One file for each form; each holds one `Writer`, which is given result after result and never holds many of them, so an
-export of a million pages needs no more memory than one of a hundred.
+There is one file for each format, with one `Writer`. A writer gets one result after the other and keeps only a few, so
+an export of a million pages needs no more memory than one of a hundred.
 """

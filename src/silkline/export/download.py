@@ -1,4 +1,4 @@
-"""Exports as a stream of bytes, for a download: what was written so far is given away, so little is ever held."""
+"""Exports as a stream of bytes, for downloads. Written bytes are sent at once, so little memory is needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from silkline.store.database import Database
 from silkline.store.results import Result
 from silkline.warc_files import folder_of
 
-# Each form: the ending of its file, and its media type. Markdown is a folder of files, so it comes packed.
+# The file extension and media type of each format. Markdown is a folder of files, so it is sent as a zip file.
 DOWNLOADS: Final = {
     "jsonl": (".jsonl", "application/x-ndjson"),
     "csv": (".csv", "text/csv; charset=utf-8"),
@@ -33,7 +33,7 @@ PIECE: Final = 64 << 10
 
 
 class GivenAway(io.RawIOBase):
-    """A file that only grows, and whose content is taken out while it does."""
+    """An append-only file whose content is taken out while it is written."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -54,7 +54,7 @@ class GivenAway(io.RawIOBase):
         return self._place
 
     def take(self, least: int = 1) -> bytes:
-        """What was written since the last time, once there is enough of it."""
+        """The bytes written since the last call, if there are enough of them."""
         if self._held < least:
             return b""
         taken = b"".join(self._parts)
@@ -63,7 +63,7 @@ class GivenAway(io.RawIOBase):
 
 
 class MarkdownZip:
-    """The folder of Markdown files, packed. It has one level more, so that unpacking it fills no other folder."""
+    """The folder of Markdown files as a zip file. All files are in one top folder, which unpacking creates."""
 
     def __init__(self, file: GivenAway, folder: str) -> None:
         self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED)
@@ -74,7 +74,7 @@ class MarkdownZip:
         if not result.success:
             return
         place = PurePosixPath(self._folder, place_of(result.final_url))
-        if str(place) in self._names:  # as when http and https both have a page
+        if str(place) in self._names:  # for example if http and https both have the page
             place = place.with_name(f"{place.stem}-{url_key(result.final_url) & 0xFFFFFFFF:08x}.md")
         if str(place) in self._names:
             place = place.with_name(f"{place.stem}-{result.url_id}.md")
@@ -90,7 +90,7 @@ class MarkdownZip:
 
 
 def offered(data: Path, job_id: str) -> list[str]:
-    """The forms that this machine can write of a job: some need a library, WARC needs answers that were kept here."""
+    """The formats that this machine can write for a job: some need a library, WARC needs the files of this machine."""
     missing = {form for form, library in LIBRARIES.items() if not _installed(library)}
     if not folder_of(data, job_id).is_dir():
         missing.add("warc")
@@ -103,7 +103,7 @@ def _installed(library: str) -> bool:
 
 
 def download(database: Database, data: Path, job_id: str, form: str, name: str) -> Iterator[bytes]:
-    """The results of a job in this form, piece by piece. `name`: the folder inside of an archive."""
+    """The results of a job in this format, in pieces. `name` is the folder inside an archive."""
     file = GivenAway()
     if form == "warc":
         from silkline.export.warc import written_records
@@ -121,5 +121,7 @@ def download(database: Database, data: Path, job_id: str, form: str, name: str) 
             for result in stream(database, job_id, Filter()):
                 writer.write(result)
                 yield file.take(PIECE)
-    jobs.get(database, job_id)  # if it was removed meanwhile, the file is not whole: break the stream off
+    jobs.get(
+        database, job_id
+    )  # raises if the job was removed meanwhile: the file is not complete, so the stream must fail
     yield file.take()

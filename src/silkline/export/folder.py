@@ -1,6 +1,6 @@
-"""A folder of Markdown files, laid out as the site is: `example.com/docs/start.md`.
+"""A folder of Markdown files with the structure of the site: `example.com/docs/start.md`.
 
-File names are made from URLs that strangers chose: no name leaves the folder, hides, or means something to a system.
+File names come from URLs that are not trusted: no file is outside the folder, hidden, or has a reserved name.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _PLAIN: Final = re.compile(r"[a-z0-9_-][a-z0-9._-]*")
 
 
 class ResultFolder:
-    """One file for each result that has come. With `force` what was there before is written over."""
+    """Writes one file for each successful result. With `force` existing files are overwritten."""
 
     def __init__(self, folder: Path, *, force: bool = False) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError(f"{folder} cannot be made: {error.strerror}") from error
+            raise UsageError(f"{folder} cannot be created: {error.strerror}") from error
         self._folder = folder
         self._force = force
-        self._written: set[int] = set()  # keys of names, kept only where files may be written over
+        self._written: set[int] = set()  # keys of names, kept only if files may be overwritten
 
     def write(self, result: Result) -> None:
         if not result.success:
@@ -47,10 +47,10 @@ class ResultFolder:
             raise UsageError(f"{path} cannot be written: {error.strerror}") from error
 
     def close(self) -> None:
-        """Every file is finished already."""
+        """Nothing to do: each file is complete already."""
 
     def _opened(self, path: Path, url: str) -> BinaryIO:
-        """The file of a page; if an earlier page has it, as when http and https both have one, another name."""
+        """The file of a page. If an earlier page has this name, for example with http and https, use another one."""
         marked = path.with_name(f"{path.stem}-{_mark(url)}.md")
         if self._force:
             key = url_key(str(path))
@@ -64,7 +64,7 @@ class ResultFolder:
 
 
 def place_of(url: str) -> Path:
-    """Where the page of a URL belongs, relative to the folder."""
+    """The path of the file for a URL, relative to the folder."""
     _, _, rest = url.partition("://")
     host, _, path = rest.partition("/")
     path, question, _ = path.partition("?")
@@ -76,7 +76,7 @@ def place_of(url: str) -> Path:
 
 
 def _name(part: str) -> str:
-    """One part of a path as a file name that every system takes."""
+    """One part of a path as a file name that is valid on every system."""
     text = unicodedata.normalize("NFC", unquote(part, errors="replace"))
     if (
         _PLAIN.fullmatch(text)
@@ -97,7 +97,7 @@ def _mark(url: str) -> str:
 
 
 def document(result: Result) -> str:
-    """A page with its facts above it, as front matter; JSON strings are YAML too."""
+    """A page with its metadata as front matter. JSON strings are valid YAML."""
     facts = {
         "title": result.data.get("title") or None,
         "url": result.final_url,

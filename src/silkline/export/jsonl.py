@@ -1,4 +1,4 @@
-"""JSON lines: each result whole, by the names of its columns."""
+"""JSON lines: each result with all its columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from silkline.store.results import Result
 
 
 class JsonLines:
-    """One result in each line."""
+    """One result per line."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream

@@ -1,6 +1,6 @@
-"""Opens the writer for a form of export, and puts a file in its place only when it is whole.
+"""Opens the writer for an export format. A file gets its name only when it is complete.
 
-A form is imported when it is asked for: `silkline results` must not pay for all of them.
+The module of a format is imported only when it is used, so that `silkline results` starts fast.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ _WARC: Final = (".warc", ".warc.gz")
 
 
 def format_of(name: str | None) -> str:
-    """The form that a name asks for; JSON lines where it says nothing."""
+    """The format for a file name; JSON lines if the name does not tell."""
     return "jsonl" if name is None else _format_of(name) or "jsonl"
 
 
 def refuse_to_overwrite(form: str, path: Path, *, force: bool) -> None:
-    """What somebody has there already is not touched, in any form, unless they say so."""
+    """Refuse to overwrite existing files, except with `force`."""
     if form == "md":
         if path.exists() and not path.is_dir():
-            raise UsageError(f"{path} is a file; Markdown is written to a folder: name a new one")
+            raise UsageError(f"{path} is a file, but Markdown needs a folder: give a new name")
         if not force and path.is_dir() and any(path.iterdir()):
-            raise UsageError(f"{path} exists and is not empty; name a new folder, or write into it with --force")
+            raise UsageError(f"{path} exists and is not empty; give a new folder, or write into it with --force")
         return
     if path.is_dir():
-        raise UsageError(f"{path} is a folder; name a file in it, or use --format md")
+        raise UsageError(f"{path} is a folder; give a file name, or use --format md")
     if force or _is_device(path):
         return
     parts = path.parent.glob(f"{glob.escape(path.stem)}-[0-9]*{glob.escape(path.suffix or '.xml')}")
     there = [path] if path.exists() or path.is_symlink() else []
     there += [part for part in parts if form == "sitemap" and part.stem[len(path.stem) + 1 :].isdigit()]
     if there:
-        raise UsageError(f"{there[0]} exists; name another file, or write over it with --force")
+        raise UsageError(f"{there[0]} exists; give another name, or overwrite it with --force")
 
 
 def writable(name: str, *, force: bool = False) -> str:
-    """The form that a name asks for, once nothing is known that would keep it from being written: asked before a crawl,
-    so that nobody learns after hours that its results have nowhere to go.
+    """The format for a file name; an error if the file cannot be written. Called before a crawl starts, so that a wrong
+    name is found before hours of crawling.
     """
     form, path = _format_of(name), Path(name)
     if form is None:
         endings = ", ".join((*_SUFFIXES, *_WARC))
-        raise UsageError(f"{name}: the ending does not say what to write; it can be {endings}, or / for a folder")
+        raise UsageError(f"{name}: the format is not known from this name; use {endings}, or / at the end for a folder")
     refuse_to_overwrite(form, path, force=force)
     if form == "md":
         return form
@@ -79,9 +79,9 @@ def _format_of(name: str) -> str | None:
 
 @contextmanager
 def to_stream(form: str, stream: BinaryIO) -> Iterator[Writer]:
-    """A writer to an open stream, such as stdout."""
+    """Open a writer to a stream, such as stdout."""
     if form == "md":
-        raise UsageError("Markdown is a folder of files: name it with -o")
+        raise UsageError("Markdown is written to a folder: give its name with -o")
     writer = _writer(form, stream, None)
     yield writer
     writer.close()
@@ -89,7 +89,7 @@ def to_stream(form: str, stream: BinaryIO) -> Iterator[Writer]:
 
 @contextmanager
 def to_path(form: str, path: Path, *, force: bool = False) -> Iterator[Writer]:
-    """A writer to a file, or for Markdown a folder. The file appears under its name when it is whole."""
+    """Open a writer to a file, or for Markdown a folder. The file gets its name when it is complete."""
     refuse_to_overwrite(form, path, force=force)
     if form == "md":
         from silkline.export.folder import ResultFolder
@@ -104,7 +104,7 @@ def to_path(form: str, path: Path, *, force: bool = False) -> Iterator[Writer]:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which gets its name when everything is in it, and is gone if something goes wrong."""
+    """A temporary file that gets its name when it is complete, and is removed after an error."""
     if _is_device(path):
         try:
             with path.open("wb") as stream:
@@ -125,7 +125,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def _is_device(path: Path) -> bool:
-    """Such as /dev/null or a named pipe: written to, never replaced."""
+    """Whether the path is a device or pipe, such as /dev/null, which is written to and not replaced."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
@@ -147,4 +147,4 @@ def _writer(form: str, stream: BinaryIO, path: Path | None) -> Writer:
             from silkline.export.sitemap import SitemapFile
 
             return SitemapFile(stream, path)
-    raise UsageError(f"there is no format {form!r}; there are {', '.join(FORMATS)}")
+    raise UsageError(f"unknown format {form!r}; the formats are {', '.join(FORMATS)}")

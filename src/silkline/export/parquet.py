@@ -1,4 +1,4 @@
-"""Parquet, for data tools: the columns of the table with their types, and `data` and `metadata` whole, as JSON."""
+"""Parquet, for data tools: the columns of the table with their types, and all of `data` and `metadata` as JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GROUP_SIZE: Final = 8 << 20
 
 
 class Parquet:
-    """Rows are gathered to groups of a few megabytes, which is all that is ever held."""
+    """Collects rows into groups of a few megabytes; only one group is in memory."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._arrow = pyarrow = load()
@@ -59,12 +59,12 @@ class Parquet:
 
 
 def load() -> Any:
-    """The library, if it is there."""
+    """Import the library, or say how to install it."""
     try:
         import pyarrow  # type: ignore[import-untyped]
         import pyarrow.parquet  # type: ignore[import-untyped]
     except ImportError as error:
-        raise UsageError("Parquet needs pyarrow, not installed here: pip install 'silkline[parquet]'") from error
+        raise UsageError("Parquet needs pyarrow, which is not installed: pip install 'silkline[parquet]'") from error
     return pyarrow
 
 

@@ -1,4 +1,4 @@
-"""What went wrong in a crawl, grouped by cause, with examples and the pages that led there."""
+"""The failed URLs of a crawl, grouped by reason, with examples and the pages that link to them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAGE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One URL that failed, and who leads to it; `source` is the first of them, None for a seed."""
+    """One failed URL and the links to it; `source` is the first of them, None for a seed."""
 
     url: str
     http_status: int | None
@@ -29,7 +29,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """A cause, and what it struck."""
+    """A reason, and the URLs that failed with it."""
 
     reason: str
     count: int
@@ -37,7 +37,7 @@ class FailureGroup:
 
 
 def grouped(database: Database, job_id: str, *, state: str = urls.FAILED, examples: int = 5) -> list[FailureGroup]:
-    """The causes, most frequent first."""
+    """The reasons, most frequent first."""
     counts: Counter[str] = Counter()
     shown: dict[str, list[Url]] = {}
     for url in ledger(database, job_id, state=state):
@@ -54,7 +54,7 @@ def grouped(database: Database, job_id: str, *, state: str = urls.FAILED, exampl
 
 
 def ledger(database: Database, job_id: str, *, state: str | None = None, after: int = 0) -> Iterator[Url]:
-    """Rows of the ledger, in constant memory."""
+    """Iterate over rows of the ledger, in constant memory."""
     while page := urls.page(database, job_id, after=after, wanted=PAGE, state=state):
         yield from page
         after = page[-1].id

@@ -1,4 +1,4 @@
-"""The results of a job, one after the other, as many at once as memory can bear; and which of them are wanted."""
+"""Iterates over the results of a job, with a filter and in limited memory."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from silkline.store.results import Result
 FEWEST: Final = 20
 MOST: Final = 500
 _CONTENT: Final = ("markdown", "text", "transcript")
-CHUNK_SIZE: Final = 4 << 20  # characters of content, roughly, that one read should bring
+CHUNK_SIZE: Final = 4 << 20  # approximate number of characters of content per read
 
 
 class Writer(Protocol):
-    """One form of export."""
+    """Writes results in one format."""
 
     def write(self, result: Result) -> None: ...
 
     def close(self) -> None:
-        """Everything has been written: finish the file."""
+        """Complete the file after the last result."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which results are wanted; empty: all."""
+    """Which results are wanted; an empty filter means all."""
 
     state: str | None = None
     statuses: tuple[str, ...] = ()
@@ -44,12 +44,12 @@ class Filter:
     def __post_init__(self) -> None:
         for status in self.statuses:
             if not re.fullmatch(r"[1-5](\d\d|xx)", status, re.IGNORECASE):
-                raise UsageError(f"--status {status!r} is no HTTP status; write 200, or 4xx for all of them")
+                raise UsageError(f"--status {status!r} is not an HTTP status; examples: 200, or 4xx for 400 to 499")
         pattern_of(self.match)
 
     @property
     def asks_ledger(self) -> bool:
-        """Whether URLs without a result may be wanted: those of a crawl that failed stand in the ledger only."""
+        """Whether URLs without a result are wanted: failed URLs of a crawl are only in the ledger."""
         return self.state != "done" and (self.state == "failed" or bool(self.statuses))
 
     def wants(self, result: Result) -> bool:
@@ -71,7 +71,7 @@ class Filter:
 
 @lru_cache(maxsize=4)
 def pattern_of(match: str | None) -> UrlPattern | None:
-    """What `--match` asks for; None: everything."""
+    """The compiled pattern of `--match`; None: all URLs."""
     if match is None:
         return None
     try:
@@ -81,20 +81,20 @@ def pattern_of(match: str | None) -> UrlPattern | None:
 
 
 def stream(database: Database, job_id: str, wanted: Filter, *, after: int = 0) -> Iterator[Result]:
-    """The wanted results in the order of discovery, and where the filter asks for them, URLs that brought none."""
+    """The wanted results in order of discovery, and with some filters also URLs without a result."""
     if not wanted.asks_ledger:
         yield from filter(wanted.wants, _stored(database, job_id, after))
         return
     last = 0
     both = merge(_stored(database, job_id, after), _without_page(database, job_id, after), key=lambda each: each.url_id)
-    for result in both:  # of two with the same id, the stored one comes first
+    for result in both:  # if two have the same id, the stored one comes first
         if result.url_id != last and wanted.wants(result):
             yield result
         last = result.url_id
 
 
 def _without_page(database: Database, job_id: str, after: int) -> Iterator[Result]:
-    """URLs of the ledger that failed, or were answered without becoming a page, in the form of results."""
+    """URLs of the ledger that failed, or had a response that is not a page, in the form of results."""
     job = jobs.get(database, job_id)
     moment = job.finished_at or job.updated_at
     for url in ledger(database, job_id, after=after):
@@ -106,7 +106,7 @@ def _without_page(database: Database, job_id: str, after: int) -> Iterator[Resul
 
 
 def _stored(database: Database, job_id: str, after: int) -> Iterator[Result]:
-    """Results in the order of discovery. Reads few rows at once where pages are large."""
+    """Results in order of discovery. If pages are large, fewer rows are read at a time."""
     chunk = FEWEST
     while found := results.page_by_discovery(database, job_id, after=after, wanted=chunk):
         yield from map(with_right_types, found)
@@ -119,7 +119,7 @@ def _stored(database: Database, job_id: str, after: int) -> Iterator[Result]:
 
 
 def with_right_types(result: Result) -> Result:
-    """What was stored before types were checked, or by a plugin, must not break an export."""
+    """Correct the types of fields: old results and those of plug-ins must not break an export."""
     data, metadata = mended(result.data, DATA), mended(result.metadata, METADATA)
     if data is result.data and metadata is result.metadata:
         return result
@@ -127,13 +127,13 @@ def with_right_types(result: Result) -> Result:
 
 
 def content_of(result: Result) -> str:
-    """The text of a page, in whatever form it was stored."""
+    """The text of a page, in the format in which it was stored."""
     name = _content_name(result)
     return str(result.data[name]) if name else ""
 
 
 def further_data(result: Result) -> dict[str, Any]:
-    """What a job stored besides the text of the page."""
+    """The fields of `data` without the text of the page."""
     return {name: value for name, value in result.data.items() if name != _content_name(result)}
 
 

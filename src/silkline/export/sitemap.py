@@ -1,4 +1,4 @@
-"""A sitemap of the pages that a crawl found: 50,000 in a file, as the protocol has it, and an index above those."""
+"""A sitemap of the pages of a crawl: at most 50,000 per file, as the protocol requires, and an index of the files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMESPACE: Final = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 
 
 class SitemapFile:
-    """Writes to a stream; beyond the first 50,000 pages into files beside `path`, which then becomes their index."""
+    """Writes to a stream. With more than 50,000 pages it writes files next to `path`, which becomes their index."""
 
     def __init__(self, stream: BinaryIO, path: Path | None = None, *, most: int = MOST) -> None:
         self._stream = stream
@@ -49,7 +49,7 @@ class SitemapFile:
         self._part.write(f"{_XML}<urlset {_NAMESPACE}>\n".encode())
 
     def _next_part(self) -> None:
-        """The first part moves from the stream to a file of its own; the stream is for the index."""
+        """Move the first part from the stream to a separate file; the stream is then used for the index."""
         if self._path is None:
             return
         self._part.write(b"</urlset>\n")

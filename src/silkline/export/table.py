@@ -1,7 +1,7 @@
-"""CSV, for spreadsheets: one row for each result, and no cell that a spreadsheet would take for a formula.
+"""CSV, for spreadsheets: one row per result, and no cell that a spreadsheet would use as a formula.
 
-What a job stored gets columns of its own, after the fixed ones, in the order in which they first appear. The header
-is known only at the end, so rows wait in a temporary file until then.
+The fields of `data` get columns after the fixed ones, in the order in which they first appear. The header is known
+only at the end, so rows are kept in a temporary file until then.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ COLUMNS: Final = (
     *("language", "content_type", "bytes", "seconds", "redirected_from", "created_at", "content"),
 )
 MOST_COLUMNS: Final = 1_000
-REST: Final = "data"  # the column for what comes after so many
+REST: Final = "data"  # the column for all further fields
 _FROM_DATA: Final = frozenset({"title", "description", "language"})
 _IN_MEMORY: Final = 8 << 20
-_ROW: Final = struct.Struct("<II")  # how many columns of data it has, and how long it is
-# The last four are the full-width forms, which some spreadsheets read as the plain ones.
+_ROW: Final = struct.Struct("<II")  # the number of its data columns, and its length
+# The last four are full-width characters, which some spreadsheets treat like the normal ones.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 class Table:
-    """Rows of CSV, as RFC 4180 has them, in UTF-8."""
+    """Writes CSV (RFC 4180) in UTF-8."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -71,17 +71,17 @@ def _line(cells: list[Any]) -> bytes:
 
 
 def _column(name: str) -> str:
-    """The heading of a column of data; one that has the name of a fixed column says where it is from."""
+    """The header of a data column; it gets a prefix if a fixed column has the same name."""
     return f"data.{name}" if name in COLUMNS else name
 
 
 def _cell(value: Any) -> Any:
-    """What is nested becomes JSON."""
+    """Nested values become JSON; other values are not changed."""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list | tuple) else value
 
 
 def row_of(result: Result) -> dict[str, Any]:
-    """A result in columns."""
+    """The columns of a result."""
     metadata, data = result.metadata, result.data
     return {
         "url_id": result.url_id,
@@ -104,14 +104,14 @@ def row_of(result: Result) -> dict[str, Any]:
 
 
 def _spaced(value: Any) -> str | None:
-    """A list of URLs in one cell; external workers may have stored something else there."""
+    """A list of URLs as one cell. External workers may have stored a value of another type."""
     if isinstance(value, list | tuple):
         return " ".join(map(str, value)) or None
     return str(value) if value else None
 
 
 def harmless(value: Any) -> Any:
-    """A cell as it may stand in a spreadsheet: text that would be taken for a formula gets an apostrophe before it."""
+    """A safe cell for a spreadsheet: text that looks like a formula gets an apostrophe before it."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""One WARC file out of a job's archive: an answer for each page that was stored, and what is wanted of them."""
+"""Makes one WARC file from the archive of a job, with the response of each stored page that is wanted."""
 
 from __future__ import annotations
 
@@ -16,25 +16,27 @@ from silkline.warc_files import folder_of, records
 
 
 def load() -> Any:
-    """The library's writer, if it is there."""
+    """Import the writer of the library, or say how to install it."""
     try:
         from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
     except ImportError as error:
-        raise UsageError("WARC needs warcio, not installed here: pip install 'silkline[warc]'") from error
+        raise UsageError("WARC needs warcio, which is not installed: pip install 'silkline[warc]'") from error
     return WARCWriter
 
 
 def write_warc(database: Database, data: Path, job_id: str, wanted: Filter, stream: BinaryIO) -> int:
-    """Write the file; how many pages. A page that two attempts fetched is in it once, as it came first."""
+    """Write the file and return the number of pages. If two attempts fetched a page, only the first copy is written."""
     return sum(1 for _ in written_records(database, data, job_id, wanted, stream))
 
 
 def written_records(
     database: Database, data: Path, job_id: str, wanted: Filter, stream: BinaryIO | io.RawIOBase
 ) -> Iterator[int]:
-    """Write the file, one page at each step; the id of the URL."""
+    """Write the file one page at a time, and yield the id of each URL."""
     if not folder_of(data, job_id).is_dir():
-        raise UsageError("this job kept no answers: WARC is for jobs that were run with --warc, on this machine")
+        raise UsageError(
+            "this machine has no raw responses of this job: WARC needs a job that ran with --warc on this machine"
+        )
     writer = load()(stream, gzip=True)
     writer.write_record(writer.create_warcinfo_record(None, {"software": f"Silkline {__version__}", "job": job_id}))
     written: set[int] = set()

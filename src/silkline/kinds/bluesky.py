@@ -199,6 +199,3 @@ def complaint(fetched: Fetched, answer: Any, parameters: dict[str, Any]) -> str:
     if "not found" in message.lower() or "could not find" in message.lower():
         return f"{about}: there is no such account; look at how its handle is written"
     return f"Bluesky refuses {about!r}: {message or error or fetched.reason or fetched.status}"
-
-
-run.spec = BlueskySpec  # type: ignore[attr-defined]

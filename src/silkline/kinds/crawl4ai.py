@@ -182,6 +182,3 @@ def _markdown(markdown: Any, *, full: bool) -> str:
 
 def _host(url: str) -> str:
     return host_of(url) if canonical(url) else ""
-
-
-run.spec = Crawl4aiSpec  # type: ignore[attr-defined]

@@ -242,6 +242,3 @@ def _summary(sitemap: Sitemap) -> str:
     if sitemap.truncated:
         words += ", more were left out"
     return words + (f"; {sitemap.problem}" if sitemap.problem else "")
-
-
-run.spec = MapSpec  # type: ignore[attr-defined]

@@ -216,6 +216,3 @@ def _copied(row: QueuedUrl, asked: str, cached: Result) -> tuple[Settled, NewRes
     status = cached.metadata.get("http_status")
     settled = Settled(row.id, DONE, None, f"from the cache: job {cached.job_id}", 0, status)
     return settled, NewResult(row.id, asked, key, cached.final_url, final_key, data, True, said)
-
-
-run.spec = PageSpec  # type: ignore[attr-defined]

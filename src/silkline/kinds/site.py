@@ -58,6 +58,3 @@ def useful_fetchers(spec: SiteSpec, cores: int) -> int:
         return cores
     hosts = {host_of(url) for url in map(canonical, spec.all_urls()) if url is not None}
     return max(1, min(cores, len(hosts)))
-
-
-run.spec = SiteSpec  # type: ignore[attr-defined]

@@ -126,6 +126,3 @@ class YoutubeJob:
         if error is not None:
             raise error
         return answer
-
-
-run.spec = YoutubeSpec  # type: ignore[attr-defined]

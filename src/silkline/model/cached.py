@@ -1,16 +1,16 @@
-"""Whether a stored page can answer for one that is asked for now. Pure; the look-up is `store.results.cached`."""
+"""Whether a stored page can be used instead of fetching it again. Pure; the lookup is `store.results.cached`."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-# What makes a page somebody's own: credentials, or a way to the page that others do not have.
+# Fields that make the pages of a job private: credentials, or a way to the page that other jobs do not have.
 PERSONAL: Final = ("headers", "cookies", "proxy")
 
 
 def is_personal(payload: Mapping[str, Any]) -> bool:
-    """Whether what this job fetches is for its owner alone."""
+    """Whether the pages of this job must not be used for other jobs."""
     return any(payload.get(name) for name in PERSONAL)
 
 
@@ -23,12 +23,12 @@ def serves(
     render: str,
     allowed: Collection[str] = (),
 ) -> bool:
-    """Whether a result (`data`, `metadata`) of a job (`payload`) will do: nobody's own, with the content wanted.
+    """Whether a result (`data`, `metadata`) of a job (`payload`) can be used: it is public and has the right content.
 
-    What a job brought that was allowed private addresses answers only for those who are allowed the same (`allowed`).
+    The results of a job with private addresses are used only for jobs that may reach the same ones (`allowed`).
 
-    A crawl that stored no text, or another sort of it, cannot answer; nor can a page without its scripts, where they
-    must run, or where they must be looked for and never were.
+    A result without text, or with another form of text, does not count. An unrendered page does not count if rendering
+    was required, or if `auto` was asked for and not tried.
     """
     if not set(payload.get("allow_private") or ()) <= set(allowed):
         return False

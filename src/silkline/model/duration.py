@@ -1,4 +1,4 @@
-"""Lengths of time as people write them, read by one parser: a number of seconds, or 250ms, 30s, 10m, 2h, 1d, 1h30m.
+"""Parses durations: a number of seconds, or 250ms, 30s, 10m, 2h, 1d, 1h30m.
 
 The command line, the settings, the payloads of jobs and the queries of the API all use it.
 """
@@ -19,7 +19,7 @@ _WHOLE: Final = re.compile(rf"(?:(?:{_NUMBER})\s*(?:ms|min|s|m|h|d)\s*)+")
 
 
 def seconds_of(text: str) -> float:
-    """The seconds that a text stands for. `ValueError`: it is not a length of time."""
+    """The number of seconds of a text. `ValueError`: it is not a duration."""
     given = text.strip().lower()
     if _WHOLE.fullmatch(given):
         return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(given))
@@ -28,7 +28,7 @@ def seconds_of(text: str) -> float:
     except ValueError:
         found = math.nan
     if not math.isfinite(found):
-        raise ValueError(f"{text[:80]!r} is not a length of time; write {EXAMPLES}")
+        raise ValueError(f"{text[:80]!r} is not a duration; examples: {EXAMPLES}")
     return found
 
 
@@ -45,4 +45,4 @@ _SCHEMA: Final = {
 Seconds = Annotated[float, BeforeValidator(_read)]
 """A number of seconds, or a text with units."""
 ApiSeconds = Annotated[Seconds, WithJsonSchema(_SCHEMA)]
-"""The same, described for the users of the API."""
+"""The same, with a description for the API."""

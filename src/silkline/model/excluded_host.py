@@ -1,4 +1,4 @@
-"""Which hosts a crawl leaves alone: lines such as example.com, example.com:8080, *.example.com or a URL. Pure."""
+"""The hosts that a crawl excludes: lines such as example.com, example.com:8080, *.example.com or a URL. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ADDRESS: Final = re.compile(r"\[[0-9a-f:.]+\]|\d+(\.\d+){3}")
 
 
 def excluded_host(line: str) -> str:
-    """A line in its one spelling: `host[:port]` or `*.domain[:port]`. `ValueError`: it is none of what is expected."""
+    """The normal form of a line: `host[:port]` or `*.domain[:port]`. `ValueError`: the line is not valid."""
     text = line.strip()
     wild = re.match(r"(?:https?://)?\*\.", text, re.IGNORECASE)
     rest = text[wild.end() :] if wild else text
@@ -32,7 +32,7 @@ def excluded_host(line: str) -> str:
 
 
 def excluded_hosts_of(lines: Iterable[str]) -> list[str]:
-    """The hosts of a file, comments and empty lines left out. `ValueError` names the number of a line that is wrong."""
+    """The hosts of a file, without comments and empty lines. `ValueError` contains the number of the wrong line."""
     found: list[str] = []
     for number, line in enumerate(lines, 1):
         text = _COMMENT.sub("", line).strip()
@@ -46,7 +46,7 @@ def excluded_hosts_of(lines: Iterable[str]) -> list[str]:
 
 
 class ExcludedHosts:
-    """Says whether a host is to be left alone.
+    """Says whether a host is excluded.
 
     A domain covers its subdomains, and with `www.` also the domain itself; without a port it covers every port.
     """

@@ -1,6 +1,6 @@
-"""What one request to the web came to: the request, the outcome, and every reason an outcome can have.
+"""One request to the web and its outcome, with every reason that an outcome can have.
 
-Values only. A reason is what the ledger stores and people read, so these words are a contract that does not change.
+Values only. The ledger stores these reasons and users read them, so their names do not change.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-# The request never left.
+# The request was not sent.
 BAD_URL: Final = "bad_url"
 BAD_REQUEST: Final = "bad_request"
 SCHEME_BLOCKED: Final = "scheme_blocked"
@@ -25,8 +25,8 @@ CONNECT_TIMEOUT: Final = "connect_timeout"
 TLS_FAILED: Final = "tls_failed"
 PROXY_FAILED: Final = "proxy_failed"
 HOST_UNAVAILABLE: Final = "host_unavailable"
-"""Not asked any more in this job: the host failed too often, or asked to be left alone for too long."""
-# The answer was no good.
+"""The job sends no more requests to this host: it failed too often, or asked to wait too long."""
+# The response was not valid.
 TIMEOUT: Final = "timeout"
 RESET: Final = "reset"
 TRUNCATED: Final = "truncated"
@@ -36,11 +36,11 @@ BODY_TOO_LARGE: Final = "body_too_large"
 BAD_ENCODING: Final = "bad_encoding"
 TOO_MANY_CHUNKS: Final = "too_many_chunks"
 MEMORY_FULL: Final = "memory_full"
-# The answer pointed elsewhere.
+# The redirects were not valid.
 BAD_REDIRECT: Final = "bad_redirect"
 REDIRECT_LOOP: Final = "redirect_loop"
 TOO_MANY_REDIRECTS: Final = "too_many_redirects"
-# The page came, and its scripts were to run.
+# The page was fetched, and rendering it failed.
 RENDERER_MISSING: Final = "renderer_missing"
 RENDER_BUSY: Final = "render_busy"
 RENDER_CRASHED: Final = "render_crashed"
@@ -48,7 +48,7 @@ RENDER_FAILED: Final = "render_failed"
 RENDER_REFUSED: Final = "render_refused"
 RENDER_TIMEOUT: Final = "render_timeout"
 RENDER_TOO_LARGE: Final = "render_too_large"
-# The page came, and no process that read it came to an end.
+# The page was fetched, and every process that parsed it died or took too long.
 READER_DIED: Final = "reader_died"
 
 _TEMPORARY: Final = frozenset(
@@ -74,7 +74,7 @@ _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One hop to make. `headers` go to this URL's origin and to no other."""
+    """One request, without following redirects. `headers` are sent only to the origin of this URL."""
 
     url: str
     etag: str = ""
@@ -82,11 +82,11 @@ class Request(msgspec.Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()
     max_body: int | None = None
     cut: bool = False
-    """A body above the limit is cut to it instead of refused: robots.txt is read this way."""
+    """Whether a too large body is cut instead of refused. Used for robots.txt."""
 
 
 class Timings(msgspec.Struct, frozen=True):
-    """Seconds since the request was handed in; zero where it never came so far."""
+    """Seconds since the start of the request; zero for steps that were not reached."""
 
     connected: float = 0.0
     first_byte: float = 0.0
@@ -94,10 +94,10 @@ class Timings(msgspec.Struct, frozen=True):
 
 
 class Rendered(msgspec.Struct, frozen=True):
-    """What became of a page in a browser: its DOM as UTF-8, or the reason why there is none."""
+    """The outcome of rendering a page: its DOM as UTF-8, or the reason of the failure."""
 
     url: str
-    """Where the page's scripts say it is, which need not be true."""
+    """The address that the scripts of the page set. It may be false."""
     body: bytes = b""
     reason: str | None = None
     detail: str = ""
@@ -105,11 +105,11 @@ class Rendered(msgspec.Struct, frozen=True):
     requests: int = 0
     wire_bytes: int = 0
     cut: tuple[str, ...] = ()
-    """What the page wanted more of than it was given: time, requests, bytes, navigations."""
+    """The limits that the page reached: time, requests, bytes, navigations."""
 
 
 class Fetched(msgspec.Struct, frozen=True):
-    """The outcome of one hop. A Struct, because building a frozen dataclass of this size costs ten times as much."""
+    """The outcome of one request. A Struct, because a frozen dataclass of this size takes ten times as long."""
 
     url: str
     status: int = 0
@@ -124,40 +124,40 @@ class Fetched(msgspec.Struct, frozen=True):
     http_version: str = ""
     timings: Timings = Timings()
     hops: tuple[str, ...] = ()
-    """The URLs that redirected here, first to last; only `follow` fills it."""
+    """The URLs that redirected here, in order; only `follow` sets it."""
     detail: str = ""
-    """What the network library said, for logs and `explain`; never for decisions."""
+    """The message of the network library, for logs and `explain`; never used for decisions."""
     rendered: Rendered | None = None
-    """What a browser made of it; the rest is as the server sent it."""
+    """The rendered page; the other fields describe the response of the server."""
 
     @property
     def ok(self) -> bool:
-        """There is a page to read."""
+        """Whether there is a page to parse."""
         return self.reason is None and 200 <= self.status < 300
 
     @property
     def unchanged(self) -> bool:
-        """The server confirmed the copy that the request named."""
+        """Whether the server says that the copy named in the request is still valid."""
         return self.reason is None and self.status == 304
 
     @property
     def redirect(self) -> bool:
-        """There is another URL to ask, in `location`."""
+        """Whether the response redirects to the URL in `location`."""
         return self.reason is None and self.location is not None
 
     @property
     def temporary(self) -> bool:
-        """Trying again later may help."""
+        """Whether a later retry may succeed."""
         return is_temporary(self.reason)
 
 
 def http_reason(status: int) -> str:
-    """The reason for an answer whose status says that it is no page."""
+    """The reason for a response whose status is not a success."""
     return f"http_{status}"
 
 
 def is_temporary(reason: str | None) -> bool:
-    """Whether the same request may succeed when it is made again later."""
+    """Whether the same request may succeed later."""
     if reason is None:
         return False
     if reason.startswith("http_"):
@@ -166,7 +166,7 @@ def is_temporary(reason: str | None) -> bool:
 
 
 def retry_after(fetched: Fetched, now: float) -> float | None:
-    """Seconds the server asked to be left alone, from `Retry-After` in either form; at most a day."""
+    """The seconds to wait from `Retry-After`, in either of its formats; at most a day."""
     value = fetched.headers.get("retry-after", "").strip()
     if not value:
         return None

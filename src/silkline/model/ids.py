@@ -1,4 +1,4 @@
-"""Job ids: UUID version 7, strictly rising within a process, so that ids sort by the time of creation."""
+"""Job ids: UUID version 7, strictly increasing within a process, so that ids sort by time of creation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _last = 0
 
 
 def new_id(now: datetime) -> str:
-    """A fresh id; 48 bits of milliseconds, 12 bits of their fraction, 62 random bits (RFC 9562, method 3)."""
+    """A new id: 48 bits of milliseconds, 12 bits of their fraction, 62 random bits (RFC 9562, method 3)."""
     global _last
     ticks = int(now.timestamp() * 1000 * 4096)
     with _lock:

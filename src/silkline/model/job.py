@@ -1,7 +1,7 @@
-"""What a job is, which states it may go through, and every decision about it as a pure function.
+"""The job, its states, and every decision about it as a pure function.
 
-Facts (`Status`) are written by the owner of the lease or the watchdog; wishes (`Wish`) by people. The diagram in
-ARCHITECTURE.md, `TRANSITIONS` and the statements in store/sql/jobs.sql say the same thing; tests compare them.
+The owner of the lease, or the watchdog, writes `Status`; users write `Wish` (the column `desired`). The diagram in
+ARCHITECTURE.md, `TRANSITIONS` and the statements in store/sql/jobs.sql must agree; tests compare them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Wish(StrEnum):
 
 
 class Verb(StrEnum):
-    """What a person may ask of a job."""
+    """What a user can do with a job."""
 
     PAUSE = "pause"
     RESUME = "resume"
@@ -40,13 +40,13 @@ class Verb(StrEnum):
 
 
 class End(StrEnum):
-    """How one attempt ended, as its supervisor saw it."""
+    """How one attempt ended, as seen by its supervisor."""
 
     COMPLETED = "completed"
     PAUSED = "paused"
     STOPPED = "stopped"
     CANCELLED = "cancelled"
-    RELEASED = "released"  # the supervisor is going away; nobody's fault, nothing is counted
+    RELEASED = "released"  # the supervisor shuts down; not counted as a retry or crash
     TEMPORARY = "temporary"
     PERMANENT = "permanent"
     CRASHED = "crashed"
@@ -116,7 +116,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job that has not been stored yet. The payload has been validated by its spec."""
+    """A job that is not stored yet. Its payload has been validated by its spec."""
 
     kind: str
     payload: dict[str, Any]
@@ -133,18 +133,18 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnd:
-    """How an attempt ended and why, in words for people (`message`) and for machines (`reason`)."""
+    """How an attempt ended and why: `message` for people, `reason` for programs."""
 
     end: End
     reason: str = ""
     message: str = ""
-    wait: float = 0.0  # seconds a released job asks for before it may run again, such as when the disk is full
-    excused: bool = False  # an input ended it that will be read in isolation next time: this crash does not count
+    wait: float = 0.0  # seconds before a released job may run again, for example when the disk is full
+    excused: bool = False  # the crash is not counted: the next attempt parses the input that caused it in isolation
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Seconds to wait before try number n: exponential, capped, the upper half of it random."""
+    """Seconds to wait before try number n: exponential, with a maximum; the upper half is random."""
 
     base: float = 5.0
     cap: float = 900.0
@@ -156,7 +156,7 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of a job whose attempt ended."""
+    """The new state of a job whose attempt ended."""
 
     status: Status
     desired: Wish
@@ -169,7 +169,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a verb does to a job; equal to what the job is already when there is nothing to do."""
+    """The new status and wish of a job; equal to the current ones if there is nothing to do."""
 
     status: Status
     desired: Wish
@@ -185,14 +185,14 @@ class Refusal:
 
 
 def answer(verb: Verb, status: Status, desired: Wish) -> Change | Refusal:
-    """What `verb` does to a job. Asking twice is the same as asking once; a weaker wish never undoes a stronger one."""
+    """The effect of `verb` on a job. Repeating a verb changes nothing. A weaker wish never replaces a stronger one."""
     shown = shown_status(status, desired)
     if verb is Verb.RETRY:
         if status in (Status.FAILED, Status.STOPPED):
             return Change(Status.QUEUED, Wish.RUN, fresh_retries=True, due_now=True)
         return Refusal(f"only a failed or stopped job can be retried; this one is {shown}")
     if verb is Verb.RESUME:
-        if status is Status.PAUSED:  # somebody looked at it and wants it to go on: earlier failures no longer count
+        if status is Status.PAUSED:  # a user decided to continue it: earlier failures no longer count
             return Change(Status.QUEUED, Wish.RUN, fresh_retries=True)
         if status is Status.RUNNING and desired is Wish.PAUSE:
             return Change(status, Wish.RUN)
@@ -214,7 +214,7 @@ def answer(verb: Verb, status: Status, desired: Wish) -> Change | Refusal:
 
 
 def decide(job: Job, ended: AttemptEnd, *, backoff: Backoff, now: datetime, jitter: float) -> Decision:
-    """What becomes of `job` now that its attempt ended. `jitter` is a random number in [0, 1)."""
+    """The new state of `job` after its attempt ended. `jitter` is a random number in [0, 1)."""
     wished = _WISH_BECOMES.get(job.desired)
 
     def to(
@@ -222,7 +222,7 @@ def decide(job: Job, ended: AttemptEnd, *, backoff: Backoff, now: datetime, jitt
     ) -> Decision:
         run_at = now + (backoff.delay(failures, jitter) if failures else timedelta(seconds=ended.wait))
         message = ended.message or None
-        # A job that is done with keeps no wish; one that will run again wants to.
+        # A job that is queued again, or has ended without a wish, must not keep an old wish.
         desired = Wish.RUN if status in (Status.QUEUED, Status.COMPLETED, Status.FAILED) else job.desired
         return Decision(status, desired, run_at, retries, crashes, ended.reason or ended.end.value, message)
 
@@ -232,7 +232,7 @@ def decide(job: Job, ended: AttemptEnd, *, backoff: Backoff, now: datetime, jitt
         case End.PERMANENT:
             return to(Status.CANCELLED if wished is Status.CANCELLED else Status.FAILED)
         case End.PAUSED | End.STOPPED | End.CANCELLED | End.RELEASED:
-            # The wish may have changed while the attempt was ending: the newest wish is what the person wants.
+            # The wish may have changed while the attempt was ending: use the newest one.
             return to(wished or Status.QUEUED)
         case End.TEMPORARY:
             if wished:
@@ -251,7 +251,7 @@ def decide(job: Job, ended: AttemptEnd, *, backoff: Backoff, now: datetime, jitt
 
 
 def shown_status(status: Status, desired: Wish, run_at: datetime | None = None, now: datetime | None = None) -> str:
-    """The word people see: the fact, or the in-between word while a wish or a time has not come true."""
+    """The status that users see: the stored one, or `pending`, `pausing`, `stopping` or `cancelling`."""
     if status is Status.RUNNING and desired is not Wish.RUN:
         return {Wish.PAUSE: "pausing", Wish.STOP: "stopping", Wish.CANCEL: "cancelling"}[desired]
     if status is Status.QUEUED and run_at is not None and now is not None and run_at > now:

@@ -1,17 +1,17 @@
-"""What a kind's code is given, and what it gives back. The whole interface:
+"""The interface between the runner and the code of a kind:
 
     def run(context: Context) -> End | None:
         for step in work_to_do(context.spec):
-            if context.control.order:            # pause, stop, cancel, or the supervisor is going away
-                return context.control.order     # what was recorded so far is kept
+            if context.control.order:            # pause, stop, cancel, or the supervisor shuts down
+                return context.control.order     # recorded results are kept
             context.progress.record(Checkpoint(…))
             context.log.info("did %s", step)
         return None                              # completed
 
     run.spec = MySpec
 
-To end otherwise raise `errors.Temporary` (tried again later) or `errors.Permanent` (never again); any other exception
-is a crash. The runner in runner/context.py fulfils these protocols.
+To end with a failure raise `errors.Temporary` (the job is tried again later) or `errors.Permanent` (it is not). Any
+other exception is a crash. runner/context.py implements these protocols.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from silkline.model.job import End, Job
 
 @dataclass(frozen=True, kw_only=True)
 class KindSettings:
-    """The settings that a kind's code may know. They come with the job; the code reads no settings itself.
+    """The settings that the code of a kind may use. The runner passes them; the code reads no settings itself.
 
-    Secrets of the service, such as the database URL and the API token, are not among them.
+    They contain no secrets of the service, such as the database URL and the API token.
     """
 
     data: str
@@ -46,43 +46,43 @@ class KindSettings:
 
 
 class Control(Protocol):
-    """What the supervisor wants of this attempt."""
+    """The orders of the supervisor for this attempt."""
 
     @property
     def order(self) -> End | None:
-        """How the attempt should end now (PAUSED, STOPPED, CANCELLED or RELEASED), or None: go on."""
+        """How the attempt must end now (PAUSED, STOPPED, CANCELLED or RELEASED); None: continue."""
         ...
 
     def wait(self, seconds: float) -> End | None:
-        """Sleep, but wake at once for an order."""
+        """Sleep until the time is over or an order arrives."""
         ...
 
     def subscribe(self, callback: Callable[[End], None]) -> None:
-        """Call back, from another thread, when an order comes (at once if it is there already)."""
+        """Call `callback`, from another thread, when an order arrives (at once if there is one already)."""
         ...
 
 
 class Progress(Protocol):
-    """Where an attempt's work becomes durable and visible. `database` is a `store.database.Database`."""
+    """Stores and shows the work of an attempt. `database` is a `store.database.Database`."""
 
     job: Job
     database: Any
 
     def record(self, checkpoint: Any) -> Any:
-        """Store a `store.urls.Checkpoint` in one transaction, fenced by the lease. `LeaseLost`: give up."""
+        """Store a `store.urls.Checkpoint` in one transaction that checks the lease. After `LeaseLost`, end."""
         ...
 
     def report(self, **live: Any) -> None:
-        """Show something now, such as a rate or what is in flight; and a sign that the attempt is not stuck."""
+        """Show live values, such as a rate. This also tells the supervisor that the attempt makes progress."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The five things a kind's code gets, and one more for those that read pages.
+    """What the code of a kind gets: five attributes, and `marks` for kinds that parse pages.
 
-    `marks` is the path of the file in which they mark what they read (reading_marks.py). Without one there is no
-    supervisor that watches them, and they read everything in a process of its own.
+    `marks` is the path of the file that records what is being parsed (reading_marks.py). Without it no supervisor
+    watches the attempt, and everything is parsed in a separate process.
     """
 
     spec: Any

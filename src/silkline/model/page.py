@@ -1,6 +1,6 @@
-"""What a page says: the facts that parsing gives, as values. No I/O, no parser.
+"""The facts that parsing finds in a page, as values. No I/O, no parser.
 
-Every string here is free of NUL and of lone surrogates, so that both databases and JSON take it as it is.
+No string contains NUL or lone surrogates, so that both databases and JSON accept it.
 """
 
 from typing import Any, Literal, get_args
@@ -23,7 +23,7 @@ class Link(msgspec.Struct, frozen=True, array_like=True, gc=False):
     kind: LinkKind = "a"
     rel: str = ""
     text: str = ""
-    """The words of the link, if facts are wanted; of an `alternate` its language."""
+    """The text of the link, if facts are wanted; for an `alternate` its language."""
 
     @property
     def nofollow(self) -> bool:
@@ -31,32 +31,32 @@ class Link(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class RobotsDirectives(msgspec.Struct, frozen=True):
-    """What the page asks of us in meta tags and X-Robots-Tag headers."""
+    """The instructions for crawlers in meta tags and X-Robots-Tag headers."""
 
     noindex: bool = False
     nofollow: bool = False
     directives: tuple[str, ...] = ()
-    """All that applied to us, in lower case, for the reports."""
+    """All instructions that apply to Silkline, in lower case, for reports."""
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What to take from a page. The less is wanted, the less a page costs."""
+    """What to extract from a page. Less is faster."""
 
     content: Content = "none"
     outline: bool = False
     """Description, headings and language, besides links, title and robots."""
     facts: bool = False
-    """The outline, and also JSON-LD, OpenGraph, other languages and the words of links."""
+    """The outline, and also JSON-LD, OpenGraph, other languages and the texts of links."""
     simhash: bool = False
     scripts: bool = False
-    """Whether the page is only there for its scripts to fill."""
+    """Whether to check if the page needs its scripts."""
     rules: UrlRules = KEEP_ALL
     agent: str = "silkline"
-    """The name by which a page may address us in its robots tags, in lower case."""
+    """The name of Silkline in robots tags, in lower case."""
     max_body: int = 10_000_000
     max_links: int = 10_000
     max_content: int = 2_000_000
-    """Characters of text or Markdown."""
+    """The maximum number of characters of text or Markdown."""
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
     url: str
     base: str
-    """What relative links on the page stand against: `<base href>`, or the URL itself."""
+    """The base of relative links: `<base href>`, or the URL of the page."""
     charset: str = ""
     title: str = ""
     links: list[Link] = []
@@ -86,4 +86,4 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     needs_scripts: bool = False
     truncated: tuple[str, ...] = ()
-    """What was cut, because the page has more of it than any honest one: body, formatting, links, content."""
+    """What was cut because it exceeds a limit: body, formatting, links, content."""

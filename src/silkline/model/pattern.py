@@ -1,7 +1,7 @@
-"""Patterns that users give for URLs, matched in linear time whatever they say (RE2).
+"""Regular expressions of users for URLs, always matched in linear time (RE2).
 
-Python's own engine may need hours for a short pattern and a short URL. RE2 has neither look-around nor back-references;
-a pattern with one of these is refused with its place. Patterns are bounded in length, number and size.
+Python's own engine can need hours for a short pattern and a short URL. RE2 has neither look-around nor back-references;
+the error for such a pattern names its position. Patterns are limited in length, number and size.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 MAX_LENGTH: Final = 1000
 MAX_PATTERNS: Final = 100
-# Steps of the compiled pattern. A URL of 8,000 characters takes at most 0.2 s with the most that is allowed for one.
+# Steps of the compiled pattern. With the largest allowed pattern a URL of 8,000 characters takes at most 0.2 s.
 MAX_SIZE: Final = 1000
 MAX_SIZE_TOGETHER: Final = 5000
 _MEMORY: Final = 1 << 20
@@ -28,11 +28,11 @@ _UNSUPPORTED: Final = (
 
 
 class BadPattern(ValueError):
-    """This is not a pattern that we can match; says why and where."""
+    """The pattern is not supported; the message says why and where."""
 
 
 class UrlPattern:
-    """One pattern, ready to be looked for in URLs."""
+    """One compiled pattern."""
 
     __slots__ = ("_search", "size")
 
@@ -51,7 +51,7 @@ class UrlPattern:
 
 
 def compile_patterns(texts: Iterable[str]) -> list[UrlPattern]:
-    """Several patterns, which together must not be too large."""
+    """Compile several patterns, which together must not be too large."""
     patterns = [UrlPattern(text) for text in texts]
     if len(patterns) > MAX_PATTERNS:
         raise BadPattern(f"are more than {MAX_PATTERNS} patterns")
@@ -61,7 +61,7 @@ def compile_patterns(texts: Iterable[str]) -> list[UrlPattern]:
 
 
 def _compile(text: str) -> Any:
-    import re2  # 20 ms, and most commands need no pattern
+    import re2  # the import takes 20 ms, and most commands need no pattern
 
     options = re2.Options()
     options.log_errors = False
@@ -76,7 +76,7 @@ def _compile(text: str) -> Any:
 
 
 def _refuse_unsupported(text: str) -> None:
-    """What Python's engine knows and this one does not, by its name and place."""
+    """Find a feature of Python's engine that RE2 lacks: its name and position."""
     for place, piece in _pieces(text):
         if re.fullmatch(r"\\[1-9]", piece):
             raise BadPattern(_not_supported("a back-reference", piece, place))
@@ -90,7 +90,7 @@ def _not_supported(name: str, piece: str, place: int) -> str:
 
 
 def _as_re2(text: str) -> str:
-    """The same in the words of RE2, where these differ from Python's."""
+    """Translate the parts whose syntax differs between Python and RE2."""
     written = []
     for place, piece in _pieces(text):
         if piece == r"\Z":
@@ -102,7 +102,7 @@ def _as_re2(text: str) -> str:
 
 
 def _pieces(text: str) -> Iterable[tuple[int, str]]:
-    """Each character with its place; escapes and classes in brackets as one piece."""
+    """Each character with its position; escapes and classes in brackets as one piece."""
     place = 0
     while place < len(text):
         end = place + 1

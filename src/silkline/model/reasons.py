@@ -1,6 +1,6 @@
-"""What each reason of the ledger means, for people: the one text that the command line and the web page show.
+"""The meaning of each reason in the ledger, as a text that the command line and the web page both show.
 
-Advice depends on where a person reads it, so it stands apart: options for the command line, settings for the page.
+The advice is separate, because it differs: options for the command line, settings for the web page.
 """
 
 from __future__ import annotations
@@ -14,60 +14,60 @@ MEANINGS: Final = {
     "bad_request": "the request cannot be sent",
     "scheme_blocked": "only http and https are fetched",
     "address_blocked": "its address is private or a metadata service",
-    "dns_failed": "its host could not be looked up just now",
-    "dns_timeout": "its host could not be looked up in time",
+    "dns_failed": "the lookup of its host failed",
+    "dns_timeout": "the lookup of its host took too long",
     "host_unknown": "there is no such host",
-    "host_unavailable": "its host failed too often, or asked for too long a wait",
-    "connect_failed": "nobody answers there",
-    "connect_timeout": "nobody answered in time",
-    "tls_failed": "no secure connection could be made",
-    "proxy_failed": "the proxy did not do its part",
-    "timeout": "the answer took too long",
-    "reset": "the server broke the connection off",
-    "truncated": "the answer ended early",
-    "bad_response": "the answer is not HTTP",
-    "headers_too_large": "the headers of the answer are too large",
-    "body_too_large": "the answer is too large",
-    "bad_encoding": "the answer cannot be decompressed",
-    "too_many_chunks": "the answer came in too many small pieces",
-    "memory_full": "too many large answers came at once",
-    "bad_redirect": "it redirects to something that is no web address",
+    "host_unavailable": "its host failed too often, or asked to wait too long",
+    "connect_failed": "the connection failed",
+    "connect_timeout": "the connection took too long",
+    "tls_failed": "a secure connection could not be made",
+    "proxy_failed": "the proxy failed",
+    "timeout": "the response took too long",
+    "reset": "the server closed the connection",
+    "truncated": "the response ended too early",
+    "bad_response": "the response is not valid HTTP",
+    "headers_too_large": "the headers of the response are too large",
+    "body_too_large": "the response is too large",
+    "bad_encoding": "the response cannot be decompressed",
+    "memory_full": "too many large responses came at the same time",
+    "bad_redirect": "it redirects to something that is not a web address",
+    "too_many_chunks": "the response came in too many small pieces",
     "redirect_loop": "it redirects in a circle",
     "too_many_redirects": "it redirects too often",
-    "renderer_missing": "its scripts cannot run, for there is no browser",
+    "renderer_missing": "its scripts cannot run, because there is no browser",
     "render_busy": "no browser was free for it in time",
-    "render_crashed": "it brought the browser down",
-    "render_failed": "the browser could not show it",
-    "render_refused": "the browser did not take the answer of the server",
-    "render_timeout": "its scripts do not come to an end",
+    "render_crashed": "the browser crashed while it rendered the page",
+    "render_failed": "the browser could not render it",
+    "render_timeout": "its scripts did not end in time",
+    "render_refused": "the browser refused the response of the server",
     "render_too_large": "its scripts make it too large",
-    "parse_failed": "it could not be understood",
-    "reader_died": "reading it took too long, took too much memory, or crashed the reader",
+    "parse_failed": "it could not be parsed",
+    "reader_died": "parsing it took too long, took too much memory, or crashed the parser",
     "not_text": "there is no text in it",
     "robots": "robots.txt does not allow it",
-    "robots_unavailable": "its robots.txt cannot be read, so nothing is fetched",
-    "out_of_scope": "it is outside of this crawl",
-    "excluded": "a pattern excludes it",
+    "robots_unavailable": "the robots.txt of its host could not be read, so nothing is fetched from that host",
+    "out_of_scope": "it is outside the scope of this crawl",
+    "excluded": "an include or exclude rule excludes it",
     "too_deep": "it is deeper than this crawl goes",
-    "over_limit": "the crawl had reached its limit of pages",
-    "over_duration": "the time of the crawl was up",
-    "trap": "it looks like a trap without end",
-    "redirected": "it led elsewhere, which was followed",
+    "over_limit": "the crawl reached its limit of pages",
+    "over_duration": "the crawl reached its time limit",
+    "trap": "it looks like part of an endless trap",
+    "redirected": "it redirects to another URL, which was followed",
     "sitemap": "it is a sitemap, read for its links",
     "noindex": "it asks not to be stored",
     "not_a_page": "it is neither a page nor a document",
 }
 OPTIONS: Final = {
-    "bad_request": "look at the headers",
+    "bad_request": "check the headers",
     "address_blocked": "allow it with --allow-private ADDRESS",
-    "robots": "--ignore-robots asks all the same",
-    "robots_unavailable": "--ignore-robots asks all the same",
+    "robots": "--ignore-robots fetches it anyway",
+    "robots_unavailable": "--ignore-robots fetches it anyway",
 }
 SETTINGS: Final = {"address_blocked": "the operator can allow it with the setting api_allow_private"}
 
 
 def meaning(reason: str | None, advice: Mapping[str, str]) -> str:
-    """What a reason means, and what helps; empty for one that is not ours, such as that of a plugin."""
+    """What a reason means, and what helps; empty for an unknown reason, such as one of a plug-in."""
     reason = reason or ""
     if reason.startswith("http_") and reason[5:].isdecimal() and len(reason) == 8:
         return _status(int(reason[5:]))
@@ -76,18 +76,18 @@ def meaning(reason: str | None, advice: Mapping[str, str]) -> str:
 
 
 def at_command_line(reason: str, detail: str | None = None) -> str:
-    """Why a page could not be had, with the option that helps; the reason itself where it is not ours."""
+    """Why a page was not fetched, with the option that helps; for an unknown reason, the reason itself."""
     words = meaning(reason, OPTIONS) or reason.replace("_", " ")
     return f"{words} ({detail})" if detail else words
 
 
 def on_page(reason: str | None) -> str:
-    """What the web page says beside a reason."""
+    """The text of the web page for a reason."""
     return meaning(reason, SETTINGS)
 
 
 def _status(status: int) -> str:
     try:
-        return f"the server answers {status} {HTTPStatus(status).phrase}"
+        return f"the server answered {status} {HTTPStatus(status).phrase}"
     except ValueError:
-        return f"the server answers {status}"
+        return f"the server answered {status}"

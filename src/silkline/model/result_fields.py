@@ -1,6 +1,6 @@
-"""The names in a result's `data` and `metadata` that exports and pages read, and the types that they must have.
+"""The fields in `data` and `metadata` of a result that exports and web pages use, with their types.
 
-Our own kinds keep to them. External workers and plugins may store what they like under other names.
+Our own kinds use these types. External workers and plug-ins may store any value under other names.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WORDS: Final = {str: "text", int: "a whole number", float: "a number", bool: "tr
 
 
 def is_right(name: str, value: Any, types: Mapping[str, tuple[type, ...]]) -> bool:
-    """Whether a value may stand under a name. No value at all may, and anything under names that nobody reads."""
+    """Whether a value is valid for a field. None is always valid, and so is any value of an unknown field."""
     wanted = types.get(name)
     if wanted is None or value is None:
         return True
@@ -39,14 +39,14 @@ def is_right(name: str, value: Any, types: Mapping[str, tuple[type, ...]]) -> bo
 
 
 def wrong_fields(fields: Mapping[str, Any], types: Mapping[str, tuple[type, ...]]) -> list[str]:
-    """What is wrong, each as a sentence."""
+    """The errors, one sentence each."""
     return [
         f"{name} must be {WORDS[types[name][-1]]}" for name, value in fields.items() if not is_right(name, value, types)
     ]
 
 
 def mended(fields: dict[str, Any], types: Mapping[str, tuple[type, ...]]) -> dict[str, Any]:
-    """The fields with the right types: what should be text becomes text, what cannot be read is left out."""
+    """The fields with the right types: convert to text where text is expected, drop what cannot be converted."""
     wrong = [name for name, value in fields.items() if not is_right(name, value, types)]
     if not wrong:
         return fields

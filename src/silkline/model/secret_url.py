@@ -1,7 +1,7 @@
-"""Addresses that may hold a password, as they are shown to people: `postgresql://me:***@db/x`.
+"""Hides passwords in URLs: `postgresql://me:***@db/x`.
 
-A password that was not percent-encoded may hold any character, `@ / ? #` and spaces too. So everything up to the last
-`@` is taken for the user and the password, and everything after a parameter with a secret's name for its value.
+A password that was not percent-encoded can contain any character, also `@ / ? #` and spaces. So everything up to the
+last `@` counts as user and password, and everything after a parameter with a secret name counts as its value.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ HOW_TO_ENCODE: Final = (
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a field or parameter of this name holds a secret."""
+    """Whether a field or parameter with this name contains a secret."""
     return bool(_SECRET_NAME.search(name))
 
 
 def masked(url: str) -> str:
-    """A setting that is an address, without its password."""
+    """A URL from the settings, without its password."""
     scheme, separator, rest = url.partition("://")
     if not separator or not _SCHEME.fullmatch(scheme):
         return HIDDEN if re.search(r"[@=:]", url) else url
@@ -55,9 +55,9 @@ def masked(url: str) -> str:
 
 
 def is_ambiguous(url: str) -> bool:
-    """Whether a character of the user or the password should have been percent-encoded.
+    """Whether the user or the password contains a character that must be percent-encoded.
 
-    A driver would take a part of the password for a host or a port, and name it in its errors.
+    Otherwise a driver would use a part of the password as host or port, and show it in its errors.
     """
     _, _, rest = url.partition("://")
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
@@ -68,7 +68,7 @@ def is_ambiguous(url: str) -> bool:
 
 
 def _without_parameters(text: str) -> str:
-    """Up to the value of the first parameter with a secret's name; further parameters might belong to that value."""
+    """Cut at the value of the first parameter with a secret name; later parameters may be part of that value."""
     for found in _PARAMETER.finditer(text):
         if is_secret_name(found[1]):
             return text[: found.end()] + HIDDEN

@@ -1,6 +1,6 @@
-"""What each kind of job may be asked: one model for each kind. Names are those of the command line, with underscores.
+"""The fields of each kind of job: one model per kind. Names are the options of the command line, with underscores.
 
-A spec refuses unknown fields and says exactly what is wrong. It holds values only: no path, no code, no launch flag.
+A spec refuses unknown fields and names each error. It contains only values: no path, no code, no launch flag.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from pydantic import (
 from silkline.errors import FieldProblem, SpecError
 from silkline.model.duration import ApiSeconds
 from silkline.model.pattern import MAX_PATTERNS, UrlPattern, compile_patterns
+from silkline.model.redaction import SECRET_FIELDS
 from silkline.model.url import canonical
 from silkline.model.user_info import REFUSAL, has_user_info, without_user_info
 
-SECRET_FIELDS = frozenset({"headers", "cookies", "proxy"})  # their values are never said again, not even in an error
-MOST_PROBLEMS = 20  # that a refusal names; a payload may have a hundred thousand
+MOST_PROBLEMS = 20  # in one error message; a payload may have 100,000
 PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
-MAX_URLS = 100_000  # in one payload; more than that belongs in a seeds file
+MAX_URLS = 100_000  # in one payload; use a seeds file for more
 MOST_FIELDS = 1_000
 LONGEST_NAME = 100
 
@@ -90,7 +90,7 @@ def _as_list(value: Any) -> Any:
 
 
 def _excluded_host(line: str) -> str:
-    from silkline.model.excluded_host import excluded_host  # most commands do without its imports
+    from silkline.model.excluded_host import excluded_host  # most commands do not need its imports
 
     return excluded_host(line)
 
@@ -110,17 +110,17 @@ AnySpec = TypeVar("AnySpec", bound="Spec")
 
 
 class Spec(BaseModel):
-    """What every spec shares."""
+    """The base of every spec."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_max_length=1_000_000)
 
     def request_url(self) -> str | None:
-        """What the job is about: its URL, the first of them, or for a job without one its query."""
+        """The subject of the job: its first URL, or for a job without a URL its query."""
         return None
 
 
 class UrlSpec(Spec):
-    """A job about one URL or several."""
+    """A job with one URL or several."""
 
     url: WebUrl | None = None
     urls: Annotated[tuple[WebUrl, ...], FailFast()] = Field((), max_length=MAX_URLS)
@@ -139,7 +139,7 @@ class UrlSpec(Spec):
 
 
 class Fetching(Spec):
-    """How pages are asked for."""
+    """How pages are fetched."""
 
     render: Literal["never", "auto", "always"] = "never"
     content: Content = "markdown"
@@ -162,7 +162,7 @@ class PageSpec(UrlSpec, Fetching):
 
 
 class CrawlSizes(Spec):
-    """With how many processes, and how many requests at once, a crawl runs."""
+    """The number of processes and of concurrent requests of a crawl."""
 
     fetchers: int | None = Field(None, ge=1, le=256)
     parsers: int | None = Field(None, ge=0, le=256)
@@ -179,8 +179,8 @@ class SiteSpec(UrlSpec, Fetching, CrawlSizes):
     exclude: Patterns = ()
     exclude_hosts: Annotated[tuple[ExcludedHost, ...], FailFast()] = Field((), max_length=MAX_URLS)
     seeded_hosts_only: bool = False
-    seeded: bool = False  # the seeds stand in the ledger already, put there from a seeds file
-    planting: bool = False  # not all of them: the file is still being read, or its reader was killed
+    seeded: bool = False  # the seeds are already in the ledger, written from a seeds file
+    planting: bool = False  # some seeds are missing: the file is still being read, or the reading process was killed
     max_duration: ApiSeconds | None = Field(None, gt=0)
 
     @model_validator(mode="after")
@@ -191,7 +191,7 @@ class SiteSpec(UrlSpec, Fetching, CrawlSizes):
 
 
 class MapSpec(UrlSpec, Fetching):
-    """The URLs of a site, from sitemaps and, if asked, links."""
+    """The URLs of a site, from its sitemaps and, with `links`, from its links."""
 
     limit: int | None = Field(None, ge=1)
     links: bool = False
@@ -220,12 +220,12 @@ class BlueskySpec(Spec):
         return self
 
     def request_url(self) -> str | None:
-        """The URL, the account or the words that are searched for."""
+        """The URL, the account or the search text."""
         return self.url or self.actor or self.search
 
 
 class Crawl4aiSpec(UrlSpec):
-    """Pages handed to crawl4ai, where that is installed."""
+    """Pages that crawl4ai fetches, if it is installed."""
 
     content: Content = "markdown"
     allow_private: tuple[str, ...] = ()
@@ -238,7 +238,7 @@ class ExtensionSpec(UrlSpec):
 
 
 class DiagnosticSpec(Spec):
-    """What the diagnostic job does; see kinds/diagnostic.py. Offered only under the setting `test_kinds`."""
+    """What the diagnostic job does; see kinds/diagnostic.py. Available only with the setting `test_kinds`."""
 
     do: Literal[
         "nothing", "work", "sleep", "spin", "hang", "leak", "segfault", "escape", "flood", "exit", "disobey"
@@ -251,11 +251,11 @@ class DiagnosticSpec(Spec):
 
 
 def validate(spec: type[AnySpec], payload: Mapping[str, Any]) -> AnySpec:
-    """The payload as a checked value, or a `SpecError` that names every wrong field in one line."""
+    """Check a payload and return the spec, or raise a `SpecError` that names every wrong field in one line."""
     if not isinstance(payload, Mapping):
-        raise SpecError("a payload is a JSON object")
+        raise SpecError("a payload must be a JSON object")
     if len(payload) > MOST_FIELDS:
-        raise SpecError(f"a payload has at most {MOST_FIELDS} fields")
+        raise SpecError(f"a payload can have at most {MOST_FIELDS} fields")
     try:
         return spec.model_validate(dict(payload))
     except ValidationError as error:

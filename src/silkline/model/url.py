@@ -1,7 +1,7 @@
-"""URLs as the crawl knows them: parsed as a browser would, then brought to one canonical spelling.
+"""Canonical URLs: parsed as in a browser, then written in one normal form.
 
-Two spellings of one address must give one canonical URL, and so one `url_key`: the ledger, the seen-set and the cache
-all rest on it. Parsing is WHATWG's (ada); the rules of our own come after it. Nothing here opens a socket.
+Two spellings of one URL must give the same canonical URL, and so the same `url_key`: the ledger, the seen-set and the
+cache depend on it. The parser follows WHATWG (ada); our own rules come after it. Nothing here opens a socket.
 """
 
 import re
@@ -14,9 +14,9 @@ from ada_url import join_url, normalize_url
 from xxhash import xxh3_64_intdigest
 
 MAX_LENGTH: Final = 8192
-"""A longer URL is refused: no server of note serves one, and traps grow them without end."""
+"""A longer URL is refused: real sites do not use one, and traps create longer and longer ones."""
 MAX_HREF: Final = 65_536
-"""A longer link is refused before it is parsed, even if dots, blanks and a fragment would leave a short URL of it."""
+"""A longer link is refused before it is parsed, even if its canonical URL would be short enough."""
 
 TRACKING_PREFIXES: Final = ("utm_", "mtm_", "pk_", "hsa_", "oly_", "vero_")
 # fmt: off
@@ -35,19 +35,19 @@ SESSION_PARAMETERS: Final = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class UrlRules:
-    """What the canonical spelling leaves out, beyond what is always left out (fragment, credentials, default port)."""
+    """What a canonical URL drops, in addition to fragment, credentials and default port."""
 
     drop_tracking: bool = False
     drop_sessions: bool = False
     drop_parameters: frozenset[str] = frozenset()
-    """Further names to leave out, in lower case."""
+    """More parameter names to drop, in lower case."""
 
     @property
     def trims(self) -> bool:
         return self.drop_tracking or self.drop_sessions or bool(self.drop_parameters)
 
     def drops(self, name: str) -> bool:
-        """Whether the query parameter of this name is left out. Names are compared without regard to case."""
+        """Whether the query parameter with this name is dropped. The comparison ignores case."""
         name = name.lower()
         if self.drop_tracking and (name in TRACKING_PARAMETERS or name.startswith(TRACKING_PREFIXES)):
             return True
@@ -58,7 +58,7 @@ KEEP_ALL: Final = UrlRules()
 
 
 def parse(href: str, base: str | None = None) -> str | None:
-    """The WHATWG href of a link on a page, or None when it is no http(s) URL."""
+    """The WHATWG href of a link on a page, or None if it is not an http(s) URL."""
     if len(href) > MAX_HREF:
         return None
     try:
@@ -70,14 +70,14 @@ def parse(href: str, base: str | None = None) -> str | None:
 
 
 def canonical(href: str, rules: UrlRules = KEEP_ALL, base: str | None = None) -> str | None:
-    """The one spelling of an http(s) URL that the crawl stores, or None when there is none."""
+    """The canonical form of an http(s) URL, or None if it is not a valid one."""
     url = parse(href, base)
     if url is None:
         return None
     parts = _PARTS.match(url)
     if parts is None:
         return None
-    # Group 3 is left out: `example.com.` is `example.com` to the resolver, and must be so to the politeness clock.
+    # Group 3, the dot, is dropped: `example.com.` and `example.com` are one host, with one politeness limit.
     scheme, host, _, port, path, query = parts.groups("")
     url = scheme + host + port + _escapes(path) + _escapes(query if query != "?" else "")
     if rules.trims:
@@ -86,10 +86,10 @@ def canonical(href: str, rules: UrlRules = KEEP_ALL, base: str | None = None) ->
 
 
 def canonical_links(base: str, hrefs: Iterable[str], rules: UrlRules = KEEP_ALL) -> list[str | None]:
-    """The canonical URL of each link on the page at `base`, in order; None for what is no http(s) URL.
+    """The canonical URL of each link on the page at `base`, in order; None for a link that is not an http(s) URL.
 
-    Equal to `canonical(href, rules, base)` for each, at half the cost: a plain path needs no parser, and a host is
-    parsed once for all its links. Anything out of the ordinary goes the long way.
+    The same as `canonical(href, rules, base)` for each link, in half the time: a plain path needs no parser, and a host
+    is parsed once for all its links. Unusual links use the full parser.
     """
     home = canonical(base) or ""
     scheme, _, _ = home.partition("//")
@@ -123,22 +123,22 @@ def canonical_links(base: str, hrefs: Iterable[str], rules: UrlRules = KEEP_ALL)
 
 
 def url_key(url: str) -> int:
-    """The 64-bit key of a canonical URL: xxh3, signed so that both databases take it as an integer."""
+    """The 64-bit key of a canonical URL: xxh3, signed so that both databases accept it as an integer."""
     return (xxh3_64_intdigest(url.encode()) ^ _SIGN) - _SIGN
 
 
 def host_of(url: str) -> str:
-    """`host[:port]` of a canonical URL: what a politeness clock belongs to."""
+    """`host[:port]` of a canonical URL. Politeness limits count per host."""
     return url.split("/", 3)[2]
 
 
 def origin_of(url: str) -> str:
-    """`scheme://host[:port]` of a canonical URL: what robots rules, cookies and credentials belong to."""
+    """`scheme://host[:port]` of a canonical URL. Robots rules, cookies and credentials belong to an origin."""
     return "/".join(url.split("/", 3)[:3])
 
 
 def shard_of(host: str, shards: int) -> int:
-    """Which of the fetchers owns this host: the same in every process and every run."""
+    """The number of the fetcher that owns this host; the same in every process and every run."""
     return xxh3_64_intdigest(host.encode()) % shards
 
 
@@ -149,8 +149,8 @@ _PARTS: Final = re.compile(
 _ESCAPE: Final = re.compile(r"%(?:([0-9A-Fa-f]{2})|)")
 _UNRESERVED: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
 _SESSION_IN_PATH: Final = re.compile(r";(?:jsessionid|phpsessid|sid)=[^/?;]*", re.IGNORECASE)
-# A link that the WHATWG parser would copy as it stands: [scheme:]//host, a path and a query of plain characters. A
-# relative path has no colon in its first segment (that would be a scheme); `/.` is looked for apart.
+# A link that the WHATWG parser would not change: [scheme:]//host, a path and a query of plain characters. A
+# relative path has no colon in its first segment (that would be a scheme); `/.` is checked separately.
 _PLAIN: Final = re.compile(
     r"""(?:(https?:)?//([^/?#\\@\x00-\x20]+))?
         ((?(2)/|(?:/(?!/)|(?!\.)[\w\-.~!$&'()*+,;=@]+(?=[/?\#]|\Z)))[\w\-.~!$&'()*+,;=:@/]*)?
@@ -163,9 +163,9 @@ _PLAIN_ORIGIN: Final = re.compile(r"https?://(?:[a-z0-9][a-z0-9-]*\.)+[a-z][a-z0
 
 
 def _escapes(text: str) -> str:
-    """Percent-encoding in one spelling: upper-case, nothing encoded that need not be, and no `%` that encodes nothing.
+    """Normalize percent-encoding: upper case, nothing encoded without need, and no `%` without two hex digits.
 
-    A lone `%` becomes `%25`, as servers read it; left alone, `%4%31` would turn into the escape `%41`.
+    A lone `%` becomes `%25`, as servers interpret it; otherwise `%4%31` would become the escape `%41`.
     """
     return _ESCAPE.sub(_escape, text) if "%" in text else text
 
@@ -179,12 +179,12 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def _trim(url: str, rules: UrlRules) -> str:
-    """The URL without the parameters that the rules leave out."""
+    """The URL without the parameters that the rules drop."""
     head, mark, query = url.partition("?")
     if rules.drop_sessions and ";" in head:
         start = head.index("/", 8)  # a host may have a `;` too
         if (bare := _SESSION_IN_PATH.sub("", head[start:])) != head[start:]:
-            # What stood around it may be a dot segment now.
+            # The remaining text may now be a dot segment.
             head = parse(head[:start] + bare) or head
     if mark:
         kept = [pair for pair in query.split("&") if not rules.drops(pair.partition("=")[0])]
@@ -194,9 +194,9 @@ def _trim(url: str, rules: UrlRules) -> str:
 
 @lru_cache(maxsize=16384)
 def _known_origin(prefix: str) -> str | None:
-    """The canonical origin that `https://Some.Host:443` stands for; hosts repeat, so each is parsed once.
+    """The canonical origin of `https://Some.Host:443`. Hosts repeat, so each one is parsed once.
 
-    A name of plain letters is its own spelling already (0.4 instead of 5 µs); IDNs and what ends in a number are not.
+    A name of plain letters is already canonical (0.4 instead of 5 µs); IDNs and names that end in a number are not.
     """
     if _PLAIN_ORIGIN.fullmatch(prefix) and "xn--" not in prefix:
         return prefix
@@ -205,5 +205,5 @@ def _known_origin(prefix: str) -> str | None:
 
 
 def _without_lone_surrogates(text: str) -> str:
-    """Half a surrogate pair is no character; it becomes U+FFFD, as everywhere on the web platform."""
+    """Replace each lone surrogate with U+FFFD, as browsers do."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

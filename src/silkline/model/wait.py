@@ -1,4 +1,4 @@
-"""Why a host is not asked just now: a reason for programs, words for people, and when it may be asked again."""
+"""Why a crawl waits for a host: a reason for programs, a text for people, and the time of the next request."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ TURN: Final = "turn"
 
 
 class Wait(NamedTuple):
-    """One host of a crawl that runs, with what waits for it.
+    """One host of a running crawl, and why the crawl waits for it.
 
-    `seconds` is what the reason is about, such as the delay that was asked for, `detail` what happened before it, such
-    as http_429; `next_at` is a time of day in seconds, null where an event decides. `seconds_left` is what the queued
-    URLs take at this pace: who has most of it holds the crawl up.
+    `seconds` is the duration in the reason, such as a delay; `detail` is the cause, such as http_429. `next_at` is the
+    time of the next request in seconds since 1970, or null if an event decides. `seconds_left` is the time that the
+    queued URLs need at this pace: the host with the largest value delays the crawl most.
     """
 
     host: str
@@ -42,28 +42,30 @@ class Wait(NamedTuple):
 _WORDS: Final[Mapping[str, Callable[[Wait], str]]] = {
     CRAWL_DELAY: lambda wait: f"robots.txt asks for {_span(wait.seconds)} between pages",
     RETRY_AFTER: lambda wait: f"the server said {_said(wait)}, Retry-After {_span(wait.seconds)}",
-    REFUSED: lambda wait: f"the server said {_said(wait)}, so it is left alone for {_span(wait.seconds)}",
+    REFUSED: lambda wait: f"the server said {_said(wait)}, so the crawl waits {_span(wait.seconds)}",
     ERRORS: lambda wait: f"backing off after errors ({wait.detail}): {_span(wait.seconds)} between pages",
     ROBOTS_LOADING: lambda wait: "its robots.txt is being fetched",
-    ROBOTS_UNAVAILABLE: lambda wait: f"its robots.txt could not be had ({_said(wait)}): nothing may be fetched without",
-    PAGE_RETRY: lambda wait: "what is left has failed before and is tried again later",
-    SLOW_ANSWERS: lambda wait: f"it takes {_span(wait.seconds)} to answer, so it is asked more slowly",
-    DELAY: lambda wait: f"this crawl leaves {_span(wait.seconds)} between two pages of a host",
-    ADDRESS: lambda wait: "other hosts at the same address have their turn",
-    LEVEL: lambda wait: "pages nearer to the start come first",
-    BUSY: lambda wait: f"{wait.in_flight} of its pages under way, no more at once",
-    TURN: lambda wait: "it may be asked; the crawl is busy with others",
+    ROBOTS_UNAVAILABLE: lambda wait: (
+        f"its robots.txt could not be fetched ({_said(wait)}), so nothing else may be fetched"
+    ),
+    PAGE_RETRY: lambda wait: "the remaining URLs failed before and are tried again later",
+    SLOW_ANSWERS: lambda wait: f"it takes {_span(wait.seconds)} to answer, so requests are sent more slowly",
+    DELAY: lambda wait: f"this crawl waits {_span(wait.seconds)} between two pages of a host",
+    ADDRESS: lambda wait: "the crawl fetches from other hosts with the same address",
+    LEVEL: lambda wait: "pages closer to the start are fetched first",
+    BUSY: lambda wait: f"{wait.in_flight} of its pages are being fetched, the maximum at the same time",
+    TURN: lambda wait: "it is ready; the crawl is busy with other hosts",
 }
 REASONS: Final = frozenset(_WORDS)
 
 
 def why(wait: Wait) -> str:
-    """The reason in words."""
+    """The reason as a text."""
     return _WORDS[wait.reason](wait) if wait.reason in _WORDS else wait.reason
 
 
 def what_next(wait: Wait, now: datetime) -> str:
-    """What happens when the wait is over, and when that is; empty where an event decides."""
+    """What happens after the wait, and when; empty if an event decides."""
     left = seconds_to(wait, now)
     if left is None:
         return ""
@@ -71,7 +73,7 @@ def what_next(wait: Wait, now: datetime) -> str:
 
 
 def event(wait: Wait) -> str:
-    """What happens when the wait is over."""
+    """What happens after the wait."""
     return "next try" if wait.reason in (ROBOTS_UNAVAILABLE, PAGE_RETRY) else "next page"
 
 
@@ -80,7 +82,7 @@ def seconds_to(wait: Wait, now: datetime) -> float | None:
 
 
 def in_words(wait: Wait, now: datetime) -> str:
-    """Such as `robots.txt asks for 5 s between pages; next page in 3 s`."""
+    """For example `robots.txt asks for 5 s between pages; next page in 3 s`."""
     return "; ".join(filter(None, (why(wait), what_next(wait, now))))
 
 
@@ -89,7 +91,7 @@ def moment(wait: Wait) -> datetime | None:
 
 
 def waits_in(live: Mapping[str, Any]) -> list[Wait]:
-    """What a crawl last said of itself; what another version said in another way is left out."""
+    """The waits that a crawl last reported; entries in the format of another version are ignored."""
     said = live.get("waits")
     found = [_read(each) for each in said] if isinstance(said, list) else []
     return [wait for wait in found if wait is not None]
@@ -111,7 +113,7 @@ def _said(wait: Wait) -> str:
 
 
 def _span(seconds: float) -> str:
-    """How long, such as `0.5 s`, `42 s`, `5 min`."""
+    """A duration, such as `0.5 s`, `42 s`, `5 min`."""
     if seconds < 9.95:
         return f"{max(seconds, 0):.1f}".removesuffix(".0") + " s"
     if seconds < 120:

@@ -1,7 +1,7 @@
 """The process of one job attempt.
 
-`server` is the fork server: it has the imports loaded and gives birth to a fresh process for each attempt. `process`
-turns that process into a runner: a session of its own, dead with its supervisor, within its limits. `attempt` loads the
-job by id and lease, runs its code, and leaves with the exit code of the contract. `protocol` is what supervisor and
-runner say to each other.
+`server` is the fork server: it has loaded the imports and forks a new process for each attempt. `process` turns that
+process into a runner: it gets its own session and its limits, and dies with its supervisor. `attempt` loads the job by
+id and lease, runs the code of its kind, and ends with the exit code of the contract. `protocol` defines the messages
+between supervisor and runner. `rescue` and `orphans` take jobs from dead owners. `log_file` is the log file of a job.
 """

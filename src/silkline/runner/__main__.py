@@ -1,6 +1,6 @@
-"""`python -m silkline.runner`: one attempt in a fresh interpreter, where no fork server is wanted.
+"""`python -m silkline.runner`: one attempt in a new interpreter, for the setting `fork_server = false`.
 
-Started by service/launcher.py with three descriptors and one `wire.Launch` as JSON in the arguments.
+service/launcher.py starts it. The arguments are a `protocol.Launch` as JSON, and three descriptors.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 import msgspec
 
 from silkline.runner import protocol
-from silkline.runner.server import live
+from silkline.runner.server import run_runner
 
 if __name__ == "__main__":
-    live(msgspec.json.decode(sys.argv[1], type=protocol.Launch), [int(number) for number in sys.argv[2:5]])
+    run_runner(msgspec.json.decode(sys.argv[1], type=protocol.Launch), [int(number) for number in sys.argv[2:5]])

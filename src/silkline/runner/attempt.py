@@ -1,4 +1,4 @@
-"""One attempt of one job: load it by id and lease, run the code of its kind, say how it ended."""
+"""One attempt of one job: loads the job by id and lease, runs the code of its kind, and reports how it ended."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from silkline.runner.context import Channel, ChannelLog, JobProgress
 from silkline.store import jobs
 from silkline.store.database import open_database
 
-DATABASE_WAIT = 5.0  # seconds before a job that found the disk full, or the database away, tries again
+DATABASE_WAIT = 5.0  # seconds until the next try after the disk was full or the database did not answer
 
 
 def run_attempt(channel_socket: socket.socket) -> int:
-    """The exit code of the contract: 0 done, 75 temporary, 65 permanent; anything else is a crash."""
+    """Run the attempt. Returns its exit code: 0 done, 75 temporary, 65 permanent; any other code is a crash."""
     start = protocol.receive(channel_socket, protocol.StartAttempt)
     if not isinstance(start, protocol.StartAttempt):
         return protocol.EXIT_LEASE_LOST
@@ -37,7 +37,7 @@ def run_attempt(channel_socket: socket.socket) -> int:
         log.error("%s; waiting for space", error)
         return _end(channel, End.RELEASED, reason="disk_full", message=str(error), wait=DATABASE_WAIT)
     except Unavailable as error:
-        # Not the job's failure: nothing is counted against it.
+        # This is not a failure of the job, so no retry is counted.
         log.error("%s; waiting for the database", error)
         return _end(channel, End.RELEASED, reason="database_away", message=str(error), wait=DATABASE_WAIT)
     except (Permanent, SpecError) as error:
@@ -66,7 +66,7 @@ def _work(start: protocol.StartAttempt, channel: Channel, log: logging.Logger) -
 
 
 def _end(channel: Channel, end: End, *, reason: str = "", message: str = "", wait: float = 0.0) -> int:
-    """An end that is no failure. One that could not be told must not look like a job that is done."""
+    """Report an end that is not a failure. If the report fails, the exit code must not mean that the job is done."""
     told = channel.end(end, reason=reason, message=message, wait=wait)
     return protocol.EXIT_DONE if told or end is End.COMPLETED else protocol.EXIT_UNTOLD
 
@@ -83,7 +83,7 @@ def _describe(error: Exception) -> str:
 
 
 def _logger(channel: Channel) -> logging.Logger:
-    """What a kind's code and its libraries log becomes lines of the job."""
+    """The logger of the job. What libraries log becomes lines of the job too."""
     root = logging.getLogger()
     root.handlers[:] = [ChannelLog(channel)]
     root.setLevel(logging.WARNING)

@@ -1,4 +1,4 @@
-"""What a kind's code is given: control, progress and log, over the socket to the supervisor and the database."""
+"""What the code of a kind gets: control, progress and log. They use the database and the socket to the supervisor."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from silkline.runner.orders import Orders
 from silkline.store import urls
 from silkline.store.database import Database
 
-SIGN_OF_LIFE = 1.0  # seconds between them, at most that often
+SIGN_OF_LIFE = 1.0  # the shortest time between two signs of life, in seconds
 OUTAGE_STEP = 0.5
 END_TIMEOUT = 5.0
 
 
 class Channel(Orders):
-    """The runner's end of the socket: orders come in on a thread of its own, events go out without ever blocking."""
+    """The runner's end of the socket. Its own thread receives orders. Sending an event never blocks."""
 
     def __init__(self, channel: socket.socket) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Channel(Orders):
         self._last_sign = 0.0
         threading.Thread(target=self._listen, name="orders", daemon=True).start()
         if threading.current_thread() is threading.main_thread():
-            # Somebody who stops this one process by hand means: let go of it in good order.
+            # A person who sends SIGTERM to this process wants the job to go back to the queue in good order.
             signal.signal(signal.SIGTERM, lambda *_: self.give(End.RELEASED))
 
     def sign(self) -> None:
@@ -46,14 +46,14 @@ class Channel(Orders):
             self.send(protocol.RunnerEvent())
 
     def send(self, event: protocol.RunnerEvent) -> None:
-        """Say something; if the supervisor does not listen just now, it goes unsaid."""
+        """Send an event. If the buffer of the socket is full, the event is dropped."""
         with contextlib.suppress(OSError):
             self._socket.send(msgspec.json.encode(event), socket.MSG_DONTWAIT)
 
     def end(self, end: End, *, reason: str = "", message: str = "", wait: float = 0.0) -> bool:
-        """Say how the attempt ended; this one is waited for. Whether it could be said."""
-        text = _sayable(message[-protocol.MAX_TEXT :])
-        event = protocol.RunnerEvent(end=end, reason=_sayable(reason), message=text, wait=wait)
+        """Report how the attempt ended, and wait until the message is sent. Returns whether that worked."""
+        text = _encodable(message[-protocol.MAX_TEXT :])
+        event = protocol.RunnerEvent(end=end, reason=_encodable(reason), message=text, wait=wait)
         with self._ending, contextlib.suppress(OSError):
             self._socket.settimeout(END_TIMEOUT)
             self._socket.send(msgspec.json.encode(event))
@@ -69,13 +69,13 @@ class Channel(Orders):
             except OSError:
                 order = None
             if not isinstance(order, protocol.Order):
-                # The supervisor closed its end: this attempt is over, whatever it thinks.
+                # The supervisor closed its end of the socket: this attempt must end now.
                 os._exit(protocol.EXIT_LEASE_LOST)
             self.give(order.end)
 
 
 class JobProgress:
-    """Progress: the only writer of results. Outages of the database are waited out; a lost lease is not."""
+    """Stores checkpoints. Waits during an outage of the database, but gives up when the lease is lost."""
 
     def __init__(self, database: Database, job: Job, channel: Channel) -> None:
         self.database = database
@@ -96,13 +96,14 @@ class JobProgress:
                 if self._checkpoints is None:
                     self._checkpoints = urls.counts(self.database, self.job.id).checkpoints
                 if in_doubt:
-                    # The answer to a commit got lost. Nobody else writes checkpoints of this job: the number tells.
+                    # The answer to a commit was lost. Only this attempt writes checkpoints of the job, so their number
+                    # tells whether the commit happened.
                     counts = urls.counts(self.database, self.job.id)
                     if counts.checkpoints > self._checkpoints:
                         return counts
                 return urls.record(self.database, self.job, checkpoint)
             except Unavailable:
-                # Not lost: the checkpoint is still in our hands. An order to end is obeyed: the ledger stays as it was.
+                # The checkpoint is still in memory: try again. After an order to end, give up: the ledger is unchanged.
                 in_doubt = True
                 if self._channel.wait(OUTAGE_STEP):
                     raise
@@ -112,7 +113,7 @@ class JobProgress:
 
 
 class ChannelLog(logging.Handler):
-    """Log records become events."""
+    """Sends log records as events."""
 
     def __init__(self, channel: Channel) -> None:
         super().__init__()
@@ -124,9 +125,9 @@ class ChannelLog(logging.Handler):
         except Exception:
             self.handleError(record)
             return
-        self._channel.send(protocol.RunnerEvent(level=record.levelname.lower(), message=_sayable(text)))
+        self._channel.send(protocol.RunnerEvent(level=record.levelname.lower(), message=_encodable(text)))
 
 
-def _sayable(text: str) -> str:
-    """JSON takes no half of a surrogate pair; Python makes them of bytes that are no text, as in the name of a file."""
+def _encodable(text: str) -> str:
+    """Replace lone surrogates, which JSON cannot encode. Python makes them from undecodable bytes of file names."""
     return text if text.isascii() else text.encode(errors="replace").decode()

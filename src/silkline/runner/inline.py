@@ -1,8 +1,8 @@
-"""One attempt in the caller's own process, for `silkline fetch`: claimed, kept alive and finished like any other.
+"""One attempt in the process of the caller, for `silkline fetch`. It is claimed, renewed and finished like any other.
 
-There is no supervisor here that could limit or kill it, so the job reads what comes from the web in a process of its
-own, which has limits. If this process dies, a watchdog of any supervisor takes the job back to the queue. It holds a
-lock while it lives, as a supervisor does, so that others on this machine know at once.
+No supervisor limits or kills this process, so the job reads input from the web in a separate process with limits. If
+this process dies, the watchdog of any supervisor puts the job back into the queue. Like a supervisor, this process
+holds a lock file while it runs, so that other processes of this machine notice its death at once.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from silkline.store import jobs, urls
 from silkline.store.database import Database
 from silkline.store.identity import Identity, new_worker_id
 
-# Nobody else may claim the job before we do.
+# No other process may claim the job before this one.
 _OURS_FIRST = timedelta(hours=1)
-ENOUGH = "over_limit"  # why URLs are left over in a job whose watcher had seen enough
+ENOUGH = "over_limit"  # the reason of URLs that were not fetched because the watcher had enough
 _ENDS = {Wish.PAUSE: End.PAUSED, Wish.STOP: End.STOPPED, Wish.CANCEL: End.CANCELLED}
 
 
 class WatchedControl(Orders):
-    """Renews the lease in a thread of its own, and learns from it what people want of the job."""
+    """Renews the lease in its own thread, and reads the wishes for the job at the same time."""
 
     def __init__(self, database: Database, job: Job, interval: float) -> None:
         super().__init__()
@@ -61,20 +61,20 @@ class WatchedControl(Orders):
 
 
 class Watcher:
-    """Somebody who wants to see what a job stores while it runs. Does nothing by itself."""
+    """Is called while a job runs. This class does nothing; subclasses override its methods."""
 
     def begin(self, orders: Orders) -> None:
-        """The job starts; `orders` can end it. `End.COMPLETED` means: what was found is enough."""
+        """The job starts. `orders` can end it; the order `End.COMPLETED` means that enough was found."""
 
     def recorded(self, checkpoint: urls.Checkpoint) -> None:
-        """A checkpoint was stored. Called from the thread that stored it."""
+        """A checkpoint was stored. The thread that stored it makes this call."""
 
     def end(self) -> None:
         """The job has ended."""
 
 
 class DirectProgress:
-    """Checkpoints go straight to the database."""
+    """Stores checkpoints directly in the database."""
 
     def __init__(self, database: Database, job: Job, watcher: Watcher) -> None:
         self.database = database
@@ -87,13 +87,13 @@ class DirectProgress:
         return counts
 
     def report(self, **live: Any) -> None:
-        """Nobody waits for a sign of life."""
+        """Nothing to do: no supervisor waits for a sign of life."""
 
 
 def run_here(
     database: Database, settings: Settings, new: NewJob, log: logging.Logger, watcher: Watcher | None = None
 ) -> Job:
-    """Store a job, run it in this process, and store how it ended; the job as it then is. Ctrl-C cancels it."""
+    """Store a job, run it in this process, and store how it ended. Returns the ended job. Ctrl-C cancels the job."""
     queued, _ = jobs.enqueue(database, replace(new, run_at=database.now() + _OURS_FIRST))
     return run_queued(database, settings, queued.id, log, watcher)
 
@@ -101,10 +101,10 @@ def run_here(
 def run_queued(
     database: Database, settings: Settings, id: str, log: logging.Logger, watcher: Watcher | None = None
 ) -> Job:
-    """The same for a job that is queued already."""
+    """The same for a job that is already queued."""
     try:
         identity = Identity(settings.data)
-    except OSError:  # the database may be elsewhere: this directory need not be writable
+    except OSError:  # with a remote database this directory need not be writable
         return _run_as(new_worker_id(), database, settings, id, log, watcher or Watcher())
     in_order = False
     try:
@@ -152,7 +152,7 @@ def _attempt(context: Context, settings: Settings) -> AttemptEnd:
     except (Permanent, SpecError) as error:
         return AttemptEnd(End.PERMANENT, getattr(error, "reason", "") or str(error)[:200], str(error))
     except Temporary as error:
-        # Nobody is there to try again later: the person is told now.
+        # No supervisor tries again later, so the person gets the error now.
         return AttemptEnd(End.PERMANENT, str(error)[:200], str(error))
     return AttemptEnd(end or End.COMPLETED)
 

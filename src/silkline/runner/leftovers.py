@@ -1,4 +1,4 @@
-"""Finding and ending the processes that carry the mark of a worker whose supervisor is gone."""
+"""Finds and kills the processes that carry the mark of a dead supervisor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROUNDS = 50
 
 
 def environment(pid: int) -> dict[str, str]:
-    """The environment a process was started with; empty if it is gone, a zombie, or somebody else's."""
+    """The environment that a process was started with. Empty if it ended, is a zombie, or belongs to another user."""
     try:
         data = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
@@ -31,7 +31,7 @@ def processes() -> Iterator[int]:
 
 
 def marked(worker_id: str) -> list[int]:
-    """Every living process below the supervisor `worker_id`."""
+    """Every running process that carries the mark of the supervisor `worker_id`."""
     needle = f"{MARK_WORKER}={worker_id}".encode()
     found = []
     for pid in processes():
@@ -43,7 +43,7 @@ def marked(worker_id: str) -> list[int]:
 
 
 def kill_marked(worker_id: str, *, spare: int = 0) -> int:
-    """End them all, and what they start meanwhile; how many there were."""
+    """Kill these processes, and those that they start meanwhile. Returns how many there were."""
     seen: set[int] = set()
     for _ in range(ROUNDS):
         alive = [pid for pid in marked(worker_id) if pid != spare]

@@ -1,4 +1,4 @@
-"""What people want of a running attempt, as it comes in on another thread."""
+"""The orders for a running attempt. They arrive in another thread."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from silkline.model.job import End
 
 
 class Orders:
-    """The last order, for those who look, wait or want to be called."""
+    """Keeps the last order. Callers can read it, wait for it, or subscribe to it."""
 
     def __init__(self) -> None:
         self._order: End | None = None
         self._ordered = threading.Event()
         self._callbacks: list[Callable[[End], None]] = []
-        self._lock = threading.RLock()  # a signal may give an order while this very thread subscribes
+        self._lock = threading.RLock()  # a signal handler may give an order while the same thread subscribes
 
     @property
     def order(self) -> End | None:
@@ -26,7 +26,7 @@ class Orders:
         return self._order
 
     def subscribe(self, callback: Callable[[End], None]) -> None:
-        """Be called with every order that comes, and with the one that stands."""
+        """Call back for every new order, and at once for an order that was given before."""
         with self._lock:
             self._callbacks.append(callback)
             order = self._order

@@ -1,4 +1,4 @@
-"""Turning a newborn process into a runner: alone in its session, dead with its supervisor, within its limits."""
+"""Turns a new process into a runner: it gets its own session and its limits, and dies with its supervisor."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Orphaned(Exception):
-    """The supervisor is gone."""
+    """The supervisor is dead."""
 
 
 def die_with_parent(expected: int, number: int = signal.SIGKILL) -> None:
     """Ask the kernel for this signal when the parent ends, and make sure that the parent is still the expected one.
 
-    A runner from the fork server is born twice removed and becomes the supervisor's own child a moment later, which has
-    made itself the subreaper; so wait for that first.
+    The fork server forks twice, so a runner becomes a child of the supervisor, which is the subreaper, a moment after
+    its start. Wait for that first.
     """
     give_up = time.monotonic() + ADOPTION_LIMIT
     while os.getppid() != expected:
@@ -40,17 +40,17 @@ def die_with_parent(expected: int, number: int = signal.SIGKILL) -> None:
 
 
 def name_process(job_id: str, run_lease: int) -> None:
-    """Let `ps` and the supervisor tell whose process this is; children inherit it until they start another program."""
+    """Show in `ps` and to the supervisor which job this process belongs to. Forked children inherit the name."""
     _libc.prctl(PR_SET_NAME, process_name(job_id, run_lease).encode(), 0, 0, 0)
 
 
 def process_name(job_id: str, run_lease: int) -> str:
-    """At most 15 characters: the random end of the id, and the lease."""
+    """The random end of the job id, and the lease. At most 15 characters, the limit of the kernel."""
     return f"silk-{job_id[-6:]}-{run_lease % 1000}"
 
 
 def settle(stdout: int, stderr: int, *, nice: int, open_files: int) -> None:
-    """A session of its own, the given output, no input, default signals, and the limits a process sets itself."""
+    """Set up this process: its own session, the given output, no input, default signals, nice value, open files."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (stdout, 1), (stderr, 2)):

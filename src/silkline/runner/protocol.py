@@ -1,6 +1,7 @@
-"""What a supervisor and its runners say to each other: JSON messages over a socket that keeps their boundaries.
+"""The messages between a supervisor and its runners: JSON over a socket that keeps message boundaries.
 
-Supervisor to runner: `Start`, then `Order`. Runner to supervisor: `Event`. A runner never blocks on this socket.
+Supervisor to runner: `StartAttempt`, then `Order`. Runner to supervisor: `RunnerEvent`. A runner never blocks on this
+socket.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ MAX_TEXT = 16 * 1024
 
 EXIT_DONE, EXIT_TEMPORARY, EXIT_PERMANENT = 0, 75, 65
 EXIT_LEASE_LOST = 76
-EXIT_UNTOLD = 77  # it ended as it was ordered to, and could not say so
+EXIT_UNTOLD = 77  # the runner ended as ordered but could not report it
 MARK_WORKER = "SILKLINE_WORKER_MARK"  # in the environment of every process below a supervisor: its worker id
 MARK_JOB = "SILKLINE_JOB_MARK"  # in the environment of every program a runner starts: job id and lease
 
 
 class Launch(msgspec.Struct, kw_only=True):
-    """To the fork server, with three descriptors: stdout, stderr and the socket of the attempt."""
+    """A request to the fork server. Three descriptors come with it: stdout, stderr and the socket of the attempt."""
 
     job_id: str
     run_lease: int
@@ -32,24 +33,24 @@ class Launch(msgspec.Struct, kw_only=True):
     open_files: int
 
 
-NO_PROCESS = -1  # instead of a pid: none could be made
+NO_PROCESS = -1  # instead of a pid: the fork failed
 
 
 class Launched(msgspec.Struct):
-    """From the fork server."""
+    """The answer of the fork server."""
 
     pid: int
 
 
 class StartAttempt(msgspec.Struct, kw_only=True):
-    """The first message to a runner; it does nothing before it."""
+    """The first message to a runner. The runner does nothing before it arrives."""
 
     job_id: str
     run_lease: int
     worker_id: str
     database: str
     environment: dict[str, str]
-    """Variables that only the runner itself may have: what its children see is chosen anew."""
+    """Environment variables for the runner only. Its children get a smaller environment."""
     test_kinds: bool
     settings: KindSettings
     marks: str = ""
@@ -57,13 +58,13 @@ class StartAttempt(msgspec.Struct, kw_only=True):
 
 
 class Order(msgspec.Struct):
-    """How the attempt should end now."""
+    """Tells the runner how the attempt must end now."""
 
     end: End
 
 
 class RunnerEvent(msgspec.Struct, omit_defaults=True):
-    """A sign of life, with whatever there is to say: a log line, or how the attempt ended."""
+    """A sign of life. It may carry a log line, or how the attempt ended."""
 
     level: str = ""
     message: str = ""
@@ -81,6 +82,6 @@ def send(channel: socket.socket, message: msgspec.Struct) -> None:
 
 
 def receive(channel: socket.socket, kind: type[msgspec.Struct]) -> msgspec.Struct | None:
-    """The next message, or None when the other side is gone."""
+    """The next message, or None when the other side closed the socket."""
     data = channel.recv(MAX_MESSAGE)
     return msgspec.json.decode(data, type=kind) if data else None

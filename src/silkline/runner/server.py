@@ -1,8 +1,9 @@
-"""The fork server: one process with the imports loaded, which gives birth to a runner in milliseconds.
+"""The fork server: a process that has loaded all imports and forks a runner in milliseconds.
 
-It has no threads, opens no database and runs no job, so a fork of it is as clean as a fresh interpreter. Each runner
-is forked twice, so that it becomes the supervisor's own child, to be waited for and to die with it. When the supervisor
-is gone, even by `kill -9`, the server ends whatever programs its runners had started, and then itself.
+It has no threads, opens no database and runs no job, so a fork of it is as clean as a new interpreter. It forks twice
+for each runner: so the runner becomes a child of the supervisor, which waits for it, and the runner dies with the
+supervisor. When the supervisor dies, even by `kill -9`, the fork server kills the programs that its runners started,
+and then ends.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from silkline.confine.roles import confine_runner
 from silkline.runner import protocol
 from silkline.runner.process import Orphaned, die_with_parent, name_process, settle
 
-# What runners need most; a module that is missing here only makes a start slower.
+# The modules that most runners need. A module that is not listed here only makes a start slower.
 PRELOAD = (
     "silkline.runner.attempt",
     "silkline.store.sqlite",
@@ -38,10 +39,10 @@ def serve(channel: socket.socket, *, postgres: bool) -> None:
     for name in (*PRELOAD, *(("silkline.store.postgres",) if postgres else ())):
         importlib.import_module(name)
     for name in PRELOAD_IF_THERE:
-        # One that is broken fails its own jobs, with the reason, and nobody else's.
+        # A broken module makes only the jobs of its own kind fail, with the reason.
         with contextlib.suppress(Exception):
             importlib.import_module(name)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ^C at a terminal is the supervisor's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor handles Ctrl-C
     gc.collect()
     gc.freeze()
     protocol.send(channel, protocol.Launched(0))
@@ -51,8 +52,8 @@ def serve(channel: socket.socket, *, postgres: bool) -> None:
             break
         launch = msgspec.json.decode(data, type=protocol.Launch)
         try:
-            pid = _give_birth(channel, launch, descriptors)
-        except (OSError, ValueError):  # the machine has no process or descriptor to spare right now
+            pid = _fork_runner(channel, launch, descriptors)
+        except (OSError, ValueError):  # the machine has no free process or descriptor now
             pid = protocol.NO_PROCESS
         protocol.send(channel, protocol.Launched(pid))
         for descriptor in descriptors:
@@ -71,39 +72,39 @@ def _receive(channel: socket.socket) -> tuple[bytes, list[int]]:
     return data, list(descriptors)
 
 
-def _give_birth(channel: socket.socket, launch: protocol.Launch, descriptors: list[int]) -> int:
-    """Fork twice; the pid of the grandchild, which runs the attempt."""
+def _fork_runner(channel: socket.socket, launch: protocol.Launch, descriptors: list[int]) -> int:
+    """Fork twice. Returns the pid of the grandchild, which runs the attempt."""
     reading, writing = os.pipe()
     try:
         middle = os.fork()
         if middle == 0:
-            _give_birth_again(channel, launch, descriptors, reading, writing)
+            _fork_from_middle(channel, launch, descriptors, reading, writing)
         os.waitpid(middle, 0)
-        os.set_blocking(reading, False)  # it wrote before it ended, or never
+        os.set_blocking(reading, False)  # the middle process has ended: its answer is there, or will never come
         return int(os.read(reading, 32))
     finally:
         os.close(writing)
         os.close(reading)
 
 
-def _give_birth_again(
+def _fork_from_middle(
     channel: socket.socket, launch: protocol.Launch, descriptors: list[int], reading: int, writing: int
 ) -> NoReturn:
-    """The process in between: it must never return into the loop of the fork server, whatever fails."""
+    """Fork the runner from the middle process. This must never return into the loop of the fork server."""
     try:
         runner = os.fork()
         if runner == 0:
             os.close(reading)
             os.close(writing)
             channel.close()
-            live(launch, descriptors)
+            run_runner(launch, descriptors)
         os.write(writing, str(runner).encode())
     finally:
         os._exit(0)
 
 
-def live(launch: protocol.Launch, descriptors: list[int]) -> None:
-    """The whole life of a runner."""
+def run_runner(launch: protocol.Launch, descriptors: list[int]) -> None:
+    """Run one attempt in this process, from the setup to the exit."""
     code = 1
     try:
         stdout, stderr, channel = descriptors
@@ -121,7 +122,7 @@ def live(launch: protocol.Launch, descriptors: list[int]) -> None:
         sys.excepthook(*sys.exc_info())
     finally:
         for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(Exception):  # a job's code may have closed it, or put anything in its place
+            with contextlib.suppress(Exception):  # the code of the job may have closed or replaced it
                 stream.flush()
         os._exit(code)
 
@@ -133,7 +134,7 @@ def main() -> None:
     channel = socket.socket(fileno=int(sys.argv[1]))
     try:
         serve(channel, postgres=sys.argv[2] == "postgres")
-    finally:  # the supervisor is gone, or we failed: no runner of ours stays behind
+    finally:  # the supervisor is dead, or this process failed: leave no runner
         kill_marked(os.environ[protocol.MARK_WORKER], spare=os.getpid())
 
 

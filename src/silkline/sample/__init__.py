@@ -1,5 +1,5 @@
-"""A small web site of our own words, for the demo, the web page's empty state, and the tests. Imports nothing of ours.
+"""A small sample site for the demo, for the web page when there are no jobs, and for tests. Imports no other folder.
 
-About thirty pages of a lighthouse that does not exist, with what real sites have: redirects and a loop of them, broken
-links, a calendar without end, tables and code, a PDF and pictures, a page made by a script, robots rules, sitemaps.
+About thirty pages of an invented lighthouse with the features of real sites: redirects and a redirect loop, broken
+links, an endless calendar, tables and code, a PDF and images, a page made by a script, robots rules, sitemaps.
 """

@@ -1,4 +1,4 @@
-"""The sample site's PDF and pictures, drawn here so that the package holds no binary files."""
+"""The PDF and the images of the sample site, drawn by code so that the package contains no binary files."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from silkline.sample.site import SampleAnswer, answer
 
 
 class SampleServer:
-    """`requests`, `headers` and `bodies` are what was asked so far, in order. Tests give another `respond`."""
+    """`requests`, `headers` and `bodies` contain all requests so far, in order. Tests pass another `respond`."""
 
     def __init__(self, port: int = 0, respond: Callable[[str, str], SampleAnswer] = answer) -> None:
         self.respond = respond
@@ -44,7 +44,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Visitors hang up; that is no news."""
+        """Ignore connections that clients close."""
 
 
 def _handler(site: SampleServer) -> type[BaseHTTPRequestHandler]:
@@ -73,6 +73,6 @@ def _handler(site: SampleServer) -> type[BaseHTTPRequestHandler]:
             self.do_GET()
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Silent: `requests` is the log."""
+            """Print nothing: `requests` is the log."""
 
     return Handler

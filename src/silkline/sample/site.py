@@ -1,4 +1,4 @@
-"""What the sample site answers to a path. Pure: no socket, no clock."""
+"""The responses of the sample site. Pure: no socket, no clock."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class SampleAnswer(NamedTuple):
 
 
 def answer(target: str, origin: str) -> SampleAnswer:
-    """The answer to `GET target`; `origin` is what the site is called today, such as http://127.0.0.1:8123."""
+    """The response to `GET target`; `origin` is the current address of the site, such as http://127.0.0.1:8123."""
     path = target.partition("?")[0]
     if path in REDIRECTS:
         status, location = REDIRECTS[path]
@@ -90,7 +90,7 @@ def _page(name: str, title: str, source: str, status: int = 200) -> SampleAnswer
 
 
 def _calendar(steps: int) -> SampleAnswer:
-    """One month; the next is always one step further, for ever: the link is relative, which nobody noticed."""
+    """One month of an endless calendar: the relative link to the next month makes the path longer each time."""
     year, month = divmod(_FIRST_MONTH + steps, 12)
     year = min(year, 9999)
     values = {"month": f"{calendar.month_name[month + 1]} {year}", "days": calendar.monthrange(year, month + 1)[1]}

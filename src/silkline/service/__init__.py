@@ -1,17 +1,17 @@
 """How a job lives.
 
-1. Somebody stores it (`store.jobs.enqueue`): a row, `queued`. A bell rings.
-2. `supervisor` has a free slot and claims it: `running`, the lease rises. Nobody else can own it now.
-3. `launcher` has the fork server give birth to a runner; `runner_process` is our side of it. The runner is told
-   the job and the lease over a socket, and starts.
-4. While it runs: `heartbeat` renews the leases on a thread of its own; `output` carries what the tree prints to its log
-   file, without ever blocking it; `limits` watches time, memory and progress; the supervisor passes on what people
-   wish.
-5. It ends. What is left of its tree is killed (`process_table`, `cgroup`); `runner_process` says how it ended;
-   `model.job.decide` says what becomes of the job; `store.jobs.finish` writes that, fenced by the lease.
-   If it died while it read something, the mark (`marks_files`) tells what: that is blamed, and read in isolation next
-   time.
-6. Whatever dies on the way: a dead runner is seen at once, a dead supervisor by the `watchdog` of another one, or by
-   its own successor, which finds its lock free (`store.identity`). A supervisor that cannot reach the
-   database kills its own children before anybody else may start them (`limits`).
+1. A client stores the job (`store.jobs.enqueue`): a row with status `queued`. The database notifies the supervisors.
+2. `job_loop` has a free slot. `supervisor` (the service) or `foreground_run` (one job, for `silkline crawl`) claims the
+   job: the status becomes `running` and the lease rises. No other process can own the job now.
+3. `launcher` asks the fork server for a runner; `runner_process` is the supervisor's side of it. The runner gets the id
+   of the job and the lease over a socket, and starts.
+4. While the job runs, `heartbeat` renews the leases in its own thread. `output` copies what the process tree prints to
+   the log file and never blocks the tree. `limits` checks time, memory and progress. `job_loop` passes on wishes.
+5. The attempt ends. What is left of its process tree is killed (`process_table`, `cgroup`). `runner_process` finds out
+   how the attempt ended, `model.job.decide` decides the next status, and `store.jobs.finish` stores it, fenced by the
+   lease. If the runner died while it read something, its mark (`marks_files`) names the input. The next attempt reads
+   that input in an isolated process.
+6. A dead runner is noticed at once. A dead supervisor is noticed by the `watchdog` of another supervisor, or by the
+   next supervisor on the same machine, which finds the lock file unlocked (`store.identity`). A supervisor that cannot
+   reach the database kills its own children before another supervisor may start their jobs (`limits`).
 """

@@ -1,4 +1,4 @@
-"""The attempts this supervisor runs: starting them, passing on wishes, waiting for them, writing down their ends."""
+"""The attempts of this supervisor: starts them, passes on wishes, waits for their processes, stores how they ended."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from silkline.kinds import registry
 from silkline.model.job import AttemptEnd, Backoff, Decision, End, Job, Status, Wish, decide
 from silkline.reading_marks import ReadingMarks
 from silkline.runner import protocol
+from silkline.runner.log_file import LogFile, log_path
 from silkline.service import process_table
 from silkline.service.cgroup import Cgroups
 from silkline.service.companion import Companion
 from silkline.service.launcher import Launcher, LaunchFailed
 from silkline.service.marks_files import marks_path
-from silkline.service.output import LogFile, LogQueue, Output, Pump
+from silkline.service.output import LogQueue, Output, Pump
 from silkline.service.runner_process import RunnerProcess
 from silkline.store import blames, jobs
 from silkline.store.database import Database
@@ -34,10 +35,17 @@ log = logging.getLogger("silkline.supervisor")
 
 
 class Attempts:
-    """Written by the supervisor's thread only; `children` may be called from any."""
+    """Only the thread of the main loop changes it. Any thread may call `children`."""
 
     def __init__(
-        self, database: Database, settings: Settings, launcher: Launcher, cgroups: Cgroups, pump: Pump, lines: LogQueue
+        self,
+        database: Database,
+        settings: Settings,
+        launcher: Launcher,
+        cgroups: Cgroups,
+        pump: Pump,
+        lines: LogQueue,
+        companion: Companion | None = None,
     ) -> None:
         self._database = database
         self._settings = settings
@@ -45,14 +53,14 @@ class Attempts:
         self._cgroups = cgroups
         self._pump = pump
         self._lines = lines
+        self._companion = companion
         self._backoff = Backoff(settings.backoff_base, settings.backoff_cap)
         self._lock = threading.Lock()
         self._children: dict[int, RunnerProcess] = {}
         self._ended: list[RunnerProcess] = []
-        self.beside: Companion | None = None
 
     def children(self) -> list[RunnerProcess]:
-        """Every attempt that has not been written off, ended ones included."""
+        """Every attempt whose end is not stored yet, including those whose process has ended."""
         with self._lock:
             return [*self._children.values(), *self._ended]
 
@@ -65,7 +73,7 @@ class Attempts:
         return len(self._children) + len(self._ended)
 
     def start(self, job: Job) -> None:
-        """Give a claimed job its process. If there is none to be had the job goes back; that is not its fault."""
+        """Start a process for a claimed job. If that fails, the job goes back to the queue and no retry is counted."""
         try:
             child = self._launch(job)
         except (LaunchFailed, OSError) as error:
@@ -82,10 +90,10 @@ class Attempts:
             child.kill()
             return
         except StoreError as error:
-            log.warning("job %s: its start could not be noted: %s", job.id, error)
+            log.warning("job %s: the start could not be stored: %s", job.id, error)
 
     def pass_on_wishes(self, worker_id: str) -> None:
-        """Tell runners what people want of their jobs."""
+        """Send the wishes of people to the runners."""
         held = {(held.id, held.run_lease): held.desired for held in jobs.wishes(self._database, worker_id)}
         for child in self._children.values():
             end = _ENDS.get(held.get(child.key, Wish.RUN))
@@ -93,7 +101,7 @@ class Attempts:
                 child.give_order(end)
 
     def release_all(self) -> None:
-        """The supervisor is going away: every runner saves its checkpoint and lets go."""
+        """The supervisor is ending: order every runner to save its checkpoint and to end."""
         for child in self._children.values():
             if child.order is None:
                 child.give_order(End.RELEASED)
@@ -103,7 +111,7 @@ class Attempts:
             child.kill(AttemptEnd(child.order or End.RELEASED, "released", "the supervisor had to end at once"))
 
     def reap(self) -> None:
-        """Wait for every child that ended: runners, the fork server, and whatever was left to us."""
+        """Wait for every child that ended: runners, the fork server, the companion, and adopted processes."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -117,14 +125,14 @@ class Attempts:
                 with self._lock:
                     del self._children[pid]
                     self._ended.append(child)
-            elif self.beside is not None and self.beside.exited(pid, status):
+            elif self._companion is not None and self._companion.exited(pid, status):
                 continue
             elif self._launcher.exited(pid):
                 log.warning("the fork server ended (status %d); it is started again", status)
-        self._kill_strangers()
+        self._kill_leftovers()
 
     def write_ends(self) -> None:
-        """Store how attempts ended. What the database does not take now is tried again at the next turn."""
+        """Store how attempts ended. If the database does not answer, the next turn tries again."""
         for child in list(self._ended):
             child.finishing = True
             if not child.lost:
@@ -135,11 +143,11 @@ class Attempts:
                 self._ended.remove(child)
 
     def release_unknown(self, keys: set[tuple[str, int]], worker_id: str) -> None:
-        """Jobs that were claimed for us by a statement whose answer got lost, unless they have been started since."""
+        """Release jobs that were claimed by a statement whose answer was lost, unless they have been started since."""
         for id, lease in keys - {child.key for child in self.children()}:
             with contextlib.suppress(LeaseLost):
                 job = jobs.owned(self._database, id, lease, worker_id)
-                self._release(job, AttemptEnd(End.RELEASED, "claim lost", "the answer to the claim got lost"))
+                self._release(job, AttemptEnd(End.RELEASED, "claim lost", "the answer to the claim was lost"))
 
     def _launch(self, job: Job) -> RunnerProcess:
         with contextlib.ExitStack() as if_it_fails, contextlib.ExitStack() as theirs:
@@ -155,7 +163,7 @@ class Attempts:
             if cgroup:
                 if_it_fails.callback(cgroup.remove)
             if_it_fails.callback(_end_at_once, pid)
-            file = LogFile(self._settings.logs / f"{job.id}.log", self._settings.log_bytes)
+            file = LogFile(log_path(self._settings.data, job.id), self._settings.log_bytes)
             output = Output(job.id, job.attempt, file, self._lines, self._settings.log_lines)
             child = RunnerProcess(job, pid, ours, output, cgroup, marks)
             if cgroup and cgroup.add(pid) and self._settings.memory_limit:
@@ -204,28 +212,28 @@ class Attempts:
         try:
             jobs.finish(self._database, job, lambda now: self._decide(now, ended))
         except StoreError as error:
-            log.warning("job %s could not be released now, its lease will run out: %s", job.id, error)
+            log.warning("job %s could not be released; it is rescued when its lease expires: %s", job.id, error)
 
     def _decide(self, job: Job, ended: AttemptEnd) -> Decision:
         jitter = random.random()  # noqa: S311 - spreads retries, guards nothing
         return decide(job, ended, backoff=self._backoff, now=self._database.now(), jitter=jitter)
 
-    def _kill_strangers(self) -> None:
-        """An adopted process that nobody's attempt accounts for is a leftover: no daemon outlives its job here."""
-        known = {*self._children, self._launcher.server_pid, self.beside.pid if self.beside else None}
+    def _kill_leftovers(self) -> None:
+        """Kill adopted processes that belong to no running attempt, so that no process stays after its job."""
+        known = {*self._children, self._launcher.server_pid, self._companion.pid if self._companion else None}
         for pid in process_table.own_children() - known:
             if not any(process_table.belongs_to(pid, *child.key) for child in self._children.values()):
                 process_table.kill(process_table.below(pid, process_table.children_by_parent()))
 
 
 def _end_at_once(pid: int) -> None:
-    """A runner that was born and cannot be looked after."""
+    """Kill a runner that was started but cannot be supervised."""
     process_table.kill({pid})
     process_table.reap({pid})
 
 
 def _pipe(if_it_fails: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, int]:
-    """Our end, to be closed if no runner comes of it, and the runner's."""
+    """Make a pipe: our end, which is closed if the start fails, and the end of the runner."""
     reading, writing = os.pipe2(os.O_CLOEXEC)
     if_it_fails.callback(os.close, reading)
     theirs.callback(os.close, writing)
@@ -235,7 +243,7 @@ def _pipe(if_it_fails: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tu
 def _summary(job: Job, ended: AttemptEnd, decision: Decision) -> str:
     line = f"attempt {job.attempt} ended: {ended.reason or ended.end}; the job is now {decision.status}"
     if ended.excused:
-        line += ", goes on at once and reads what ended it in isolation"
+        line += ", continues at once and reads the input that ended it in an isolated process"
     elif decision.status is Status.QUEUED:
         line += f", next try at {decision.run_at:%H:%M:%S} UTC"
     return f"{line}\n{ended.message}" if ended.message and ended.end is not End.COMPLETED else line

@@ -1,7 +1,7 @@
-"""A cgroup v2 for each attempt, where this process may make one.
+"""A cgroup v2 for each attempt, if this process may create one.
 
-It gives an exact tree to kill and, with the memory controller, an exact limit. Without it `tree` and `limits` do the
-same by looking.
+A cgroup knows exactly which processes to kill and, with the memory controller, limits their memory exactly. Without a
+cgroup, `process_table` and `limits` read the same facts from /proc.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Cgroup:
             return set()
 
     def oom_kills(self) -> int:
-        """How often the kernel killed here for want of memory; an exit by signal 9 alone does not prove it."""
+        """How often the kernel killed a process here because of memory. Signal 9 alone does not prove that."""
         with contextlib.suppress(OSError, ValueError):
             for line in (self._path / "memory.events").read_text().splitlines():
                 name, _, number = line.partition(" ")
@@ -57,7 +57,7 @@ class Cgroup:
             (self._path / "cgroup.kill").write_text("1")
 
     def remove(self) -> None:
-        """Gone when the last process is; a moment after the kill at the latest."""
+        """Remove the folder. That works only after the last process has ended, so try for half a second."""
         for _ in range(REMOVE_TRIES):
             try:
                 self._path.rmdir()
@@ -69,7 +69,7 @@ class Cgroup:
 
 
 class Cgroups:
-    """The place where attempts get their cgroups; `None` from `make` where there is none to be had."""
+    """Creates the cgroups of attempts. `make` returns None if this process may not create one."""
 
     def __init__(self, worker_id: str, *, wanted: bool) -> None:
         self._base = _make_base(worker_id) if wanted else None
@@ -90,7 +90,7 @@ class Cgroups:
 
 
 def remove_of(worker_id: str) -> None:
-    """The cgroups that a dead supervisor left behind, with whatever still runs in them."""
+    """Remove the cgroups that a dead supervisor left, and kill the processes that still run in them."""
     base = _base_of(worker_id)
     if base is None or not base.is_dir():
         return

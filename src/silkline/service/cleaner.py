@@ -1,4 +1,4 @@
-"""Keeping the house small: retention of finished jobs and their logs, and the disk watermark."""
+"""Deletes old finished jobs and their logs, and stops new jobs when the disk is almost full."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ log = logging.getLogger("silkline.cleaner")
 
 
 class Cleaner:
-    """Deletes what the settings say may go, a bounded amount at a time."""
+    """Deletes the jobs and logs that are older than the settings allow, a limited number in each run."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
         self._settings = settings
 
     def clean(self) -> int:
-        """One round; how many jobs were deleted."""
+        """Clean once. Returns how many jobs were deleted."""
         now, keep = self._database.now(), self._settings
         for id in jobs.finish_deletions(self._database):
             self._remove_files(id)
@@ -44,9 +44,9 @@ class Cleaner:
             try:
                 jobs.delete(self._database, id)
             except Refused:
-                continue  # somebody has retried it since
+                continue  # it was retried meanwhile
             except NotFound:
-                pass  # somebody has deleted it since; its log may still be here
+                pass  # it was deleted meanwhile; its log file may still exist here
             self._remove_files(id)
         if ids:
             log.info("retention deleted %d finished jobs", len(ids))
@@ -57,7 +57,7 @@ class Cleaner:
 
 
 class DiskGate:
-    """Whether there is room to start jobs."""
+    """Knows whether the disk has enough free space to start jobs."""
 
     def __init__(self, settings: Settings) -> None:
         self._folder = settings.data
@@ -65,7 +65,7 @@ class DiskGate:
         self.closed = False
 
     def check(self) -> bool:
-        """True: there is room. Says so when that changes."""
+        """Returns whether there is enough space, and logs each change."""
         try:
             free = shutil.disk_usage(self._folder).free
         except OSError:
@@ -80,5 +80,5 @@ class DiskGate:
                     self._least // 1_000_000,
                 )
             else:
-                log.warning("there is space on the disk again: starting jobs")
+                log.warning("the disk has enough free space again: starting jobs")
         return not self.closed

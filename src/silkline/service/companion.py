@@ -1,8 +1,8 @@
-"""A program that lives beside the supervisor, as its child: started with it, started again if it dies or hangs, ended
-with it.
+"""A program that runs as a child of the supervisor. It starts and ends with the supervisor, and is restarted if it dies
+or hangs.
 
-`silkline serve` puts the API there. The two share nothing but the database; what the program needs to know it reads
-from its standard input, so that no secret stands in a process list.
+`silkline serve` runs the API this way. The two processes share only the database. The program reads its settings from
+standard input, so that no secret is visible in a process list.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from silkline.service.health_probe import HealthProbe
 
 RESTART_FIRST = 0.2
 RESTART_MOST = 10.0
-HEALTHY_AFTER = 10.0  # seconds; who lived that long is started again without a wait
+HEALTHY_AFTER = 10.0  # seconds; a program that ran this long is restarted without a delay
 STOP_LIMIT = 10.0
 
 log = logging.getLogger("silkline.companion")
@@ -64,13 +64,13 @@ class Companion:
             )
         finally:
             os.close(reading)
-        process.returncode = 0  # the supervisor waits for its children itself; tell subprocess not to
+        process.returncode = 0  # the supervisor waits for its children itself, so `subprocess` must not
         self.pid = process.pid
         with os.fdopen(writing, "wb") as pipe, contextlib.suppress(BrokenPipeError):
             pipe.write(self._says)
 
     def tend(self) -> float | None:
-        """Start it again when it is time to; seconds until then, or None when there is nothing to wait for."""
+        """Restart the program when that is due. Returns the seconds until then, or None if nothing is due."""
         if self._stopping:
             return None
         if self._due is None:
@@ -82,7 +82,7 @@ class Companion:
         return None
 
     def _end_if_hung(self) -> float | None:
-        """Kill it when it has not answered for too long. Seconds to the next look."""
+        """Kill the program if it has not answered for too long. Returns the seconds until the next check."""
         if self._answers is None or self.pid is None:
             return None
         if (silence := self._answers.silence()) is not None:
@@ -92,7 +92,7 @@ class Companion:
         return self._answers.every
 
     def exited(self, pid: int, status: int) -> bool:
-        """Told of a child that ended; whether it was ours."""
+        """Called when a child has ended. Returns whether that child was this program."""
         if pid != self.pid:
             return False
         self.pid = None
@@ -105,12 +105,12 @@ class Companion:
         return True
 
     def end(self) -> None:
-        """Ask it to end in good order."""
+        """Ask the program to end in good order."""
         self._stopping = True
         self._signal(signal.SIGTERM)
 
     def stop(self) -> None:
-        """Wait for its end; not for ever."""
+        """End the program and wait. After a time limit, kill it."""
         self.end()
         if self._answers is not None:
             self._answers.close()

@@ -1,7 +1,7 @@
-"""Asks a server of ours over HTTP whether it still answers, on a thread of its own, and knows for how long it has not.
+"""Checks over HTTP, in its own thread, whether a server of ours still answers, and measures how long it has not.
 
-Any answer counts, also one that refuses: whoever refuses is alive. A server that is starting gets more time, or one
-that starts slowly on a busy machine would be ended again and again.
+Any answer counts, also an HTTP error: a server that sends an error is alive. A server that is starting gets more time.
+Otherwise a slow start on a busy machine would be killed again and again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ log = logging.getLogger("silkline.companion")
 
 
 class HealthProbe:
-    """`begin` and `close` are for the supervisor's thread; `silence` may be asked by any."""
+    """Only the thread of the main loop calls `begin` and `close`. Any thread may call `silence`."""
 
     def __init__(self, url: str, *, every: float, limit: float) -> None:
         parts = urlsplit(url)
@@ -34,14 +34,14 @@ class HealthProbe:
         self.every = every
 
     def begin(self) -> None:
-        """The server was started, or started again."""
+        """Called when the server was started or restarted."""
         self._answered, self._starting = time.monotonic(), True
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="health", daemon=True)
             self._thread.start()
 
     def silence(self) -> float | None:
-        """Seconds since the last answer, if they are too many."""
+        """The seconds since the last answer if they are above the limit, else None."""
         seconds = time.monotonic() - self._answered
         limit = max(self._limit, STARTING) if self._starting else self._limit
         return seconds if seconds > limit else None

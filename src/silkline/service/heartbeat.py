@@ -1,4 +1,4 @@
-"""Renewing the leases, on a thread of its own, so that nothing a crawl does can starve it."""
+"""Renews the leases in its own thread, so that a busy crawl cannot delay it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger("silkline.heartbeat")
 
 
 class Heartbeat:
-    """Says every few seconds that this supervisor and its jobs live, and learns which jobs are no longer its own."""
+    """Stores every few seconds that this supervisor and its jobs are alive, and learns which jobs it has lost."""
 
     def __init__(
         self,
@@ -36,13 +36,13 @@ class Heartbeat:
         self._describe = describe
         self._forgotten = forgotten
         self._stopping = threading.Event()
-        self._strangers: set[tuple[str, int]] = set()
+        self._unknown_before: set[tuple[str, int]] = set()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
         self.renewed_at = boot_clock()
         self.unknown: set[tuple[str, int]] = set()
 
     def start(self) -> None:
-        self.renewed_at = boot_clock()  # we have just signed on; starting up may have taken a while
+        self.renewed_at = boot_clock()  # this process has just registered; the start may have taken some time
         self._thread.start()
 
     def stop(self) -> None:
@@ -54,11 +54,11 @@ class Heartbeat:
         while not self._stopping.wait(wait):
             try:
                 self.beat()
-            except Exception as error:  # whatever it is: without a heartbeat every job here will be killed
+            except Exception as error:  # catch every error: without heartbeats all jobs of this supervisor are killed
                 wait, late = min(self._interval, RETRY), boot_clock() - self.renewed_at
                 if late >= say_after:
                     unexpected = not isinstance(error, StoreError)
-                    log.warning("no heartbeat for %.0f s: %s", late, error, exc_info=unexpected)
+                    log.warning("no heartbeat could be stored for %.0f s: %s", late, error, exc_info=unexpected)
                     say_after = 2 * late
             else:
                 if say_after != self._interval:
@@ -66,7 +66,7 @@ class Heartbeat:
                 wait = say_after = self._interval
 
     def beat(self) -> None:
-        """One renewal. A job that it does not return was taken from us: its tree is killed at once."""
+        """Renew once. A job that the database does not return is no longer ours: kill its processes at once."""
         asked_at, children = boot_clock(), self._held()
         slots, state = self._describe()
         renewed = jobs.heartbeat(self._database, self._worker_id, slots=slots, state=state)
@@ -77,11 +77,11 @@ class Heartbeat:
         ours = {(held.id, held.run_lease) for held in renewed}
         for child in children:
             if child.key not in ours and not child.finishing:
-                log.warning("job %s is no longer ours (lease %d): killing its processes", *child.key)
+                log.warning("job %s no longer belongs to this supervisor (lease %d): killing its processes", *child.key)
                 child.lost = True
                 child.kill()
-        # Jobs the database says we hold and we know nothing of: a claim whose answer got lost. Seen twice, it is
-        # certain.
-        strangers = ours - {child.key for child in self._held()} - {child.key for child in children}
-        self.unknown = strangers & self._strangers
-        self._strangers = strangers
+        # Jobs that are ours in the database but unknown here: the answer to their claim was lost. Believe it only after
+        # two heartbeats, because a new job may be starting right now.
+        unknown = ours - {child.key for child in self._held()} - {child.key for child in children}
+        self.unknown = unknown & self._unknown_before
+        self._unknown_before = unknown

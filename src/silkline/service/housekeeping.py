@@ -1,4 +1,4 @@
-"""The slow rounds of a supervisor, on a thread of their own: watchdog, dead neighbours, cleaner."""
+"""The slow periodic work of a supervisor, in its own thread: watchdog, dead supervisors of this machine, cleaner."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class Housekeeping:
         self._watchdog = Watchdog(
             database,
             identity,
+            settings.data,
             stale_after=settings.stale_after,
             interval=settings.watchdog_interval,
             backoff=backoff,
@@ -49,12 +50,12 @@ class Housekeeping:
         self._thread.join(timeout=30)
 
     def settle_dead_neighbours(self) -> None:
-        """Supervisors of this machine that died: end what they left running, then take their jobs back."""
+        """For each dead supervisor of this machine: kill the processes that it left, then take its jobs back."""
         dead = self._identity.dead_neighbours()
         for worker_id in dead:
             killed = kill_marked(worker_id)
             if killed:
-                log.warning("ended %d processes that the dead supervisor %s left behind", killed, worker_id)
+                log.warning("killed %d processes that the dead supervisor %s left", killed, worker_id)
         if dead:
             self._watchdog.take_back_orphans(dead)
         for worker_id in dead:
@@ -63,7 +64,7 @@ class Housekeeping:
             self._identity.forget(worker_id)
 
     def _run(self) -> None:
-        """The first look is at once: silence counts from the first time we saw a job."""
+        """Check at once for the first time: the silence of a job is measured from the first check that saw it."""
         while True:
             try:
                 self.settle_dead_neighbours()
@@ -72,8 +73,8 @@ class Housekeeping:
                     self._cleaned_at = time.monotonic()
                     self._cleaner.clean()
             except StoreError as error:
-                log.warning("no round of the watchdog: %s", error)
+                log.warning("the watchdog run failed: %s", error)
             except Exception:
-                log.exception("no round of the watchdog")
+                log.exception("the watchdog run failed")
             if self._stopping.wait(self._watchdog.wait()):
                 return

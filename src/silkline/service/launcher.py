@@ -1,4 +1,4 @@
-"""Giving birth to runners: through the fork server, which is started here and started again if it dies."""
+"""Starts runners through the fork server. Starts the fork server too, and restarts it if it dies."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from silkline.model.job import Job
 from silkline.runner import protocol
 
 READY_TIMEOUT = 60.0
-BIRTH_TIMEOUT = 30.0
-# -P: a module that lies in the current folder, whoever put it there, is not imported.
+FORK_TIMEOUT = 30.0
+# -P: do not import modules from the current folder, where other people may have put files.
 FORK_SERVER = (sys.executable, "-P", "-m", "silkline.runner.server")
 
 
@@ -28,11 +28,11 @@ log = logging.getLogger("silkline.launcher")
 
 
 class LaunchFailed(SilklineError):
-    """No process could be started for the job; that is not the job's fault."""
+    """No process could be started for the job. This does not count as a failure of the job."""
 
 
 class Launcher:
-    """The supervisor's side of the fork server. Used by the supervisor's thread only."""
+    """The supervisor's side of the fork server. Only the thread of the main loop uses it."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Launcher:
         self.server_pid: int | None = None
 
     def launch(self, job: Job, stdout: int, stderr: int, channel: int) -> int:
-        """A process for the attempt; its pid. It waits for `wire.Start`."""
+        """Start a process for the attempt and return its pid. The process waits for `protocol.StartAttempt`."""
         launch = protocol.Launch(
             job_id=job.id,
             run_lease=job.run_lease,
@@ -65,7 +65,7 @@ class Launcher:
             return self._fresh(launch, [stdout, stderr, channel])
         try:
             pid = self._fork(launch, [stdout, stderr, channel])
-        except Exception as error:  # whatever it is, this fork server is not to be trusted any more
+        except Exception as error:  # after any error the state of the fork server is unknown: start a new one
             self.stop()
             raise LaunchFailed(f"the fork server did not answer: {error}") from error
         if pid <= 0:
@@ -83,7 +83,8 @@ class Launcher:
             self.stop()
 
     def stop(self) -> None:
-        # Killed before its socket is closed: it would take us for dead and end every runner.
+        # Kill it before its socket is closed. A closed socket means that the supervisor died, and the fork server would
+        # then kill every runner.
         if self.server_pid is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.server_pid, signal.SIGKILL)
@@ -93,7 +94,7 @@ class Launcher:
             self._server = None
 
     def exited(self, pid: int) -> bool:
-        """Told of a child that ended; whether it was the fork server."""
+        """Called when a child has ended. Returns whether that child was the fork server."""
         if pid != self.server_pid:
             return False
         self.server_pid = None
@@ -102,7 +103,7 @@ class Launcher:
 
     def _fork(self, launch: protocol.Launch, descriptors: list[int]) -> int:
         server = self._server or self._start_server()
-        server.settimeout(BIRTH_TIMEOUT)
+        server.settimeout(FORK_TIMEOUT)
         socket.send_fds(server, [msgspec.json.encode(launch)], descriptors)
         answer = protocol.receive(server, protocol.Launched)
         if not isinstance(answer, protocol.Launched):
@@ -139,5 +140,5 @@ class Launcher:
             pass_fds=descriptors,
             start_new_session=new_session,
         )
-        process.returncode = 0  # the supervisor waits for its children itself; tell subprocess not to
+        process.returncode = 0  # the supervisor waits for its children itself, so `subprocess` must not
         return process

@@ -1,7 +1,7 @@
-"""The limits of running jobs, and the fence: kill our own children before somebody else may start their jobs.
+"""The limits of running jobs, and the fence: kill our own children before another supervisor may start their jobs.
 
-One thread that looks several times a second and never touches the database, so that it works while the database is
-away, and acts within a second after this process was stopped and goes on.
+One thread checks several times a second and never uses the database. So it works during an outage of the database, and
+reacts within a second after this process was suspended and resumed.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from silkline.service import process_table
 from silkline.service.runner_process import RunnerProcess, boot_clock
 
 TICK = 0.25
-NEAR_TICK = 0.05  # while some job is above half of its memory
+NEAR_TICK = 0.05  # while a job uses more than half of its memory limit
 NEAR = 0.5
 LEAST_READING = 2.0
-AFTER_FAILURE = 1.0  # the guards go on whatever happens: nobody else would notice that they are gone
+AFTER_FAILURE = 1.0  # the thread continues after every error: nothing else enforces the limits
 
 log = logging.getLogger("silkline.limits")
 
 
 class Limits:
-    """Watches wall clock, memory, progress and obedience of each child, and the age of the last heartbeat."""
+    """Checks the run time, memory, progress and orders of each child, and the age of the last heartbeat."""
 
     def __init__(
         self, settings: Settings, held: Callable[[], list[RunnerProcess]], renewed_at: Callable[[], float]
@@ -38,7 +38,7 @@ class Limits:
         self._stopping = threading.Event()
         self._memory_at = 0.0
         self._near = False
-        # Less than a heartbeat, in which the runner must show that it is alive.
+        # At most one heartbeat interval: within it the runner must show that it is alive.
         self._read_limit = min(settings.read_seconds, max(settings.heartbeat_interval, LEAST_READING))
         self._thread = threading.Thread(target=self._run, name="limits", daemon=True)
 
@@ -54,7 +54,7 @@ class Limits:
             try:
                 self._look()
             except Exception:
-                log.exception("the limits could not be looked at; trying again")
+                log.exception("the check of the limits failed; trying again")
                 self._stopping.wait(AFTER_FAILURE)
 
     def _look(self) -> None:
@@ -91,7 +91,9 @@ class Limits:
         if child.order is not None and now - child.ordered_at > self._settings.kill_after:
             waited = self._settings.kill_after
             return AttemptEnd(
-                child.order, child.order.value, f"killed: it did not obey within {waited:g} s; its checkpoint is kept"
+                child.order,
+                child.order.value,
+                f"killed: it did not end within {waited:g} s after the order; its checkpoint is kept",
             )
         stall = self._settings.stall_after
         if stall and now - child.last_sign > stall:
@@ -99,12 +101,12 @@ class Limits:
         return None
 
     def _overdue(self, child: RunnerProcess) -> Mark | None:
-        """What the runner has been reading for too long. Nothing inside it may be able to interrupt that."""
+        """The input that the runner has been reading for too long, if any. The runner may be unable to stop itself."""
         mark = child.marks.mark_of(LEADER)
         return mark if mark and mark.pid == child.pid and time.monotonic() - mark.started > self._read_limit else None
 
     def _end_reading(self, child: RunnerProcess, mark: Mark) -> None:
-        message = f"killed: it was reading for more than {self._read_limit:g} s: {mark}"
+        message = f"killed: it read one input for more than {self._read_limit:g} s: {mark}"
         log.warning("job %s: %s", child.job.id, message)
         child.kill(AttemptEnd(End.CRASHED, "read_timeout", message), [mark])
 
@@ -121,21 +123,21 @@ class Limits:
             self._near = self._near or used > limit * NEAR
             if used > limit and (used := process_table.proportional(pids)) > limit:
                 megabytes = f"{used // 1_000_000} MB used, {limit // 1_000_000} MB allowed"
-                log.warning("job %s: out of its memory limit, %s", child.job.id, megabytes)
+                log.warning("job %s: above its memory limit, %s", child.job.id, megabytes)
                 if _end_largest_reader(child, pids):
                     continue
                 child.kill(
-                    AttemptEnd(End.CRASHED, "memory", f"killed: its processes went over the memory limit ({megabytes})")
+                    AttemptEnd(End.CRASHED, "memory", f"killed: its processes exceeded the memory limit ({megabytes})")
                 )
 
 
 def _end_largest_reader(child: RunnerProcess, pids: set[int]) -> bool:
-    """Kill the process that takes the memory, if it is reading something and is not the runner, which replaces it."""
+    """Kill the largest process if it reads an input and is not the runner itself. The runner then replaces it."""
     sizes = {pid: process_table.resident({pid}) for pid in pids}
     largest = max(sizes, key=lambda pid: sizes[pid], default=child.pid)
     mark = next((mark for mark in child.marks.active() if mark.pid == largest), None)
     if mark is None or largest == child.pid:
         return False
-    log.warning("job %s: process %d is ended, it reads %s", child.job.id, largest, mark)
+    log.warning("job %s: killing process %d, which reads %s", child.job.id, largest, mark)
     process_table.kill({largest})
     return True

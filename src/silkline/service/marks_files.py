@@ -1,4 +1,4 @@
-"""The files in which attempts mark what they read, and which inputs are to blame when one of them died."""
+"""The files in which attempts mark what they read. They name the input that was read when an attempt died."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def marks_path(settings: Settings, job: Job) -> Path:
 
 
 def left_behind(settings: Settings, job: Job) -> list[str]:
-    """What an attempt of a dead supervisor was reading, if its file is on this machine."""
+    """The inputs that an attempt of a dead supervisor was reading, if its file is on this machine."""
     with contextlib.suppress(OSError, ValueError):
         marks = ReadingMarks.open(marks_path(settings, job))
         try:
@@ -40,7 +40,7 @@ def forget_old(settings: Settings) -> None:
 
 
 def blamed_of(marks: ReadingMarks, *, all_of_them: bool) -> list[Mark]:
-    """What the runner itself was reading; if nothing, and all processes of the tree count: what they were reading."""
+    """The input that the runner itself was reading. If none, and with `all_of_them`: those of its other processes."""
     own = marks.mark_of(LEADER)
     if own is not None:
         return [own]

@@ -6,7 +6,7 @@ import resource
 
 
 def allow_open_files(wanted: int) -> None:
-    """Raise the soft limit as far as it may be raised: a running job costs its supervisor four open files."""
+    """Raise the soft limit to this number, or to the hard limit. Each running job needs four open files here."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < most:

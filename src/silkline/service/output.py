@@ -1,7 +1,7 @@
-"""What a job's processes print and say, carried away on one thread, so that no child ever blocks.
+"""Reads what the processes of jobs print and report, in one thread, so that no child ever blocks.
 
-Output goes to the job's log file (rotated, capped) and, line by line, to a bounded queue from which `LogWriter` feeds
-`job_logs` in batches. A flood costs the flooder its lines, nobody else anything.
+The output goes to the log file of the job (rotated, limited) and, line by line, to a bounded queue. `LogWriter` stores
+the lines of the queue in `job_logs`, in batches. A job that prints too much loses its own lines and disturbs no other.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 
 from silkline.errors import StoreError
-from silkline.private_files import FILE_MODE, make_private_folder
 from silkline.runner import protocol
+from silkline.runner.log_file import LogFile, printable
 from silkline.store.database import Database
 from silkline.store.logs import NewLine, append
 
@@ -25,46 +24,12 @@ LINE = 4_096
 TAIL_LINES = 20
 QUEUE = 20_000
 BATCH = 1_000
+PAUSE = 0.3  # seconds between two batches
 LAST_READS = 1_000  # a socket to a child holds some 280 messages, a pipe 64 KiB
-# A crawled page must not command the terminal of whoever reads the log.
-_ESCAPED = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160)) if chr(code) not in "\t\n"}
-
-
-class LogFile:
-    """`logs/<job>.log`, rotated once. A disk that is full loses lines, never the job."""
-
-    def __init__(self, path: Path, limit: int) -> None:
-        self._path = path
-        self._limit = limit
-        self._descriptor: int | None = None
-        self._size = 0
-
-    def write(self, text: str) -> None:
-        data = text.encode(errors="replace")
-        try:
-            if self._descriptor is None or self._size + len(data) > self._limit:
-                self._open(rotate=self._descriptor is not None)
-            if self._descriptor is not None:
-                self._size += os.write(self._descriptor, data)
-        except OSError:
-            self.close()
-
-    def close(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-
-    def _open(self, *, rotate: bool) -> None:
-        self.close()
-        make_private_folder(self._path.parent)
-        if rotate or (self._path.exists() and self._path.stat().st_size >= self._limit):
-            self._path.replace(self._path.with_suffix(".log.1"))
-        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-        self._size = os.fstat(self._descriptor).st_size
 
 
 class Output:
-    """The output of one attempt: its streams cut into lines, its log file, the last lines of stderr."""
+    """The output of one attempt: splits its streams into lines, writes the log file, keeps the last lines of stderr."""
 
     def __init__(self, job_id: str, attempt: int, file: LogFile, lines: LogQueue, most_lines: int) -> None:
         self._job_id = job_id
@@ -76,7 +41,7 @@ class Output:
         self.tail: deque[str] = deque(maxlen=TAIL_LINES)
 
     def feed(self, level: str, data: bytes) -> None:
-        """Bytes of a stream; an endless line is cut."""
+        """Add bytes of a stream. Very long lines are split."""
         *lines, rest = (self._partial.get(level, b"") + data).split(b"\n")
         while len(rest) >= LINE:
             lines.append(rest[:LINE])
@@ -87,17 +52,14 @@ class Output:
                 self.say(level, line[start : start + LINE].decode(errors="replace").rstrip("\r"))
 
     def say(self, level: str, text: str) -> None:
-        if not text.isprintable():
-            text = text.translate(_ESCAPED)
-        now = datetime.now(UTC)
-        stamp = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        self._file.write(f"{stamp} {level.upper():7} [{self._attempt}] {text}\n")
+        text, now = printable(text), datetime.now(UTC)
+        self._file.write_line(now, level, self._attempt, text)
         if level in ("warning", "error", "critical"):
             self.tail.append(text)
         if self._left > 0:
             self._left -= 1
             if self._left == 0:
-                text = "this attempt logs too much: what follows is in the log file only"
+                text = "this attempt logs too much: the following lines are in the log file only"
                 level = "warning"
             self._lines.put(NewLine(self._job_id, self._attempt, level, text, now))
 
@@ -110,7 +72,7 @@ class Output:
 
 
 class LogQueue:
-    """Lines on their way to the database; the oldest are dropped when it is away for long."""
+    """Lines that wait to be stored in the database. In a long outage the oldest lines are dropped."""
 
     def __init__(self) -> None:
         self._lines: deque[NewLine] = deque(maxlen=QUEUE)
@@ -139,12 +101,11 @@ class LogQueue:
 
 
 class LogWriter:
-    """Feeds `job_logs`, in batches, on a thread of its own."""
+    """Stores lines in `job_logs`, in batches, in its own thread."""
 
-    def __init__(self, database: Database, lines: LogQueue, *, pause: float = 0.3) -> None:
+    def __init__(self, database: Database, lines: LogQueue) -> None:
         self._database = database
         self._lines = lines
-        self._pause = pause
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="job-logs", daemon=True)
 
@@ -159,7 +120,7 @@ class LogWriter:
         while not self._stopping.is_set():
             self._lines.wait(1.0)
             self._flush()
-            self._stopping.wait(self._pause)
+            self._stopping.wait(PAUSE)
         self._flush()
 
     def _flush(self) -> None:
@@ -173,7 +134,7 @@ class LogWriter:
 
 
 class OutputPipe:
-    """One end of a pipe or socket to a child, read until the other end is closed. Owns its descriptor."""
+    """Our end of a pipe or socket to a child. It is read until the other end is closed. Owns its descriptor."""
 
     def __init__(self, descriptor: int, take: Callable[[bytes], None], ended: Callable[[], None]) -> None:
         os.set_blocking(descriptor, False)
@@ -195,7 +156,7 @@ class OutputPipe:
 
 
 class Pump:
-    """One thread that reads every stream and socket of every child."""
+    """One thread that reads all streams and sockets of all children."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
@@ -223,9 +184,9 @@ class Pump:
         self._call(register)
 
     def abandon(self, source: OutputPipe) -> None:
-        """Stop reading something that a process which escaped still holds open.
+        """Stop reading a stream that an escaped process still holds open.
 
-        What lies there by now is read all the same: it was said in time, and it may be how the attempt ended.
+        Data that is already there is read first: it may contain the message how the attempt ended.
         """
         self._call(lambda: self._read_last(source))
 
@@ -236,8 +197,8 @@ class Pump:
         self._end(source)
 
     def _read(self, source: OutputPipe) -> bool:
-        """Whether there was something."""
-        if not source.open:  # given up in this very round; its number may be somebody else's by now
+        """Read once. Returns whether there was data."""
+        if not source.open:  # it was closed in this turn, and its descriptor may have been reused
             return False
         try:
             data = source.read()

@@ -1,8 +1,8 @@
 """The processes of a job, read from /proc.
 
-The supervisor is a subreaper: whatever a runner's tree leaves behind becomes the supervisor's own child. So the tree of
-a job is everything below its runner, plus those adopted children that carry the job's mark (in the environment of
-programs it started, in the name of processes it forked).
+The supervisor is a subreaper: a process whose parent dies becomes a child of the supervisor. So the processes of a job
+are all descendants of its runner, plus those adopted children that carry the mark of the job (started programs carry it
+in their environment, forked processes in their name).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def become_subreaper() -> None:
 
 
 def children_by_parent() -> dict[int, list[int]]:
-    """One look at every process of the machine: about 20 µs for each."""
+    """The children of every process of the machine. Takes about 20 µs for each process."""
     found: dict[int, list[int]] = defaultdict(list)
     for pid in processes():
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -41,19 +41,19 @@ def children_by_parent() -> dict[int, list[int]]:
 
 
 def own_children(tasks: Path = Path("/proc/self/task")) -> set[int]:
-    """The children of this process, without looking at any other where the kernel lists them."""
+    """The children of this process. Reads the list of the kernel, or else all processes of the machine."""
     found: set[int] = set()
     for task in tasks.iterdir():
         try:
             found.update(int(pid) for pid in (task / "children").read_text().split())
         except FileNotFoundError:
-            if task.exists():  # it was not a thread that just ended: this kernel has no such list
+            if task.exists():  # the thread still exists, so this kernel has no such list
                 return set(children_by_parent()[os.getpid()])
     return found
 
 
 def below(root: int, children: dict[int, list[int]]) -> set[int]:
-    """Everything below `root`, and itself."""
+    """`root` and all its descendants."""
     found, waiting = {root}, [root]
     while waiting:
         for child in children.get(waiting.pop(), ()):
@@ -64,7 +64,7 @@ def below(root: int, children: dict[int, list[int]]) -> set[int]:
 
 
 def belongs_to(pid: int, job_id: str, run_lease: int) -> bool:
-    """Whether an adopted process was left behind by this attempt."""
+    """Whether an adopted process belongs to this attempt."""
     if environment(pid).get(MARK_JOB) == f"{job_id}:{run_lease}":
         return True
     try:
@@ -73,18 +73,8 @@ def belongs_to(pid: int, job_id: str, run_lease: int) -> bool:
         return False
 
 
-def is_marked(pid: int) -> bool:
-    """Whether an adopted process can be told to belong to some attempt."""
-    if MARK_JOB in environment(pid):
-        return True
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().startswith("silk-")
-    except OSError:
-        return False
-
-
 def resident(pids: set[int]) -> int:
-    """Resident bytes, shared memory counted in each process: quick, and never less than the truth."""
+    """Resident bytes. Shared memory is counted for each process, so the sum is never too low. Fast."""
     total = 0
     for pid in pids:
         with contextlib.suppress(OSError, ValueError):
@@ -93,7 +83,7 @@ def resident(pids: set[int]) -> int:
 
 
 def proportional(pids: set[int]) -> int:
-    """Proportional bytes (PSS): shared memory divided by those who share it. About 1 ms for each process."""
+    """Proportional bytes (PSS): shared memory is divided among the processes that share it. 1 ms for each process."""
     total = 0
     for pid in pids:
         try:
@@ -113,7 +103,7 @@ def kill(pids: set[int]) -> None:
 
 
 def reap(pids: set[int]) -> None:
-    """Wait for those that have become our own children, so that no zombie stays."""
+    """Wait for the processes among these that are our own children, so that no zombie stays."""
     for pid in pids:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, 0)

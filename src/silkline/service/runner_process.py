@@ -1,4 +1,4 @@
-"""One running attempt, as its supervisor sees it: its process, what it said, what it was told, how it ended."""
+"""One running attempt on the supervisor's side: its process, its messages, its orders, and how it ended."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from silkline.service.marks_files import blamed_of, inputs_of
 from silkline.service.output import Output, OutputPipe, Pump
 
 STREAMS_TIMEOUT = 2.0
-LAST_WORDS_TIMEOUT = 30.0  # only a machine that stands still makes us wait: nothing has to come any more
+LAST_MESSAGES_TIMEOUT = 30.0  # reached only on a machine that hangs: all data is already there
 
 
 def boot_clock() -> float:
-    """Seconds that also pass while the machine sleeps or this process is stopped."""
+    """A clock that also counts the time while the machine sleeps or this process is stopped."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class RunnerProcess:
-    """Touched by the supervisor's thread, the pump, and the guards; each field is written by one of them."""
+    """Used by the threads of the main loop, the output and the limits. Only one of them writes each field."""
 
     _pump: Pump
 
@@ -44,7 +44,7 @@ class RunnerProcess:
     ) -> None:
         self.job = job
         self.marks = marks
-        self.blamed: list[str] = []  # the inputs that ended it, as far as the marks tell
+        self.blamed: list[str] = []  # the inputs that were read when it died, according to the marks
         self.pid = pid
         self.output = output
         self.cgroup = cgroup
@@ -54,8 +54,8 @@ class RunnerProcess:
         self.kernel_limits_memory = False
         self.order: End | None = None
         self.ordered_at = 0.0
-        self.verdict: AttemptEnd | None = None  # why we killed it, if we did
-        self.lost = False  # the lease is gone: write nothing more about it
+        self.verdict: AttemptEnd | None = None  # why the supervisor killed it, if it did
+        self.lost = False  # the lease is lost: store nothing more about this attempt
         self.finishing = False
         self.ended: AttemptEnd | None = None
         self.wait_status: int | None = None
@@ -69,7 +69,7 @@ class RunnerProcess:
         return self.job.id, self.job.run_lease
 
     def watch(self, pump: Pump, stdout: int, stderr: int) -> None:
-        heard = os.dup(self._channel.fileno())  # may fail, so before anything is watched
+        heard = os.dup(self._channel.fileno())  # may fail, so do it before the first stream is watched
         self._pump = pump
         self._sources = [
             OutputPipe(stdout, lambda data: self.output.feed("info", data), self._source_ended),
@@ -80,7 +80,7 @@ class RunnerProcess:
             pump.watch(source)
 
     def tell(self, message: protocol.StartAttempt | protocol.Order) -> None:
-        """Say something to the runner; one that no longer listens will be noticed by its end."""
+        """Send a message to the runner. If the runner no longer listens, it has ended, and `reap` notices that."""
         with contextlib.suppress(OSError):
             protocol.send(self._channel, message)
 
@@ -104,20 +104,20 @@ class RunnerProcess:
         return found
 
     def kill(self, verdict: AttemptEnd | None = None, blamed: list[Mark] | None = None) -> None:
-        """End the whole tree now. The first verdict stands, and what it blames."""
+        """Kill all processes of the attempt now. Only the first verdict, and the inputs that it blames, are kept."""
         if verdict is not None and self.verdict is None and self.wait_status is None:
             self.verdict = verdict
             self.blamed = inputs_of(blamed or [])
         if self.cgroup:
             self.cgroup.kill()
-        # The runner first and frozen, so that it starts nothing while its tree is looked at.
+        # Stop the runner first, so that it starts no process while its descendants are listed.
         if self.wait_status is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGSTOP)
         process_table.kill(self.processes())
 
     def exited(self, wait_status: int) -> None:
-        """The runner has been waited for: end what it left behind and read what it had still to say."""
+        """Called when the runner has ended: kill the processes that it left, and read its last messages."""
         self.wait_status = wait_status
         for _ in range(100):
             left = self.processes()
@@ -130,14 +130,14 @@ class RunnerProcess:
         if not self._silent.wait(STREAMS_TIMEOUT):
             for source in self._sources:
                 self._pump.abandon(source)
-            self._silent.wait(LAST_WORDS_TIMEOUT)
+            self._silent.wait(LAST_MESSAGES_TIMEOUT)
         self.ended = self._how_it_ended(wait_status)
         if self.ended.end is End.CRASHED and not self.blamed:
             short_of_memory = self.ended.reason in ("memory", "oom_kill")
             self.blamed = inputs_of(blamed_of(self.marks, all_of_them=short_of_memory))
 
     def close(self) -> None:
-        """Nothing more will be said of it."""
+        """Free the descriptors and the cgroup."""
         self._channel.close()
         self.output.close()
         self.marks.close()
@@ -147,12 +147,16 @@ class RunnerProcess:
     def _how_it_ended(self, wait_status: int) -> AttemptEnd:
         said, tail = self._said, "\n".join(self.output.tail)
         ended_by_itself = os.WIFEXITED(wait_status) and os.WEXITSTATUS(wait_status) == protocol.EXIT_DONE and said
-        if self.verdict is not None and not ended_by_itself:  # or else our kill came after its end
+        if self.verdict is not None and not ended_by_itself:  # otherwise it had ended before it was killed
             return self.verdict
         if os.WIFSIGNALED(wait_status):
             number = os.WTERMSIG(wait_status)
             if number == signal.SIGKILL and self.cgroup and self.cgroup.oom_kills():
-                return AttemptEnd(End.CRASHED, "oom_kill", f"the kernel ran out of memory for this job\n{tail}".strip())
+                return AttemptEnd(
+                    End.CRASHED,
+                    "oom_kill",
+                    f"the kernel killed this job because it reached its memory limit\n{tail}".strip(),
+                )
             return AttemptEnd(
                 End.CRASHED, f"crashed (signal {number})", tail or f"the runner was killed by signal {number}"
             )
@@ -164,7 +168,9 @@ class RunnerProcess:
                 return AttemptEnd(said.end, reason or said.end.value, message if reason else "", said.wait)
             return AttemptEnd(End.COMPLETED, End.COMPLETED.value)
         if code == protocol.EXIT_UNTOLD:
-            return AttemptEnd(self.order or End.RELEASED, "released", "it ended in good order, but could not say so")
+            return AttemptEnd(
+                self.order or End.RELEASED, "released", "the runner ended in good order but could not report it"
+            )
         if code == protocol.EXIT_TEMPORARY:
             return AttemptEnd(End.TEMPORARY, reason or f"exit {code}", message)
         if code == protocol.EXIT_PERMANENT:

@@ -1,6 +1,6 @@
-"""A URL among the others of its crawl: the pages that lead to it, and where it leads itself.
+"""The links of one URL within its crawl: the pages that link to it, and the URLs that it links to.
 
-While a crawl runs this is what its last checkpoint knew.
+While a crawl runs, these are the links of its last checkpoint.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SITEMAPS: Final = ("robots", "sitemap_index")
 
 @dataclass(frozen=True, slots=True)
 class Backlink:
-    """Where a link stands. `via`: the redirects between it and the URL, in the order in which they are followed."""
+    """A place that contains a link. `via`: the redirects between it and the URL, in the order of the requests."""
 
     id: int
     url: str
@@ -32,7 +32,7 @@ class Backlink:
 
 @dataclass(frozen=True, slots=True)
 class LinksIn:
-    """How many links lead to a URL, a page that names it twice counting once, and the first places they stand in."""
+    """The number of pages that link to a URL, and the first of them."""
 
     count: int = 0
     sources: tuple[Backlink, ...] = ()
@@ -92,7 +92,7 @@ def _kind(row: Url) -> Literal["page", "sitemap", "redirect"]:
 
 
 def out_of(database: Database, url: Url, *, most: int = MOST_TARGETS) -> LinksOut:
-    """Where a page leads, in its own order."""
+    """The URLs that a page links to, in the order of the page."""
     keys = links.keys_of(database, url.job_id, url.id)
     if keys is None:
         return LinksOut(None, 0, tuple(urls.named_on(database, url.job_id, url.id, wanted=most)))

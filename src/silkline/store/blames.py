@@ -1,4 +1,4 @@
-"""The inputs of a job that ended a process which read them, so that the next attempt reads them in isolation.
+"""Inputs of a job that crashed the process that read them. The next attempt reads them in isolation.
 
 They are stored just before the end of the attempt is. Blaming twice for one attempt is the same as blaming once, so a
 crash in between does no harm.
@@ -13,9 +13,9 @@ from silkline.store.database import Database, Transaction
 from silkline.store.text import clean
 
 MOST_EXCUSED = 10
-"""So many blamed inputs, and a crash counts again, blame or not: something else is wrong with this job."""
+"""After this many blamed inputs every crash counts again, because the job itself seems to be the cause."""
 MOST_TIMES = 2
-"""An input that was blamed so often is not read again, so it cannot be the reason once more."""
+"""An input that was blamed this often is not read again, so it cannot crash another process."""
 _MOST = 1_000
 
 
@@ -25,13 +25,13 @@ def listed(database: Database, job_id: str) -> list[tuple[str, int]]:
 
 
 def add(database: Database, job: Job, blamed: Sequence[tuple[str, int]]) -> None:
-    """Remember inputs that ended a process of an attempt that goes on, and how often each did."""
+    """Store inputs that crashed a process while the attempt continued, and how often."""
     with database.transaction() as transaction:
         _store(transaction, job, blamed)
 
 
 def blame(database: Database, job: Job, inputs: Sequence[str]) -> bool:
-    """This attempt died while it read these. Whether that excuses it: one of them was not known to be fatal."""
+    """Store inputs that the attempt read when it died. Returns whether the crash is excused: one input was new."""
     if not inputs:
         return False
     with database.transaction(durable=True) as transaction:

@@ -1,4 +1,4 @@
-"""The history of a crawl's counters, from which charts are drawn: every second at first, then ever more sparsely.
+"""The history of the counters of a crawl, for charts: every second at first, later less often.
 
 A sample is due after a two-hundredth of the crawl's age, so a week of crawling keeps about two thousand of them.
 """
@@ -16,7 +16,7 @@ SHARE = 200
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The counters at one moment. `seconds`: the crawling time so far; None in samples of an older Silkline."""
+    """The counters at one time. `seconds`: the crawling time so far; None in samples of an older version."""
 
     at: datetime
     discovered: int
@@ -29,7 +29,7 @@ class Sample:
 
 
 def take(transaction: Transaction, job_id: str, *, age: float, now: datetime) -> None:
-    """One more sample if it is time for one; `age` is the crawling time so far."""
+    """Store a sample if the last one is old enough. `age` is the crawling time so far."""
     after = now - timedelta(seconds=max(FINEST, age / SHARE))
     transaction.rows("count_history.take", job_id=job_id, after=after)
 

@@ -1,4 +1,4 @@
-"""Opening a database, and what the rest of the store may ask of one.
+"""The interface of a database, for the rest of the store.
 
 A `Database` may be used from any thread. Reads and single statements stand alone; `transaction` groups several. Time
 comes from `now`, which on PostgreSQL follows the server's clock, so that machines whose clocks differ agree on times.
@@ -19,14 +19,14 @@ Row = Mapping[str, Any]
 
 
 class Transaction(Protocol):
-    """Statements that happen together or not at all."""
+    """Statements of one transaction."""
 
     def rows(self, name: str, **parameters: Any) -> list[dict[str, Any]]:
-        """Run a statement; the rows it gives, each as a dictionary."""
+        """Run a statement. Returns its rows, each as a dictionary."""
         ...
 
     def many(self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], **shared: Any) -> int:
-        """Run a statement for many rows, each a sequence of `columns`; how many rows of the table changed."""
+        """Run a statement for many rows, each a sequence of `columns`. Returns how many rows of the table changed."""
         ...
 
     def script(self, sql: str) -> None:
@@ -35,7 +35,7 @@ class Transaction(Protocol):
 
 
 class Bell(Protocol):
-    """Rings when there may be work. Losing a ring costs one poll interval, never a job."""
+    """Rings when there may be work. A lost ring costs one poll interval, but never a job."""
 
     def fileno(self) -> int: ...
     def drain(self) -> None: ...
@@ -48,21 +48,21 @@ class Database(Protocol):
     def now(self) -> datetime: ...
 
     def rows(self, name: str, *, durable: bool = False, **parameters: Any) -> list[dict[str, Any]]:
-        """One statement in a transaction of its own."""
+        """Run one statement in its own transaction."""
         ...
 
     def many(
         self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, durable: bool = False, **shared: Any
     ) -> int:
-        """`Transaction.many` in a transaction of its own."""
+        """`Transaction.many` in its own transaction."""
         ...
 
     def transaction(self, *, durable: bool = False) -> AbstractContextManager[Transaction]:
-        """A transaction that may write. `durable`: survives a loss of power once it has returned."""
+        """A transaction that may write. `durable`: after the commit it survives a power failure."""
         ...
 
     def exclusive(self) -> AbstractContextManager[Transaction]:
-        """A durable transaction that no other `exclusive` one runs beside: for migrations."""
+        """A durable transaction for migrations. Only one of them runs at a time."""
         ...
 
     def ring(self) -> None:
@@ -70,14 +70,14 @@ class Database(Protocol):
         ...
 
     def listen(self, name: str) -> Bell:
-        """A bell of one's own, called `name`."""
+        """A bell for this caller, with this name."""
         ...
 
     def close(self) -> None: ...
 
 
 def open_database(url: str, *, upgrade: bool = True) -> Database:
-    """Open `sqlite:///PATH` or `postgresql://…`, bring its tables up to date, refuse a newer one."""
+    """Open `sqlite:///PATH` or `postgresql://…` and upgrade its tables. Refuses a database of a newer version."""
     database = _connect(url)
     if upgrade:
         from silkline.store import migrate
@@ -91,7 +91,7 @@ def open_database(url: str, *, upgrade: bool = True) -> Database:
 
 
 def open_existing(url: str) -> Database | None:
-    """Open a database like `open_database`, but only if Silkline's tables are in it. Else None, and nothing is made."""
+    """Like `open_database`, but only if the database has the tables of Silkline. Else None; nothing is created."""
     if (path := _sqlite_path(url)) is not None:
         from silkline.store.sqlite import has_tables
 

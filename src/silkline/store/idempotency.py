@@ -1,4 +1,4 @@
-"""Storing a job once for each idempotency key: the key, the job and the answer are written together or not at all."""
+"""Stores one job for each idempotency key: one transaction writes the key, the job and the answer."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from silkline.store.database import Database
 from silkline.store.jobs import enqueue_in
 
 KEPT = timedelta(hours=24)
-SWEPT = 100  # keys that have run out are removed so many at a time, whenever a new one is stored
+SWEPT = 100  # expired keys that are removed whenever a new key is stored
 
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """What the first POST with a key was answered, and what it had asked."""
+    """The answer to the first POST with a key, and a fingerprint of that request."""
 
     job_id: str
     fingerprint: str
@@ -27,7 +27,7 @@ class StoredAnswer:
 def enqueue_once(
     database: Database, job: NewJob, *, key: str, fingerprint: str, answer: Callable[[Job, bool], str]
 ) -> StoredAnswer:
-    """Store the job under the key, or give what was answered before."""
+    """Store the job under the key, or return the stored answer."""
     now = database.now()
     with database.transaction(durable=True) as transaction:
         if not transaction.rows("idempotency.claim", key=key, fingerprint=fingerprint, now=now):

@@ -1,4 +1,4 @@
-"""Who owns jobs on this machine, and how to prove that an owner is dead.
+"""The worker ids of this machine, and how to prove that the process of a worker is dead.
 
 An owner is a supervisor, or a command that runs one job in its own process. Each holds a lock on a file in the data
 directory for as long as it lives. The kernel releases the lock when the process ends, however it ends; so a lock that
@@ -17,7 +17,7 @@ from silkline.private_files import make_private_folder
 
 
 def boot_id() -> str:
-    """Where a pid means one process: this boot of this machine, and the pid namespace. Empty if it is not known."""
+    """Identifies this boot of this machine and the pid namespace, in which a pid means one process. Empty: unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
@@ -40,7 +40,7 @@ class Identity:
         self._folder = data / "workers"
         make_private_folder(self._folder)
         self._path = self._folder / f"{self.id}.lock"
-        # Hidden until it is locked, or a neighbour that looks in between would take us for dead.
+        # Hidden until it is locked: another supervisor that checks before that would treat this one as dead.
         hidden = self._folder / f".{self.id}"
         self._descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
@@ -53,18 +53,18 @@ class Identity:
         ]
 
     def forget(self, worker_id: str) -> None:
-        """A dead neighbour's affairs are in order: its lock file may go."""
+        """Remove the lock file of a dead worker, after its jobs were rescued."""
         (self._folder / f"{worker_id}.lock").unlink(missing_ok=True)
 
     def close(self, *, in_order: bool) -> None:
-        """If its affairs are not in order the file stays: the next supervisor of this machine sees to them at once."""
+        """Release the lock. If jobs are left, the file stays, and the next supervisor of this machine rescues them."""
         if in_order:
             self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
 
 
 def is_dead(data: Path, worker_id: str, *, pid: int | None, born_in: str) -> bool:
-    """Whether an owner is certainly dead. `pid` and `born_in` (its `boot_id`) are asked where it has no lock here."""
+    """Whether a worker is certainly dead. `pid` and `born_in` (its `boot_id`) count if it has no lock file here."""
     free = _is_free(data / "workers" / f"{worker_id}.lock") if _is_name(worker_id) else None
     if free is not None:
         return free
@@ -76,13 +76,13 @@ def _is_name(worker_id: str) -> bool:
 
 
 def _is_free(path: Path) -> bool | None:
-    """Whether nobody holds the lock; None: there is no such file, or it cannot be read."""
+    """Whether the lock is free. None: the file does not exist, or it cannot be read."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        # A shared lock: two who look at the same time do not take each other for the owner.
+        # A shared lock, so that two processes that check at the same time do not look like the owner.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return True
     except OSError:

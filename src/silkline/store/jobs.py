@@ -1,4 +1,4 @@
-"""The verbs on jobs. Every start of a job passes `claim` or `claim_one`; every fact of an attempt names its lease."""
+"""The verbs on jobs. Only `claim` and `claim_one` start a job. Every write of an attempt checks its lease."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _FINISH = (
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A job this worker holds, and what people want of it."""
+    """A job that this worker holds, and what the user wants of it."""
 
     id: str
     run_lease: int
@@ -68,7 +68,7 @@ def from_row(row: Row) -> Job:
 
 
 def enqueue(database: Database, job: NewJob) -> tuple[Job, bool]:
-    """Store one job. With a dedupe key that a live job of its tenant holds: that job, and False."""
+    """Store one job. If a live job of the same tenant has the same dedupe key: returns that job, and False."""
     now = database.now()
     with database.transaction(durable=True) as transaction:
         stored = enqueue_in(transaction, job, now)
@@ -77,7 +77,7 @@ def enqueue(database: Database, job: NewJob) -> tuple[Job, bool]:
 
 
 def enqueue_in(transaction: Transaction, job: NewJob, now: datetime) -> tuple[Job, bool]:
-    """The same as part of a larger transaction. Who calls this rings the bell after the commit."""
+    """The same as part of a larger transaction. The caller must ring the bell after the commit."""
     row = _new_row(job, now)
     if transaction.many("jobs.enqueue", _ENQUEUE, [row]):
         return from_row(transaction.rows("jobs.get", id=row[0])[0]), True
@@ -86,7 +86,7 @@ def enqueue_in(transaction: Transaction, job: NewJob, now: datetime) -> tuple[Jo
 
 
 def enqueue_many(database: Database, jobs: Sequence[NewJob]) -> list[str]:
-    """Store many jobs in one transaction; the ids of those that were new, in order."""
+    """Store many jobs in one transaction. Returns the ids of the new ones, in order."""
     now = database.now()
     rows = [_new_row(job, now) for job in jobs]
     ids = [row[0] for row in rows]
@@ -121,7 +121,7 @@ def _new_row(job: NewJob, now: datetime) -> tuple[Any, ...]:
 
 
 def claim(database: Database, worker_id: str, host: str, kinds: Iterable[str], wanted: int) -> list[Job]:
-    """Take up to `wanted` jobs that are due; the only way a job starts, with `claim_one`."""
+    """Claim up to `wanted` jobs that are due. Only this function and `claim_one` start jobs."""
     if wanted < 1:
         return []
     found = database.rows(
@@ -131,7 +131,7 @@ def claim(database: Database, worker_id: str, host: str, kinds: Iterable[str], w
 
 
 def claim_one(database: Database, worker_id: str, host: str, id: str) -> Job:
-    """Take one named job, now."""
+    """Claim one job by its id, at once."""
     found = database.rows("jobs.claim_one", now=database.now(), worker_id=worker_id, host=host, id=_checked(id))
     if found:
         return from_row(found[0])
@@ -146,7 +146,7 @@ def next_due(database: Database) -> datetime | None:
 
 
 def started(database: Database, job: Job, pid: int, deadline_at: datetime | None) -> None:
-    """The attempt has its process."""
+    """Store the process of an attempt."""
     if not database.rows(
         "jobs.started",
         id=job.id,
@@ -156,11 +156,11 @@ def started(database: Database, job: Job, pid: int, deadline_at: datetime | None
         deadline_at=deadline_at,
         now=database.now(),
     ):
-        raise LeaseLost(f"job {job.id} was taken away before its process started")
+        raise LeaseLost(f"job {job.id} lost its lease before its process started")
 
 
 def heartbeat(database: Database, worker_id: str, *, slots: int, state: str) -> list[Held] | None:
-    """Renew every lease of this worker; what it still holds. None: the worker itself is no longer registered."""
+    """Renew all leases of this worker. Returns the jobs that it still holds; None: it is no longer registered."""
     now = database.now()
     with database.transaction() as transaction:
         held = transaction.rows("jobs.heartbeat", worker_id=worker_id, now=now)
@@ -169,21 +169,21 @@ def heartbeat(database: Database, worker_id: str, *, slots: int, state: str) -> 
 
 
 def renew(database: Database, id: str, run_lease: int, worker_id: str) -> Wish:
-    """Renew one lease, for an external worker; what people want of the job."""
+    """Renew one lease, for an external worker. Returns what the user wants of the job."""
     found = database.rows("jobs.renew", id=_checked(id), run_lease=run_lease, worker_id=worker_id, now=database.now())
     if not found:
-        raise LeaseLost(f"job {id} is no longer yours (lease {run_lease})")
+        raise LeaseLost(f"lease {run_lease} no longer holds job {id}")
     return Wish(found[0]["desired"])
 
 
 def wishes(database: Database, worker_id: str) -> list[Held]:
-    """What people want of the jobs this worker holds."""
+    """What the users want of the jobs that this worker holds."""
     found = database.rows("jobs.wishes", worker_id=worker_id)
     return [Held(row["id"], row["run_lease"], Wish(row["desired"])) for row in found]
 
 
 def finish(database: Database, job: Job, decide: Callable[[Job], Decision]) -> Decision:
-    """The attempt ended: store what `decide` says of the job as it stands now, wishes included."""
+    """End an attempt: store what `decide` returns for the current job, with its current wish."""
     while True:
         decision = decide(job)
         if finish_many(database, [(job, decision)]):
@@ -192,7 +192,7 @@ def finish(database: Database, job: Job, decide: Callable[[Job], Decision]) -> D
 
 
 def finish_many(database: Database, ended: Sequence[tuple[Job, Decision]]) -> int:
-    """Store the ends of many attempts of one worker; how many landed: not those whose wish or lease moved."""
+    """Store the ends of many attempts of one worker. Returns how many were stored: not if the wish or lease changed."""
     if not ended:
         return 0
     now = database.now()
@@ -217,14 +217,14 @@ def finish_many(database: Database, ended: Sequence[tuple[Job, Decision]]) -> in
 
 
 def owned(database: Database, id: str, run_lease: int, worker_id: str | None) -> Job:
-    """The job, if this attempt still owns it."""
+    """The job, if this attempt still holds the lease."""
     found = database.rows("jobs.get", id=id)
     if not found:
         raise LeaseLost(f"job {id} was deleted")
     job = from_row(found[0])
     if job.status is not Status.RUNNING or job.run_lease != run_lease or job.worker_id != worker_id:
         raise LeaseLost(
-            f"job {id} is no longer owned by lease {run_lease}: it is {job.status} with lease {job.run_lease}"
+            f"lease {run_lease} no longer holds job {id}: the job is {job.status} with lease {job.run_lease}"
         )
     return job
 
@@ -264,7 +264,7 @@ def running(database: Database) -> list[Job]:
 
 
 def wish(database: Database, id: str, verb: Verb) -> Job:
-    """Apply what a person asks. A refused verb changes nothing."""
+    """Apply a verb of a user. A refused verb changes nothing."""
     while True:
         job = get(database, id)
         change = answer(verb, job.status, job.desired)
@@ -299,7 +299,7 @@ def _change(database: Database, job: Job, change: Change) -> Job | None:
         raise
     except StoreError as error:
         if job.dedupe_key and database.rows("jobs.live_with_key", tenant=job.tenant, dedupe_key=job.dedupe_key):
-            raise Refused(f"another live job holds the dedupe key {job.dedupe_key!r}") from error
+            raise Refused(f"another job with the dedupe key {job.dedupe_key!r} has not ended") from error
         raise
     return from_row(found[0]) if found else None
 
@@ -312,7 +312,7 @@ def get(database: Database, id: str) -> Job:
 
 
 def find(database: Database, name: str) -> Job:
-    """The job a person means: a whole id, its first characters, or `last`."""
+    """The job that a user names: by its id, the first characters of its id, or `last`."""
     if name == "last":
         found = database.rows("jobs.newest")
         if not found:
@@ -320,7 +320,7 @@ def find(database: Database, name: str) -> Job:
         return from_row(found[0])
     prefix = _hyphened(name)
     if prefix is None:
-        raise NotFound(f"no job {name!r}: an id looks like {LAST_ID.replace('f', '0')}, or say `last`")
+        raise NotFound(f"no job {name!r}: an id looks like {LAST_ID.replace('f', '0')}; `last` is the newest job")
     matches = database.rows(
         "jobs.with_prefix",
         prefix=prefix,
@@ -328,7 +328,7 @@ def find(database: Database, name: str) -> Job:
         high=prefix + LAST_ID[len(prefix) :],
     )
     if len(matches) > 1:
-        raise NotFound(f"several jobs begin with {name}: write more of the id")
+        raise NotFound(f"the ids of several jobs begin with {name}: give more characters of the id")
     if not matches:
         raise NotFound(f"no job {name}")
     return get(database, matches[0]["id"])
@@ -344,7 +344,7 @@ def page(
 ) -> list[Job]:
     """Jobs, newest first, below the cursor `before`."""
     if not _ID.fullmatch(before):
-        raise UsageError(f"{before!r} is not a cursor: it is the id of the last job of the page before")
+        raise UsageError(f"{before!r} is not a cursor: a cursor is the id of the last job of the previous page")
     if status is not None:
         found = database.rows("jobs.page_by_status", before=before, wanted=wanted, status=status.value, kind=kind)
     elif kind is not None:
@@ -363,7 +363,7 @@ def search(
     status: Status | None = None,
     kind: str | None = None,
 ) -> list[Job]:
-    """The same for jobs whose URL holds a text, whatever its case. Reads every job in the worst case."""
+    """The same for jobs whose URL contains a text. Ignores case. Reads every job in the worst case."""
     pattern = "%" + re.sub(r"([%_\\])", r"\\\1", clean(text).lower()) + "%"
     found = database.rows(
         "jobs.search",
@@ -377,7 +377,7 @@ def search(
 
 
 def pending_total(database: Database) -> int:
-    """URLs still to do in running crawls."""
+    """The number of queued URLs of running crawls."""
     return int(database.rows("jobs.pending_total")[0]["urls"])
 
 
@@ -393,11 +393,13 @@ def note(database: Database, id: str, metadata: dict[str, Any]) -> None:
 
 
 def amend(database: Database, id: str, changes: dict[str, Any]) -> Job:
-    """Change the payload of a job that does not run, as the caller has checked it: a crawl may get other sizes."""
+    """Change the payload of a job that does not run, such as the sizes of a crawl. The caller has validated it."""
     while True:
         job = get(database, id)
         if job.status is Status.RUNNING:
-            raise Refused(f"job {id} is running with its old sizes: pause it first, then resume it with the new ones")
+            raise Refused(
+                f"job {id} is running: to change its sizes, pause it first, then resume it with the new sizes"
+            )
         payload = to_json({**job.payload, **changes})
         if database.rows("jobs.amend", id=id, run_lease=job.run_lease, payload=payload, now=database.now()):
             return get(database, id)
@@ -426,7 +428,7 @@ def delete(database: Database, id: str, *, chunk: int = CHUNK) -> None:
 
 
 def finish_deletions(database: Database, *, chunk: int = CHUNK) -> list[str]:
-    """Complete deletions that a crash interrupted; of which jobs."""
+    """Complete deletions that a crash interrupted. Returns the ids of the jobs."""
     ids = [row["id"] for row in database.rows("jobs.deleted")]
     for id in ids:
         _delete_data(database, id, chunk)
@@ -445,14 +447,14 @@ def _delete_data(database: Database, id: str, chunk: int) -> None:
 
 
 def _checked(id: str) -> str:
-    """PostgreSQL refuses to look for what cannot be an id."""
+    """Raise `NotFound` if the text cannot be an id, because PostgreSQL would report an error."""
     if not _ID.fullmatch(id):
         raise NotFound(f"no job {id!r}")
     return id
 
 
 def _hyphened(name: str) -> str | None:
-    """An id or the beginning of one, as it is stored; None if it cannot be one."""
+    """An id, or the beginning of one, in its stored form. None: the text cannot be an id."""
     digits = name.lower().replace("-", "")
     if not digits or len(digits) > 32 or any(digit not in "0123456789abcdef" for digit in digits):
         return None
@@ -463,7 +465,7 @@ def _hyphened(name: str) -> str | None:
 
 
 def fence(transaction: Transaction, job: Job, *, lock: bool = True) -> None:
-    """Raise `LeaseLost` unless the attempt that holds `job` still owns it; with `lock`, until the commit."""
+    """Raise `LeaseLost` unless the attempt of `job` still holds the lease. `lock`: keep it so until the commit."""
     name = "urls.fence" if lock else "urls.glance"
     if not transaction.rows(name, job_id=job.id, run_lease=job.run_lease, worker_id=job.worker_id):
-        raise LeaseLost(f"job {job.id} is no longer owned by lease {job.run_lease}")
+        raise LeaseLost(f"lease {job.run_lease} no longer holds job {job.id}")

@@ -1,4 +1,4 @@
-"""Log lines of jobs, readable while they run."""
+"""Log lines of jobs. They can be read while the job runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LogLine:
 
 
 def append(database: Database, lines: Sequence[NewLine]) -> None:
-    """Store lines. Characters that no database takes are replaced."""
+    """Store lines. Replaces characters that databases do not accept."""
     database.many("logs.append", _COLUMNS, _rows(lines))
 
 
@@ -61,7 +61,7 @@ def search(
     after: int = 0,
     wanted: int = 500,
 ) -> list[LogLine]:
-    """Lines after the cursor, of some levels if any are named, that hold a text, whatever its case."""
+    """Lines after the cursor that contain a text, of the given levels if there are any. Ignores case."""
     escaped = re.sub(r"([%_\\])", r"\\\1", clean(text).lower())
     found = database.rows(
         "logs.search",
@@ -84,5 +84,5 @@ def trim(database: Database, job_id: str, keep: int) -> None:
 
 
 def expire(database: Database, before: datetime, wanted: int = 5_000) -> int:
-    """Delete lines of jobs that ended before a time, a bounded number; how many."""
+    """Delete a bounded number of lines of jobs that ended before a time. Returns their number."""
     return len(database.rows("logs.expire", before=before, wanted=wanted))

@@ -1,4 +1,4 @@
-"""Numbered migrations. Every program that opens a database brings it up to date first; a newer one is refused."""
+"""Numbered migrations. Every program that opens a database upgrades it first, and refuses one of a newer version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAME = re.compile(r"(\d{4})_\w+\.(sqlite|postgres)\.sql")
 
 
 def migrations(dialect: str) -> dict[int, str]:
-    """The revisions there are, each with its SQL, in order."""
+    """All revisions in order, each with its SQL."""
     found = {}
     for file in sorted((SQL / "migrations").iterdir()):
         match = _NAME.fullmatch(file.name)
@@ -22,7 +22,7 @@ def migrations(dialect: str) -> dict[int, str]:
 
 
 def revision(database: Database) -> int:
-    """The revision a database has; 0 when it is empty."""
+    """The revision of a database. 0: it is empty."""
     return _recorded(database) if database.rows("schema.exists") else 0
 
 
@@ -31,19 +31,19 @@ def newest(database: Database) -> int:
 
 
 def upgrade(database: Database, *, to: int | None = None) -> tuple[int, int]:
-    """Bring the tables up to date; the revisions before and after. Data stays."""
+    """Upgrade the tables and keep the data. Returns the revisions before and after."""
     before = revision(database)
     known = migrations(database.dialect)
     if before > max(known):
         raise SchemaTooNew(
-            f"the database has schema revision {before}, this Silkline knows {max(known)}: upgrade Silkline "
-            "(nothing was changed)"
+            f"the database has schema revision {before}, but this Silkline knows only {max(known)}: upgrade Silkline "
+            "(the database was not changed)"
         )
     target = max(known) if to is None else to
     if before < target:
         with database.exclusive() as transaction:
             transaction.rows("schema.create")
-            # Another program that started at the same moment may have done it while we waited.
+            # Another program that started at the same time may have upgraded it meanwhile.
             for number in range(_recorded(transaction) + 1, target + 1):
                 transaction.script(known[number])
                 transaction.rows("schema.record", revision=number, applied=database.now().isoformat())

@@ -1,17 +1,59 @@
-"""Looking a page up among the results of all jobs, under every name that leads to it."""
+"""The cache: finds a stored page for a URL, by the URL that was requested or the URL after redirects.
+
+Some results are stored with keys that no look-up finds (`HIDDEN_KEYS`). A copy from the cache would make an old page
+look new. A page that was fetched with the headers, cookies or proxy of one user belongs to that user. `model.cached`
+has the rule that says which stored page may answer for which request.
+"""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Final
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from silkline.errors import NotFound
-from silkline.model.cached import is_personal
+from silkline.model.cached import is_personal, serves
+from silkline.model.job import Job
+from silkline.model.url import canonical, url_key
 from silkline.store import jobs, redirects, results
 from silkline.store.database import Database
 from silkline.store.results import Result
 
 MOST_REDIRECTS: Final = 10
+
+
+# `original_key` and `final_key` of a result that the cache must not find.
+HIDDEN_KEYS: Final[tuple[None, int]] = (None, 0)
+LONGEST_AGE: Final = 10**8  # seconds
+
+
+def fresh(
+    database: Database, url: str, payload: Mapping[str, Any], *, is_external: Callable[[str], bool]
+) -> tuple[Job, Result] | None:
+    """A stored page that may answer for `url` in a job with this payload, and the job that stored it.
+
+    A result of a kind that external workers run (`is_external`) is never used: nobody checked it.
+    """
+    max_age, address = payload.get("max_age"), canonical(url)
+    if not max_age or address is None or is_personal(payload):
+        return None
+    since = database.now() - timedelta(seconds=min(max_age, LONGEST_AGE))
+    found = newest_page(database, url_key(address), since)
+    try:
+        job = jobs.get(database, found.job_id) if found else None
+    except NotFound:  # it is being deleted
+        return None
+    if found is None or job is None or is_external(job.kind):
+        return None
+    will_do = serves(
+        found.data,
+        found.metadata,
+        job.payload,
+        content=payload.get("content") or "markdown",
+        render=payload.get("render") or "never",
+        allowed=payload.get("allow_private") or (),
+    )
+    return (job, found) if will_do else None
 
 
 def newest_page(database: Database, key: int, since: datetime) -> Result | None:

@@ -1,4 +1,4 @@
-"""Title, size and time of a stored page, read from the JSON of its result without reading the rest of it."""
+"""Reads the title, the size and the time of a page from the JSON of its result, without decoding the rest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _measured = msgspec.json.Decoder(MeasuredMetadata)
 
 
 def facts_of(data: str, metadata: str) -> tuple[Any, Any, Any]:
-    """Title, bytes and seconds of a result, of whatever type a job stored; None where there are none."""
+    """Title, bytes and seconds of a result, with the types that the job stored. None: not known."""
     try:
         title, measured = _titled.decode(data).title, _measured.decode(metadata)
     except msgspec.MsgspecError:

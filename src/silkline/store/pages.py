@@ -1,4 +1,4 @@
-"""Lists of a job's pages: title, size and time of each, searched and sorted. Holds no content.
+"""Lists of the pages of a job: title, size and time of each, searched and sorted, without content.
 
 Every sort reads an index in its order, from a cursor on. A search looks at a bounded number of rows at a time and says
 how far it came, so no list reads a whole job, however large the job is.
@@ -18,15 +18,15 @@ from silkline.store.database import Database, Transaction
 TITLE_LENGTH: Final = 300
 KEY_LENGTH: Final = 60
 UNKNOWN: Final = -1
-# Rows that one search looks at, so that it takes some 20 ms: in the order of discovery, sorted by something else, and
-# where only the state is asked for, which the database filters itself.
+# The number of rows that one search reads, so that it takes about 20 ms: in the order of discovery, in another order,
+# and with a filter on the state only, which the database applies.
 STRETCH: Final = 5_000
 SORTED_STRETCH: Final = 2_000
 STATE_STRETCH: Final = 50_000
 _CHUNK: Final = 1_000
 _LAST_ID: Final = 2**62
 _LAST_TITLE: Final = "\U0010ffff" * (KEY_LENGTH + 1)
-# Each sort: its statement, and the place before the first row.
+# For each sort: its statement, and the cursor before the first row.
 SORTS: Final[dict[str, tuple[str, Any]]] = {
     "found": ("pages.by_found", 0),
     "-found": ("pages.by_newest", _LAST_ID),
@@ -40,7 +40,7 @@ SORTS: Final[dict[str, tuple[str, Any]]] = {
 
 
 class NewPage(NamedTuple):
-    """What a list shows of a page that is being stored. `UNKNOWN` stands for a number that nobody gave."""
+    """The facts of a page that a checkpoint stores. `UNKNOWN` means that a number is not known."""
 
     url_id: int
     title: str
@@ -51,7 +51,7 @@ class NewPage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PageFacts:
-    """What a list shows of a stored page."""
+    """The facts of a stored page."""
 
     title: str
     bytes: int | None
@@ -72,20 +72,21 @@ class Stretch:
 
 
 def prepare() -> None:
-    """Import what storing pages needs: a crawl that has run out of open files can import nothing more."""
+    """Import the modules that storing pages needs, because a crawl without free file descriptors cannot import."""
     import silkline.store.page_summary  # noqa: F401
 
 
 def append(transaction: Transaction, job_id: str, results: Sequence[Any], now: datetime) -> None:
     """The pages of one checkpoint, from its results."""
-    from silkline.store.page_summary import facts_of  # with it comes msgspec, which commands that only read do without
+    # Imported here, because commands that only read do not need msgspec.
+    from silkline.store.page_summary import facts_of
 
     pages = [new_page(each.url_id, *facts_of(each.data, each.metadata)) for each in results]
     transaction.many("pages.append", NewPage._fields, pages, job_id=job_id, now=now)
 
 
 def new_page(url_id: int, title: Any, size: Any, seconds: Any) -> NewPage:
-    """What a list shows of a result; a job may have put anything there."""
+    """The facts of a result. A job may have stored values of any type."""
     shown = " ".join(title.split())[:TITLE_LENGTH] if isinstance(title, str) else ""
     return NewPage(url_id, shown, shown.casefold()[:KEY_LENGTH], _size(size), _time(seconds))
 
@@ -100,7 +101,7 @@ def _time(value: Any) -> float:
 
 
 def of(database: Database, job_id: str, ids: Sequence[int]) -> dict[int, PageFacts]:
-    """What is known of several pages, by the ids of their URLs."""
+    """The facts of several pages, by the ids of their URLs."""
     rows = database.rows("pages.by_ids", job_id=job_id, ids=json.dumps(list(ids))) if ids else []
     return {
         row["url_id"]: PageFacts(
@@ -124,7 +125,7 @@ def search(
     wanted: int = 100,
     stretch: int | None = None,
 ) -> Stretch:
-    """The next URLs of a job in this order whose address or title holds a text, whatever its case."""
+    """The next URLs of a job, in this order, whose address or title contains a text. Ignores case."""
     statement, place = SORTS[sort]
     id = _LAST_ID if sort.startswith("-") else 0
     if cursor:
@@ -172,12 +173,12 @@ def _cursor(place: Any, id: int) -> str:
 
 
 def _read_cursor(cursor: str, place: Any) -> tuple[Any, int]:
-    """Where to go on; a cursor that was made up, or belongs to another sort, is an error."""
+    """The position of a cursor. A cursor of another sort, or an invalid one, is an error."""
     try:
         given, id = json.loads(cursor)
     except (ValueError, TypeError) as error:
-        raise UsageError("this is not a cursor of this list") from error
+        raise UsageError("this cursor does not belong to this list") from error
     given = float(given) if isinstance(place, float) and isinstance(given, int) else given
     if type(given) is not type(place) or type(id) is not int or not 0 <= id <= _LAST_ID:
-        raise UsageError("this is not a cursor of this list")
+        raise UsageError("this cursor does not belong to this list")
     return given, id

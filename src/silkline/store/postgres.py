@@ -27,13 +27,13 @@ from silkline.store.statements import statement
 CHANNEL = "silkline"
 MIGRATION_LOCK = 7_337_001
 CONNECT_TIMEOUT = 5
-# A server that vanished without a word is noticed within about 15 seconds, well before a lease runs out.
+# A dead connection is noticed within about 15 seconds, long before a lease expires.
 KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 3, "keepalives_count": 3, "tcp_user_timeout": 15_000}
 CLOCK_EVERY = 300.0
-# The server's answer is somewhere within its round trip: one that took long is asked for again.
+# The time of the server is only as exact as the round trip, so a slow answer is requested again.
 CLOCK_ASKS = 3
 CLOCK_SOON = 0.005
-# What the driver says when it cannot connect, and what we say instead.
+# Errors of the driver when it cannot connect, and our message for each.
 _SIGNS = (
     ("password authentication failed", "the user or the password is wrong"),
     ("authentication failed", "it does not accept this user"),
@@ -65,7 +65,7 @@ Connection = psycopg.Connection[dict[str, Any]]
 
 
 class PostgresDatabase:
-    """One PostgreSQL database. Connections are kept and lent out, one to each thread at work."""
+    """One PostgreSQL database. It keeps a pool of connections, one for each active thread."""
 
     dialect = "postgres"
 
@@ -78,7 +78,7 @@ class PostgresDatabase:
         self._clock: tuple[datetime, float] | None = None  # the server's time, and the machine's uptime at it
 
     def now(self) -> datetime:
-        """The server's time: asked now and then, in between counted on by a clock that nobody can set."""
+        """The time of the server. Between two requests for it, a clock counts on that nobody can set."""
         if self._clock is None or _uptime() - self._clock[1] > CLOCK_EVERY:
             with contextlib.suppress(Unavailable):
                 self._clock = self._ask_clock()
@@ -154,7 +154,7 @@ class PostgresDatabase:
             if healthy and not self._closed:
                 self._free.append(connection)
                 return
-            # The others were most likely cut off by the same outage.
+            # The same outage has probably broken the other connections too.
             stale, self._free = self._free, []
         for each in (connection, *stale):
             each.close()
@@ -170,9 +170,9 @@ class PostgresDatabase:
                 **KEEPALIVE,  # type: ignore[arg-type]
             )
         except psycopg.Error as error:
-            # Without the driver's own words, here and in a traceback: they quote the address.
+            # Without the message of the driver, here and in tracebacks: it contains the address.
             raise Unavailable(f"PostgreSQL cannot be used now: {_why_not_connected(error)}") from None
-        # Ids and JSON stay text, as they are with SQLite; who needs JSON decodes it.
+        # Ids and JSON stay text, as with SQLite; callers decode JSON.
         for name in ("uuid", "json", "jsonb"):
             connection.adapters.register_loader(name, TextLoader)
         # Our statements are short and always the same: compiling one, or planning it anew (1.3 ms for a claim), costs
@@ -205,7 +205,7 @@ class PostgresTransaction:
 
 
 def _array(values: Iterable[Any]) -> str:
-    """An array as PostgreSQL writes it; psycopg's own takes six times as long (5,000 URLs: 6.2 ms against 0.9)."""
+    """An array in PostgreSQL's text format. psycopg needs six times as long (5,000 URLs: 6.2 ms instead of 0.9 ms)."""
     return "{" + ",".join(map(_element, values)) + "}"
 
 
@@ -218,7 +218,7 @@ def _element(value: Any) -> str:
 
 
 class NotifyBell:
-    """The end that listens, on a connection of its own. A broken connection rings at once, so that it is looked at."""
+    """The listening end, on its own connection. A broken connection rings at once, so that it is replaced."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -242,7 +242,7 @@ class NotifyBell:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Driver errors become ours here and nowhere else."""
+    """Translates errors of the driver into ours. Only this function does so."""
     try:
         yield
     except (pg.DiskFull, pg.ConfigurationLimitExceeded) as error:
@@ -250,11 +250,11 @@ def _translated() -> Iterator[None]:
     except (psycopg.OperationalError, psycopg.InterfaceError, pg.IdleInTransactionSessionTimeout) as error:
         raise Unavailable(f"PostgreSQL cannot be used now: {_first_line(error)}") from error
     except psycopg.Error as error:
-        raise StoreError(f"PostgreSQL refused: {_first_line(error)}") from error
+        raise StoreError(f"PostgreSQL reported an error: {_first_line(error)}") from error
 
 
 def _check_address(url: str) -> None:
-    """Refuse an address that the driver would misread, without the driver's own words: they quote it."""
+    """Refuse an address that the driver would misread. The message of the driver would contain the address."""
     readable = not is_ambiguous(url)
     if readable:
         try:
@@ -262,7 +262,7 @@ def _check_address(url: str) -> None:
         except psycopg.Error:
             readable = False
     if not readable:
-        raise StoreError(f"the database URL of PostgreSQL cannot be read: {HOW_TO_ENCODE}")
+        raise StoreError(f"the database URL of PostgreSQL is not valid: {HOW_TO_ENCODE}")
 
 
 def _why_not_connected(error: psycopg.Error) -> str:
@@ -271,7 +271,7 @@ def _why_not_connected(error: psycopg.Error) -> str:
 
 
 def _uptime() -> float:
-    return time.clock_gettime(time.CLOCK_BOOTTIME)  # unlike the monotonic clock it goes on while a laptop sleeps
+    return time.clock_gettime(time.CLOCK_BOOTTIME)  # unlike the monotonic clock it also runs while a laptop sleeps
 
 
 def _first_line(error: Exception) -> str:

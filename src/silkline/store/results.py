@@ -1,4 +1,4 @@
-"""Reading what crawls brought home. Pages are written by the recorder, in `store.urls.record`, and nowhere else."""
+"""Reads the results of jobs. Only `store.urls.record` writes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from silkline.store.database import Database
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One row of `crawl_results`, by the names that exports and the API use."""
+    """One row of `crawl_results`, with the names of the exports and the API."""
 
     id: int
     job_id: str
@@ -28,7 +28,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """One result as charts need it."""
+    """The part of a result that charts need."""
 
     url_id: int
     metadata: dict[str, Any]
@@ -47,24 +47,24 @@ def _from_row(row: dict[str, Any]) -> Result:
 
 
 def page(database: Database, job_id: str, *, after: int = 0, wanted: int = 100) -> list[Result]:
-    """Results of a job after the cursor `id`, in the order they were stored: whoever follows a crawl misses none."""
+    """Results of a job after the cursor `id`, in the order in which they were stored, so a reader gets every result."""
     return [_from_row(row) for row in database.rows("results.page", job_id=job_id, after=after, wanted=wanted)]
 
 
 def newest(database: Database, job_id: str, *, wanted: int = 300) -> list[Timing]:
-    """When the results discovered last were stored and what their metadata say, without their content."""
+    """The time and the metadata of the latest results, without their content."""
     found = database.rows("results.newest", job_id=job_id, wanted=wanted)
     return [Timing(row["url_id"], json.loads(row["metadata"]), row["created_at"]) for row in found]
 
 
 def page_by_discovery(database: Database, job_id: str, *, after: int = 0, wanted: int = 100) -> list[Result]:
-    """Results after the cursor `url_id`, in the order their URLs were found: the home page comes first."""
+    """Results after the cursor `url_id`, in the order of discovery of their URLs: the home page comes first."""
     rows = database.rows("results.page_by_discovery", job_id=job_id, after=after, wanted=wanted)
     return [_from_row(row) for row in rows]
 
 
 def every(database: Database, job_id: str, *, chunk: int = 500) -> Iterator[Result]:
-    """All results there are of a job, in the order their URLs were found, in constant memory."""
+    """All results of a job, in the order of discovery of their URLs, in constant memory."""
     after = 0
     while found := page_by_discovery(database, job_id, after=after, wanted=chunk):
         yield from found
@@ -77,7 +77,7 @@ def by_url_id(database: Database, job_id: str, url_id: int) -> Result | None:
 
 
 def cached(database: Database, url_key: int, since: datetime) -> Result | None:
-    """The newest good result for a URL, asked for or landed on, stored since a time."""
+    """The newest successful result since a time, for a requested URL or a URL after redirects."""
     found = database.rows("results.cached", url_key=url_key, since=since, yes=True)
     return _from_row(found[0]) if found else None
 

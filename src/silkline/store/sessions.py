@@ -1,4 +1,4 @@
-"""The sessions of the web page, as stored: who signed in, when, and a hash of what the browser was given."""
+"""The stored sessions of the web page: the token that signed in, the time, and a hash of the cookie."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def add(database: Database, hash: str, token_id: str) -> None:
 
 
 def token_of(database: Database, hash: str) -> str | None:
-    """The token that signed in, if the session still lasts; it is marked as used."""
+    """The token that signed in, if the session is still valid. Marks the session as used."""
     now = database.now()
     found = database.rows("sessions.get", hash=hash, now=now, idle_since=now - IDLE)
     if not found:

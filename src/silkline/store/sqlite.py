@@ -1,4 +1,4 @@
-"""SQLite through apsw, whose wheel carries a current SQLite.
+"""SQLite through apsw, whose wheel contains a current SQLite.
 
 Any number of threads and processes may use one file: WAL lets readers and one writer work side by side, and writers
 queue by short constant retries, because SQLite's own busy timeout backs off ever longer and starves who waits longest.
@@ -23,12 +23,12 @@ from silkline.private_files import make_private_file, repair_database
 from silkline.store.statements import parameters_of, statement
 from silkline.store.wakeup import PipeBell, ring_pipes
 
-BUSY_LIMIT = 60.0  # seconds a writer waits for its turn
+BUSY_LIMIT = 60.0  # seconds that a writer waits for the lock
 BUSY_STEP = 0.002
 
 
 class SqliteDatabase:
-    """One SQLite file. Connections are kept and lent out, one to each thread at work."""
+    """One SQLite file. It keeps a pool of connections, one for each active thread."""
 
     dialect = "sqlite"
 
@@ -90,7 +90,7 @@ class SqliteDatabase:
             connection.close()
 
     def _file_there(self) -> tuple[int, int] | None:
-        """What the path leads to now. Rows written to a file without a name would be lost; asking takes 2 to 4 µs."""
+        """The file at the path now. Rows in a file that was removed would be lost. This check takes 2 to 4 µs."""
         try:
             found = os.stat(self.path)  # noqa: PTH116
         except FileNotFoundError:
@@ -108,8 +108,8 @@ class SqliteDatabase:
                 raise Unavailable("the database has been closed")
             if self._file is not None and self._file_there() != self._file:
                 raise Unavailable(
-                    f"the database file {self.path} was removed or replaced under us: "
-                    "put it back, or start Silkline again to use another"
+                    f"the database file {self.path} was removed or replaced while Silkline used it: "
+                    "restore the file, or restart Silkline to use another one"
                 )
             connection = self._free.pop() if self._free else None
         with _translated(self.path):
@@ -184,7 +184,7 @@ class SqliteTransaction:
 
 
 def has_tables(path: Path) -> bool:
-    """Whether a file holds Silkline's tables. It is only read; a file that is not there is not made."""
+    """Whether a file contains the tables of Silkline. Only reads it, and never creates it."""
     path = path.absolute()
     try:
         nearest = next(place for place in (path, *path.parents) if place.exists())
@@ -204,7 +204,7 @@ def has_tables(path: Path) -> bool:
 
 
 def text_of(moment: datetime) -> str:
-    """A time as the tables hold it."""
+    """A time in the format of the tables."""
     return moment.isoformat(timespec="microseconds")
 
 
@@ -230,7 +230,7 @@ def _wait_our_turn(tries: int) -> bool:
 
 
 def _retry_busy(action: Any) -> None:
-    """Some busy answers come without the busy handler being asked: try those again too."""
+    """Retry when SQLite reports that it is busy without a call of the busy handler."""
     give_up = time.monotonic() + BUSY_LIMIT
     while True:
         try:
@@ -244,7 +244,7 @@ def _retry_busy(action: Any) -> None:
 
 @contextmanager
 def _translated(path: Path) -> Iterator[None]:
-    """Driver errors become ours here and nowhere else."""
+    """Translates errors of the driver into ours. Only this function does so."""
     try:
         yield
     except apsw.FullError as error:
@@ -258,12 +258,12 @@ def _translated(path: Path) -> Iterator[None]:
     except apsw.ConstraintError as error:
         raise StoreError(f"the database refused a row: {error}") from error
     except apsw.Error as error:
-        raise StoreError(f"SQLite refused: {error}") from error
+        raise StoreError(f"SQLite reported an error: {error}") from error
 
 
 @contextmanager
 def _durability(connection: apsw.Connection, durable: bool) -> Iterator[None]:
-    """FULL sync for what must survive a loss of power, NORMAL for what a crawl can do again."""
+    """FULL sync for data that must survive a power failure, NORMAL for data that a crawl can fetch again."""
     if not durable:
         yield
         return
@@ -275,7 +275,7 @@ def _durability(connection: apsw.Connection, durable: bool) -> Iterator[None]:
 
 
 def _input_output_error(error: apsw.IOError, path: Path) -> StoreError:
-    """A write that fails is most often a full disk or quota, which SQLite reports as an I/O error in the WAL."""
+    """The cause of a failed write: mostly a full disk or quota, which SQLite reports as an I/O error in the WAL."""
     writing = (apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_TRUNCATE)
     if getattr(error, "extendedresult", None) in writing:
         return DiskFull(f"no space left for the database {path}: {error}")

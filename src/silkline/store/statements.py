@@ -27,7 +27,7 @@ def load(noun: str, dialect: str) -> dict[str, str]:
 
 
 def load_all(dialect: str) -> None:
-    """Read every file now: a process that runs out of open files later still has its statements."""
+    """Read every file now, because a process without free file descriptors cannot read them later."""
     for file in SQL.glob("*.sql"):
         load(file.stem, dialect)
 

@@ -1,4 +1,4 @@
-"""Text and JSON that both databases take: PostgreSQL refuses NUL, and nothing takes half a surrogate pair."""
+"""Makes text and JSON storable in both databases: PostgreSQL refuses NUL, and both refuse half of a surrogate pair."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def clean(text: str) -> str: ...
 @overload
 def clean(text: None) -> None: ...
 def clean(text: str | None) -> str | None:
-    """The text with what cannot be stored replaced."""
+    """The text, with replacements for characters that cannot be stored."""
     if text is None or (text.isascii() and "\x00" not in text):
         return text
     return text.replace("\x00", "\ufffd").encode(errors="replace").decode()
@@ -31,7 +31,7 @@ def to_json(value: Any) -> str:
 
 
 def clean_json(text: str) -> str:
-    """JSON text from elsewhere, made storable. Escapes are rare, so most text passes with two searches."""
+    """Storable JSON text from other JSON text. Escapes are rare, so most texts need only two searches."""
     if "\\u" in text:
         return to_json(json.loads(text))
     return clean(text)

@@ -1,4 +1,4 @@
-"""The tokens of the API, as stored: an id that may be known, and the hash of a secret that may not."""
+"""The stored tokens of the API: a public id and the hash of a secret."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """What is needed to check a token that somebody presents."""
+    """The data to check a token."""
 
     id: str
     scope: str
@@ -43,7 +43,7 @@ def add(database: Database, *, id: str, name: str, scope: str, hash: str, expire
 
 
 def secret(database: Database, id: str) -> Secret | None:
-    """The token of this id, if there is one that has not run out."""
+    """The token with this id, if it exists and has not expired."""
     found = database.rows("tokens.get", id=id, now=database.now())
     return Secret(found[0]["id"], found[0]["scope"], found[0]["hash"]) if found else None
 
@@ -53,7 +53,7 @@ def everyone(database: Database) -> list[Token]:
 
 
 def forget(database: Database, id: str) -> None:
-    """Take a token back; the sessions that signed in with it end."""
+    """Revoke a token, and end the sessions that signed in with it."""
     with database.transaction(durable=True) as transaction:
         transaction.rows("sessions.forget_of", token_id=id)
         if not transaction.rows("tokens.forget", id=id):

@@ -169,7 +169,7 @@ def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: da
         rows = (each if each.detail is None else each._replace(detail=clean(each.detail)) for each in found)
         transaction.many("urls.append", NewUrl._fields, rows, job_id=job_id)
     if settled and transaction.many("urls.settle", Settled._fields, settled, job_id=job_id) != len(settled):
-        raise StoreError(f"the ledger of job {job_id} disagrees: a URL that was settled had not been queued")
+        raise StoreError(f"the ledger of job {job_id} is inconsistent: a settled URL was not queued")
     if results:
         stored = [each._replace(data=clean_json(each.data), metadata=clean_json(each.metadata)) for each in results]
         transaction.many("results.append", NewResult._fields, stored, job_id=job_id, now=now)
@@ -200,11 +200,11 @@ def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: da
 
 
 def _last_word(job_id: str, settled: Sequence[Settled]) -> Sequence[Settled]:
-    """A URL may be tried and tried again within one checkpoint; the last try counts."""
+    """The last entry of each URL: within one checkpoint a URL may be tried several times."""
     latest: dict[int, Settled] = {}
     for each in settled:
         if each.id in latest and latest[each.id].state != QUEUED:
-            raise StoreError(f"the ledger of job {job_id} disagrees: URL {each.id} was settled twice")
+            raise StoreError(f"the ledger of job {job_id} is inconsistent: URL {each.id} was settled twice")
         latest[each.id] = each if each.detail is None else each._replace(detail=clean(each.detail))
     return list(latest.values())
 
@@ -225,7 +225,7 @@ def counts_of(database: Database, job_ids: Sequence[str]) -> dict[str, Counts]:
     return {row["job_id"]: _counts(row) for row in found}
 
 
-# What an attempt that was killed showed last; nothing of it is true when nobody runs.
+# These values of the last checkpoint are not valid after the attempt has ended.
 _ONLY_RUNNING = frozenset({"in_flight", "waits", "urls"})
 
 
@@ -250,7 +250,7 @@ def _counts(row: dict[str, Any]) -> Counts:
 
 
 def tally(database: Database, job_id: str) -> dict[str, int]:
-    """The ledger counted row by row; the counters must say the same."""
+    """The number of URLs in each state, from the rows of the ledger. The counters must be equal."""
     found = {row["state"]: row["urls"] for row in database.rows("urls.tally", job_id=job_id)}
     return {state: found.get(state, 0) for state in STATES}
 
@@ -284,13 +284,13 @@ def not_stored(counts: Counts) -> int:
 
 
 def why_not_stored(database: Database, job_id: str) -> str:
-    """What to add where a URL is not in the ledger; empty where every URL is stored."""
+    """An addition for messages about a URL that is not in the ledger. Empty if every URL was stored."""
     number = not_stored(counts(database, job_id))
     return f" (at least {number:,} URLs beyond the budget of a host were counted, but not stored)" if number else ""
 
 
 def statuses(database: Database, job_id: str) -> list[tuple[int, int]]:
-    """HTTP status and number of URLs that were answered so. Reads the whole ledger of the job."""
+    """Each HTTP status and its number of URLs. Reads the whole ledger of the job."""
     return [(row["http_status"], row["urls"]) for row in database.rows("urls.tally_statuses", job_id=job_id)]
 
 
@@ -337,12 +337,12 @@ def page(database: Database, job_id: str, *, after: int = 0, wanted: int = 500, 
 
 
 def queued(database: Database, job_id: str, *, after: int = 0, wanted: int = 10_000) -> list[QueuedUrl]:
-    """URLs still to do, after a cursor."""
+    """Queued URLs, after a cursor."""
     return [QueuedUrl(**row) for row in database.rows("urls.queued", job_id=job_id, after=after, wanted=wanted)]
 
 
 def roots(database: Database, job_id: str, *, chunk: int = 50_000) -> Iterator[list[str]]:
-    """Seeds, and what seeds redirected to, in chunks: what the scope of the crawl hangs on."""
+    """Seeds and the targets of their redirects, in chunks. They define the scope of the crawl."""
     after = 0
     while rows := database.rows("urls.roots", job_id=job_id, after=after, wanted=chunk):
         after = rows[-1]["id"]
@@ -350,7 +350,7 @@ def roots(database: Database, job_id: str, *, chunk: int = 50_000) -> Iterator[l
 
 
 def root_ends(database: Database, job_id: str) -> list[RootEnd]:
-    """How the URLs that a job began with ended, the most frequent end first. Reads the whole ledger of the job."""
+    """How the seeds of a job ended, the most frequent end first. Reads the whole ledger of the job."""
     return [RootEnd(**row) for row in database.rows("urls.root_ends", job_id=job_id)]
 
 
@@ -398,7 +398,7 @@ def by_key(database: Database, job_id: str, url_key: int) -> Url | None:
 
 
 def by_keys(database: Database, job_id: str, keys: Sequence[int]) -> dict[int, Url]:
-    """Several URLs of the ledger, by key: what the index does not have is looked for in a scan."""
+    """Several URLs of the ledger, by key. Keys that the index does not have are found by a scan."""
     found: dict[int, Url] = {}
     for name in ("urls.by_indexed_keys", "urls.by_keys"):
         missing = [key for key in keys if key not in found]
@@ -408,17 +408,17 @@ def by_keys(database: Database, job_id: str, keys: Sequence[int]) -> dict[int, U
 
 
 def index(database: Database, job_id: str, *, chunk: int = INDEX_CHUNK) -> None:
-    """Make the URLs of a crawl that ended findable by key. Safe to repeat."""
+    """Index the URLs of an ended crawl by key. Safe to repeat."""
     for after in range(0, last_id(database, job_id), chunk):
         database.rows("urls.index", job_id=job_id, after=after, upto=after + chunk)
 
 
 def requeue(database: Database, job_id: str, reason: str, *, chunk: int = 2_000) -> int:
-    """Give the URLs that failed for one reason another chance; how many."""
+    """Queue the URLs again that failed for one reason. Returns their number."""
     total = 0
     while True:
         with database.transaction() as transaction:
-            # The counters are ours first: two who ask at once take turns, and never wait for each other's URLs.
+            # Serialize concurrent requeues: each takes the row of the counters first, so they cannot deadlock.
             transaction.rows("urls.requeued", job_id=job_id, urls=0, now=database.now())
             ids = [row["id"] for row in transaction.rows("urls.requeue", job_id=job_id, reason=reason, wanted=chunk)]
             moved = len(ids)

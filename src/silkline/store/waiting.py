@@ -1,4 +1,4 @@
-"""Why a queued job has not started: nobody is alive, nobody knows its kind, there is no space or no free slot."""
+"""Why a queued job has not started: no worker, no worker for its kind, no free disk space, or no free slot."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from silkline.model.job import Job, Status
 from silkline.store.workers import NO_SPACE, Worker
 
 HoldUp = Literal["", "nobody", "kind", "disk", "slot"]
-EXTERNAL: Final = "extension"  # the kind that external workers do; no list of those workers is kept
+EXTERNAL: Final = "extension"  # the kind that external workers run; there is no list of those workers
 SOON: Final = "Waiting for a worker…"
 _WORDS: Final[dict[HoldUp, str]] = {
     "": SOON,
-    "nobody": "No worker is alive to run it; start one with `silkline worker`.",
-    "kind": "No living worker knows the kind {kind}; install its plugin where a worker runs, and restart that worker.",
-    "disk": "Every worker that could run it waits for space on its disk.",
-    "slot": "Every slot is taken; it starts when one is free.",
+    "nobody": "No worker is running; start one with `silkline worker`.",
+    "kind": "No running worker knows the kind {kind}; install its plugin where a worker runs, and restart that worker.",
+    "disk": "All workers that can run it wait for free space on their disks.",
+    "slot": "All slots are in use; it starts when a slot is free.",
 }
 
 
 def hold_up(alive: Sequence[Worker], kind: str | None = None) -> HoldUp:
-    """What keeps jobs (of one kind, if it is named) from starting, where `alive` are the workers that live."""
-    # A command that runs one job of its own, such as `silkline crawl`, takes no other: it names no kind.
+    """What prevents jobs from starting: all jobs, or those of one kind. `alive` are the live workers."""
+    # A command that runs one job of its own, such as `silkline crawl`, has no kinds: it runs no other job.
     takers = [worker for worker in alive if worker.kinds is None or worker.kinds]
     if not takers:
         return "nobody"
@@ -37,7 +37,7 @@ def hold_up(alive: Sequence[Worker], kind: str | None = None) -> HoldUp:
 
 
 def why_it_waits(job: Job, alive: Sequence[Worker], now: datetime) -> str | None:
-    """A sentence for the person who waits; None: the job is not queued."""
+    """What a queued job waits for, as a sentence. None: the job is not queued."""
     if job.status is not Status.QUEUED:
         return None
     if job.run_at > now:

@@ -1,4 +1,4 @@
-"""A bell for SQLite: named pipes beside the database file, one for each supervisor that listens.
+"""Wakes supervisors that use SQLite, through named pipes beside the database file, one for each supervisor.
 
 SQLite cannot notify. Whoever enqueues writes a byte into every pipe; a pipe that nobody reads belongs to a dead
 supervisor and is swept away. A lost ring costs one poll interval, so every failure here is ignored on purpose.
@@ -15,12 +15,12 @@ from silkline.private_files import make_private_folder
 
 
 class PipeBell:
-    """The end that listens."""
+    """The listening end."""
 
     def __init__(self, folder: Path, name: str) -> None:
         make_private_folder(folder)
         self._path = folder / name
-        # Hidden until it is open, or who rings in between would take it for a dead supervisor's.
+        # Hidden until it is open: a process that rings before that would treat it as the pipe of a dead supervisor.
         hidden = folder / f".{name}.{os.getpid()}"
         hidden.unlink(missing_ok=True)
         os.mkfifo(hidden, 0o600)

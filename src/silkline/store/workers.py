@@ -1,4 +1,4 @@
-"""The supervisors, as the others see them."""
+"""The registered workers. Each supervisor registers as a worker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Worker:
     started_at: datetime
     last_seen: datetime
     kinds: tuple[str, ...] | None = None
-    """The kinds of job that it runs; None: it is of a version that does not say."""
+    """The kinds of job that it runs. None: an older version, which does not tell."""
 
     def runs(self, kind: str) -> bool:
         return self.kinds is None or kind in self.kinds
@@ -57,17 +57,17 @@ def register(
 
 
 def set_idle(database: Database, id: str, idle: bool) -> None:
-    """Whether this supervisor wants to be woken when a job comes."""
+    """Store whether this supervisor must be woken when a job arrives."""
     database.rows("workers.idle", id=id, idle=idle)
 
 
 def everyone(database: Database) -> list[Worker]:
-    """All that have registered, the dead included until somebody removes them."""
+    """All registered workers, including dead ones that were not removed yet."""
     return [_from_row(row) for row in database.rows("workers.all")]
 
 
 def alive(database: Database, stale_after: float) -> list[Worker]:
-    """Those that were heard of within the stale limit."""
+    """The workers with a heartbeat within the last `stale_after` seconds."""
     since = database.now() - timedelta(seconds=stale_after)
     return [worker for worker in everyone(database) if worker.last_seen > since]
 
@@ -86,5 +86,5 @@ def retire(database: Database, id: str) -> None:
 
 
 def bury(database: Database, before: datetime) -> None:
-    """Forget supervisors not seen since `before` that hold no job."""
+    """Remove workers without a heartbeat since `before` that hold no job."""
     database.rows("workers.bury", before=before)

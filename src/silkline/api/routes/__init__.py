@@ -1,1 +1,1 @@
-"""The routes of the API, a file for each group. Each parses, calls one function and renders."""
+"""The routes of the API, a file for each group. Each parses the request, calls one function and answers."""

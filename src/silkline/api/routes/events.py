@@ -1,4 +1,4 @@
-"""Server-sent events: what happens to one job, and that something happens to any."""
+"""Server-sent events: the changes of one job, and of all jobs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
+from silkline.api.answers import problems
 from silkline.api.events import Hub
-from silkline.api.shapes import problems
 from silkline.api.sources import microseconds, read_cursor, read_job
 from silkline.model.job import ENDED
 from silkline.store import logs
@@ -36,7 +36,7 @@ class EventRoutes:
             response_class=StreamingResponse,
             responses={
                 **STREAM,
-                204: {"description": "The job has ended and you have seen everything."},
+                204: {"description": "The job has ended and you have received every event."},
                 **problems("not-found", "too-many-streams", "too-many"),
             },
         )
@@ -44,7 +44,7 @@ class EventRoutes:
             "/events",
             self.of_all,
             methods=["GET"],
-            summary="Learn that something about the jobs changed",
+            summary="Follow changes of all jobs",
             response_class=StreamingResponse,
             responses={**STREAM, **problems("too-many-streams", "too-many")},
         )
@@ -55,12 +55,12 @@ class EventRoutes:
         id: str,
         header: Annotated[str, Header(alias="Last-Event-ID", max_length=100)] = "",
         last_event_id: Annotated[
-            str, Query(max_length=100, description="The same, where a header cannot be set.")
+            str, Query(max_length=100, description="The same as the header, for clients that cannot set headers.")
         ] = "",
     ) -> Response:
-        """`status` (the whole job) when it changes, `progress` at most once a second, `logs`, and `end`.
+        """Events: `status` (the whole job) after each change, `progress` at most once a second, `logs`, and `end`.
 
-        Come back with the id of the last event and no log line is lost or told twice.
+        Reconnect with the id of the last event: you get every log line exactly once.
         """
         self._hub.admit(request.scope)
         seen = read_cursor(header or last_event_id)
@@ -72,6 +72,6 @@ class EventRoutes:
         return StreamingResponse(self._hub.follow(id, seen), media_type=MEDIA_TYPE)
 
     async def of_all(self, request: Request) -> Response:
-        """`jobs`: how many are in each state, at most once a second."""
+        """The event `jobs` has the number of jobs in each state. It comes at most once a second."""
         self._hub.admit(request.scope)
         return StreamingResponse(self._hub.overview(), media_type=MEDIA_TYPE)

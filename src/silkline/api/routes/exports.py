@@ -1,4 +1,4 @@
-"""The results of a job as a file to download, in every form that the command line writes."""
+"""The results of a job as a file to download, in every format of the command line."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
+from silkline.api.answers import problems
 from silkline.api.problems import Problem
-from silkline.api.shapes import problems
 from silkline.config import Settings
 from silkline.export.download import DOWNLOADS, download, offered
 from silkline.model.job import Job
@@ -19,8 +19,9 @@ from silkline.store import jobs
 from silkline.store.database import Database
 
 NEEDS = {
-    "parquet": "Parquet needs pyarrow on the server: its operator installs silkline[parquet]",
-    "warc": "there is no WARC of this job: it is there for jobs with warc, on the machine that ran them, with warcio",
+    "parquet": "Parquet needs pyarrow on the server: the operator must install silkline[parquet]",
+    "warc": "this job has no WARC here: the job needs the option warc, the server needs warcio, and the file is only "
+    "on the machine that ran the job",
 }
 
 
@@ -28,7 +29,7 @@ class ExportQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     format: Literal["jsonl", "csv", "md", "parquet", "sitemap", "warc"] = Field(
-        "jsonl", description="`md` is a zip of Markdown files. `parquet` and `warc` are there where the server can."
+        "jsonl", description="`md` is a zip of Markdown files. Not every server supports `parquet` and `warc`."
     )
 
 
@@ -36,7 +37,7 @@ class ExportRoutes:
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
         self._settings = settings
-        self.router = APIRouter(prefix="/v1/jobs/{id}", tags=["what came of it"])
+        self.router = APIRouter(prefix="/v1/jobs/{id}", tags=["results and ledger"])
         binary = {"schema": {"type": "string", "format": "binary"}}
         content: dict[str, Any] = {kind.partition(";")[0]: binary for _, kind in DOWNLOADS.values()}
         self.router.add_api_route(
@@ -49,7 +50,7 @@ class ExportRoutes:
         )
 
     def export(self, id: str, query: Annotated[ExportQuery, Query()]) -> Response:
-        """What is stored so far, in the order of discovery. The file is made while it is sent."""
+        """All results so far, in the order of discovery. The server writes the file while it sends it."""
         job = jobs.get(self._database, id)
         if query.format not in offered(self._settings.data, id):
             raise Problem("invalid", NEEDS[query.format])
@@ -61,7 +62,7 @@ class ExportRoutes:
 
 
 def file_name(job: Job) -> str:
-    """A name that says what is in the file, in letters that every system takes."""
+    """A file name from the host and the id of the job, with characters that every system accepts."""
     host = origin_of(job.request_url or "").partition("://")[2]
     plain = re.sub(r"[^A-Za-z0-9.-]+", "_", host)[:80].strip("._-")
     return f"{plain or job.kind}-{job.id[-8:]}"

@@ -1,17 +1,15 @@
-"""The routes of external workers: claim, heartbeat, results, finish. The lease travels in a header."""
+"""The routes of external workers: claim, heartbeat, results, finish. The lease is in a header."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Response
+from fastapi import APIRouter, Header
 from pydantic import Field, model_validator
 
-from silkline.api import shapes
+from silkline.api.answers import Answer, Claim, Claims, HeartbeatAnswer, Recorded, answered
 from silkline.api.external import ENDS, ExternalWorkers, read_lease
 from silkline.api.routes.jobs import Object, view
-from silkline.api.shapes import problems
-from silkline.api.views import answer, progress_view
 from silkline.config import Settings
 from silkline.errors import SpecError
 from silkline.model.job import AttemptEnd, End
@@ -19,9 +17,12 @@ from silkline.model.result_fields import DATA, METADATA, wrong_fields
 from silkline.model.spec import Spec, WebUrl, validate
 from silkline.store import jobs
 from silkline.store.database import Database
+from silkline.store.job_view import JobView, progress_view
 
 HEADER = "Silkline-Lease"
-LeaseHeader = Annotated[str | None, Header(alias=HEADER, max_length=200, description="The lease that the claim gave.")]
+LeaseHeader = Annotated[
+    str | None, Header(alias=HEADER, max_length=200, description="The lease that the claim returned.")
+]
 TITLE = r"^[\w.-]{1,40}$"
 
 
@@ -67,20 +68,19 @@ class ExternalRoutes:
         self.router = APIRouter(prefix="/v1", tags=["external workers"])
         kinds = ("cross-site", "too-large", "unsupported-media-type")
         lease = ("not-found", "lease-lost", "lease-missing", *kinds)
-        self._add("/claims", self.claim, shapes.Claims, ClaimBody, "Claim jobs", *kinds)
+        self._add("/claims", self.claim, ClaimBody, "Claim jobs", *kinds)
         self.router.add_api_route(
             "/jobs/{id}/heartbeat",
             self.heartbeat,
             methods=["POST"],
-            summary="Keep a claimed job, and learn what people want of it",
-            responses={200: {"model": shapes.HeartbeatAnswer}, **problems(*lease)},
+            summary="Renew the lease of a job, and read what the user wants",
+            response_model=None,
+            responses=answered(self.heartbeat, *lease),
         )
-        self._add(
-            "/jobs/{id}/results", self.results, shapes.Recorded, ResultsBody, "Deliver pages", "disk-full", *lease
-        )
-        self._add("/jobs/{id}/finish", self.finish, shapes.JobShape, FinishBody, "Give a job back", *lease)
+        self._add("/jobs/{id}/results", self.results, ResultsBody, "Deliver pages", "disk-full", *lease)
+        self._add("/jobs/{id}/finish", self.finish, FinishBody, "Finish an attempt", *lease)
 
-    def _add(self, path: str, handler: Any, shape: Any, body: type[Spec], summary: str, *kinds: str) -> None:
+    def _add(self, path: str, handler: Any, body: type[Spec], summary: str, *kinds: str) -> None:
         schema = body.model_json_schema(ref_template="#/components/schemas/{model}")
         content = {"application/json": {"schema": _inlined(schema)}}
         self.router.add_api_route(
@@ -88,41 +88,45 @@ class ExternalRoutes:
             handler,
             methods=["POST"],
             summary=summary,
-            responses={200: {"model": shape}, **problems(*kinds)},
+            response_model=None,
+            responses=answered(handler, *kinds),
             openapi_extra={"requestBody": {"required": True, "content": content}},
         )
 
-    def claim(self, body: Object) -> Response:
-        """Only jobs of kinds that external workers do. An empty list: there is nothing to do right now."""
+    def claim(self, body: Object) -> Answer[Claims]:
+        """Only jobs of kinds that external workers run. An empty list means that no such job is queued."""
         asked = validate(ClaimBody, body)
         claimed = self._workers.claim(asked.kinds, asked.wanted, asked.name)
-        items = [{"lease": str(lease), "job": view(self._database, job)} for lease, job in claimed]
-        return answer({"items": items, "heartbeat_seconds": self._beat})
+        items = [Claim(str(lease), view(self._database, job)) for lease, job in claimed]
+        return Answer(Claims(items, self._beat))
 
-    def heartbeat(self, id: str, lease: LeaseHeader = None) -> Response:
-        """409 means that the job is no longer yours: stop working on it."""
-        return answer({"desired": self._workers.renew(id, read_lease(lease))})
+    def heartbeat(self, id: str, lease: LeaseHeader = None) -> Answer[HeartbeatAnswer]:
+        """409 means that you no longer hold the lease: stop working on this job."""
+        return Answer(HeartbeatAnswer(self._workers.renew(id, read_lease(lease))))
 
-    def results(self, id: str, body: Object, lease: LeaseHeader = None) -> Response:
-        """Stored in one transaction. A page that was delivered before is left as it is."""
+    def results(self, id: str, body: Object, lease: LeaseHeader = None) -> Answer[Recorded]:
+        """Stores all pages in one transaction. A page that was delivered before does not change."""
         asked = validate(ResultsBody, body)
         pages = [page.model_dump() for page in asked.pages]
         delivered = self._workers.deliver(id, read_lease(lease), pages)
         job, now = jobs.get(self._database, id), self._database.now()
         progress = progress_view(job, delivered.counts, now)
-        return answer({"recorded": delivered.recorded, "known": delivered.known, "progress": progress})
+        return Answer(Recorded(delivered.recorded, delivered.known, progress))
 
-    def finish(self, id: str, body: Object, lease: LeaseHeader = None) -> Response:
-        """`completed`, `temporary` (tried again later), `permanent` (never again), `released` (somebody else may)."""
+    def finish(self, id: str, body: Object, lease: LeaseHeader = None) -> Answer[JobView]:
+        """`end`: `completed`, `temporary` (retry later), `permanent` (no retry), `released` (another may run it).
+
+        The server decides what happens to the job in the same way as for its own workers.
+        """
         asked = validate(FinishBody, body)
         if asked.end not in ENDS:
             raise SpecError(f"end must be one of {', '.join(ENDS)}")
         ended = AttemptEnd(asked.end, asked.reason, asked.message, asked.wait)
-        return answer(view(self._database, self._workers.finish(id, read_lease(lease), ended)))
+        return Answer(view(self._database, self._workers.finish(id, read_lease(lease), ended)))
 
 
 def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with its definitions put where they are used; ours are small and do not go in circles."""
+    """The schema with its definitions at the places that use them. Ours are small and not recursive."""
     definitions = schema.pop("$defs", {})
 
     def walk(value: Any) -> Any:

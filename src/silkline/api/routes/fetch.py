@@ -1,40 +1,36 @@
-"""One page, now: from the cache if it is fresh enough, else fetched by a worker while the caller waits."""
+"""One page at once: from the cache if it is fresh enough, else a worker fetches it while the caller waits."""
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from silkline.api import shapes, submission
+from silkline.api import submission
+from silkline.api.answers import Answer, FetchedPage, answered
 from silkline.api.events import Hub
 from silkline.api.private_addresses import explained
 from silkline.api.problems import Problem
 from silkline.api.routes.jobs import IdempotencyKey, Object, store_once, view
-from silkline.api.shapes import problems
-from silkline.api.views import answer, result_view
+from silkline.api.views import result_view
 from silkline.config import Settings
-from silkline.errors import NotFound
 from silkline.kinds.registry import is_external
-from silkline.model.cached import is_personal, serves
 from silkline.model.job import ENDED, Job, NewJob
 from silkline.model.spec import PageSpec
-from silkline.model.url import canonical, url_key
-from silkline.store import jobs, results
+from silkline.store import jobs, page_cache, results
 from silkline.store.database import Database
-from silkline.store.page_cache import newest_page
+from silkline.store.job_view import JobView
 from silkline.store.results import Result
 
-HURRY = 100  # a person waits for it: it goes before crawls
+HURRY = 100  # the priority: a caller waits for the page, so it runs before crawls
 
 
 class Patience(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    timeout: float = Field(30, ge=0, le=60, description="Seconds to wait; afterwards 202 with the job.")
+    timeout: float = Field(30, ge=0, le=60, description="Seconds to wait. After that, the answer is 202 with the job.")
 
 
 class FetchRoutes:
@@ -48,23 +44,23 @@ class FetchRoutes:
             self.fetch,
             methods=["POST"],
             summary="Fetch one page",
-            responses={
-                200: {"model": shapes.FetchShape, "description": "The page."},
-                202: {"model": shapes.JobShape, "description": "It takes longer: this job fetches it."},
-                **problems(
-                    "too-large", "unsupported-media-type", "cross-site", "fetch-failed", "disk-full", "too-many"
-                ),
-            },
+            response_model=None,
+            responses=answered(
+                self.fetch,
+                *("too-large", "unsupported-media-type", "cross-site", "fetch-failed", "disk-full", "too-many"),
+                s200="The page.",
+                s202="The page is not ready yet. This job fetches it.",
+            ),
             openapi_extra={"requestBody": {"required": True, "content": {"application/json": _body()}}},
         )
 
     async def fetch(
         self, request: Request, body: Object, query: Annotated[Patience, Query()], key: IdempotencyKey = None
-    ) -> Response:
-        """The fields are those of a `page` job with one `url`. `max_age`: seconds for which a stored page will do."""
+    ) -> Answer[FetchedPage] | Answer[JobView]:
+        """The body has the fields of a `page` job with one `url`. `max_age`: accept a stored page of this age (s)."""
         new = await run_in_threadpool(self._read, body)
         if found := await run_in_threadpool(self._cached, new):
-            return answer({"job": found[0], "result": result_view(found[1]), "cached": True})
+            return Answer(FetchedPage(found[0], result_view(found[1]), cached=True))
         id = await run_in_threadpool(self._store, request, new, key, body)
         self._hub.admit(request.scope)
         await self._hub.settled(id, query.timeout)
@@ -72,47 +68,33 @@ class FetchRoutes:
 
     def _read(self, body: dict[str, Any]) -> NewJob:
         if "urls" in body:
-            raise Problem("invalid", "fetch takes one url; post a page job for several")
+            raise Problem("invalid", "fetch accepts one url; post a page job for several URLs")
         return submission.read({"priority": HURRY, **body, "kind": "page"}, self._settings)
 
-    def _cached(self, new: NewJob) -> tuple[dict[str, Any], Result] | None:
-        """A stored page, unless it was, or is, asked for with somebody's own cookies or headers."""
-        max_age, address = new.payload.get("max_age"), canonical(new.request_url or "")
-        if not max_age or address is None or is_personal(new.payload):
-            return None
-        since = self._database.now() - timedelta(seconds=min(max_age, 10**8))
-        found = newest_page(self._database, url_key(address), since)
-        try:
-            job = jobs.get(self._database, found.job_id) if found else None
-        except NotFound:
-            return None
-        if found is None or job is None or is_personal(job.payload) or is_external(job.kind):
-            return None
-        content, render = new.payload.get("content", "markdown"), new.payload.get("render", "never")
-        allowed = new.payload.get("allow_private", ())
-        if not serves(found.data, found.metadata, job.payload, content=content, render=render, allowed=allowed):
-            return None
-        return view(self._database, job), found
+    def _cached(self, new: NewJob) -> tuple[JobView, Result] | None:
+        """A stored page that may answer for this request, and its job."""
+        found = page_cache.fresh(self._database, new.request_url or "", new.payload, is_external=is_external)
+        return (view(self._database, found[0]), found[1]) if found else None
 
     def _store(self, request: Request, new: NewJob, key: str | None, body: dict[str, Any]) -> str:
         if key is None:
             return jobs.enqueue(self._database, new)[0].id
         return store_once(self._database, new, request, key, body).job_id
 
-    def _outcome(self, id: str) -> Response:
+    def _outcome(self, id: str) -> Answer[FetchedPage] | Answer[JobView]:
         job = jobs.get(self._database, id)
         found = results.page(self._database, id, wanted=1)
         if found and not found[0].success:
             raise _failure(found[0], self._settings)
         if found:
-            return answer({"job": view(self._database, job), "result": result_view(found[0]), "cached": False})
+            return Answer(FetchedPage(view(self._database, job), result_view(found[0]), cached=False))
         if job.status in ENDED:
             raise Problem("fetch-failed", explained(job.exit_reason, _why(job), self._settings))
-        return answer(view(self._database, job), 202, {"Location": f"/v1/jobs/{id}"})
+        return Answer(view(self._database, job), 202, {"Location": f"/v1/jobs/{id}"})
 
 
 def _failure(result: Result, settings: Settings) -> Problem:
-    """A page that could not be had: which, why, and whether it may be had later. The job is named in a header."""
+    """The problem of a failed page: its URL, the reason, and whether a retry may succeed. A header names the job."""
     reason, detail = result.metadata.get("error") or "unknown", result.metadata.get("detail")
     text = f"{result.original_url or result.final_url}: {reason}" + (f" ({detail})" if detail else "")
     text = explained(reason, text, settings)

@@ -1,4 +1,4 @@
-"""Jobs: post, list, look at, wait for, and what people wish of them."""
+"""Jobs: submit, list, get, wait for, pause, resume, stop, cancel, retry and remove."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from silkline.api import bodies, shapes, submission
+from silkline.api import bodies, submission
+from silkline.api.answers import Answer, ListPage, answered, problems, to_json
 from silkline.api.events import Hub
 from silkline.api.problems import Problem
 from silkline.api.remove import remove
 from silkline.api.requeue import requeue
-from silkline.api.shapes import problems
-from silkline.api.views import answer, job_view, to_json
 from silkline.config import Settings
 from silkline.model.job import Job, NewJob, Status, Verb
 from silkline.model.spec import CrawlSizes, Spec, validate
 from silkline.runner.orphans import ask
 from silkline.store import idempotency, jobs, urls, workers
 from silkline.store.database import Database
+from silkline.store.job_view import JobView, job_view
 
-KEY_HELP = "Repeat a POST with the same key and body within 24 hours and get the first answer again."
+KEY_HELP = "A POST with the same key and body within 24 hours gets the first answer again."
 ID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 NAME = r"^[\w.-]{1,100}$"
 Object = Annotated[dict[str, Any], Depends(bodies.json_object)]
@@ -35,7 +35,7 @@ IdempotencyKey = Annotated[
 
 
 class JobListQuery(BaseModel):
-    """How a list of jobs is asked for."""
+    """The query of a list of jobs."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -53,14 +53,14 @@ class WaitQuery(BaseModel):
 
 
 def find(database: Database, query: JobListQuery) -> list[Job]:
-    """A page of jobs, and one more if there are more."""
+    """A page of jobs, and one more job if there is another page."""
     more = {"before": query.cursor, "wanted": query.limit + 1, "status": query.status, "kind": query.kind}
     if query.q:
         return jobs.search(database, query.q, **more)  # type: ignore[arg-type]
     return jobs.page(database, **more)  # type: ignore[arg-type]
 
 
-def listed(database: Database, query: JobListQuery, stale_after: float) -> tuple[list[dict[str, Any]], str | None]:
+def listed(database: Database, query: JobListQuery, stale_after: float) -> tuple[list[JobView], str | None]:
     """A page of jobs as views, and the cursor of the next."""
     found = find(database, query)
     shown = found[: query.limit]
@@ -71,8 +71,8 @@ def listed(database: Database, query: JobListQuery, stale_after: float) -> tuple
     return views, shown[-1].id if len(found) > query.limit else None
 
 
-def view(database: Database, job: Job, stale_after: float | None = None) -> dict[str, Any]:
-    """The job with its counts. With `stale_after`, one that waits says what for."""
+def view(database: Database, job: Job, stale_after: float | None = None) -> JobView:
+    """The job with its counts. With `stale_after`, the message of a queued job says what it waits for."""
     waits = job.status is Status.QUEUED
     alive = workers.alive(database, stale_after) if waits and stale_after is not None else None
     return job_view(job, urls.counts(database, job.id), database.now(), alive)
@@ -81,7 +81,7 @@ def view(database: Database, job: Job, stale_after: float | None = None) -> dict
 def store_once(
     database: Database, new: NewJob, request: Request, key: str, body: dict[str, Any]
 ) -> idempotency.StoredAnswer:
-    """Store a job under an idempotency key, which belongs to its caller alone; refuse another request under it."""
+    """Store a job under an idempotency key. Each caller has its own keys. Another request with the key is refused."""
 
     def first_answer(job: Job, fresh: bool) -> str:
         shown = job_view(job, urls.Counts(), database.now())
@@ -96,7 +96,7 @@ def store_once(
         answer=first_answer,
     )
     if stored.fingerprint != hashlib.sha256(asked.encode()).hexdigest():
-        raise Problem("key-reused", "this Idempotency-Key was used with another body or another path")
+        raise Problem("key-reused", "another request with another body or path used this Idempotency-Key")
     return stored
 
 
@@ -113,12 +113,14 @@ class JobRoutes:
             self.post,
             methods=["POST"],
             status_code=201,
-            summary="Ask for a job",
-            responses={
-                201: {"model": shapes.JobShape, "description": "The job, queued."},
-                200: {"model": shapes.JobShape, "description": "The live job that has this dedupe key already."},
-                **problems("too-large", "unsupported-media-type", "cross-site", "disk-full"),
-            },
+            summary="Submit a job",
+            response_model=None,
+            responses=answered(
+                self.post,
+                *("too-large", "unsupported-media-type", "cross-site", "disk-full"),
+                s201="The job, queued.",
+                s200="The job that has this dedupe key and has not ended.",
+            ),
             openapi_extra={"requestBody": {"required": True, "content": posted}},
         )
         add(
@@ -126,14 +128,16 @@ class JobRoutes:
             self.list,
             methods=["GET"],
             summary="List jobs, newest first",
-            responses={200: {"model": shapes.ListPage[shapes.JobShape]}, **problems()},
+            response_model=None,
+            responses=answered(self.list),
         )
         add(
             "/jobs/{id}",
             self.get,
             methods=["GET"],
-            summary="Look at a job, or wait for its end",
-            responses={200: {"model": shapes.JobShape}, **problems("not-found", "too-many")},
+            summary="Get a job, or wait for its end",
+            response_model=None,
+            responses=answered(self.get, "not-found", "too-many"),
         )
         add(
             "/jobs/{id}",
@@ -141,90 +145,93 @@ class JobRoutes:
             methods=["DELETE"],
             status_code=204,
             summary="Remove an ended job with all its data",
-            responses={204: {"description": "It is gone."}, **problems("not-found", "refused", "cross-site")},
+            responses={204: {"description": "The job was removed."}, **problems("not-found", "refused", "cross-site")},
         )
         for verb in (Verb.PAUSE, Verb.RESUME, Verb.STOP, Verb.CANCEL):
+            handler = self._wishing(verb)
             add(
                 f"/jobs/{{id}}/{verb}",
-                self._wishing(verb),
+                handler,
                 methods=["POST"],
                 name=verb.value,
                 summary=f"{verb.value.capitalize()} a job",
-                responses={
-                    200: {"model": shapes.JobShape},
-                    **problems("not-found", "refused", "cross-site", "too-large", "unsupported-media-type"),
-                },
+                response_model=None,
+                responses=answered(
+                    handler, "not-found", "refused", "cross-site", "too-large", "unsupported-media-type"
+                ),
                 openapi_extra=SIZES_BODY if verb is Verb.RESUME else _body({}),
             )
         add(
             "/jobs/{id}/retry",
             self.retry,
             methods=["POST"],
-            summary="Let a failed or stopped job go on, or give URLs that failed for one reason another chance",
-            responses={
-                200: {"model": shapes.JobShape},
-                **problems("not-found", "refused", "cross-site", "too-large", "unsupported-media-type"),
-            },
+            summary="Continue a failed or stopped job, or retry URLs that failed for one reason",
+            response_model=None,
+            responses=answered(self.retry, "not-found", "refused", "cross-site", "too-large", "unsupported-media-type"),
             openapi_extra=RETRY_BODY,
         )
 
-    def post(self, request: Request, body: Object, key: IdempotencyKey = None) -> Response:
-        """Stores the job and answers at once; a worker takes it from there."""
+    def post(self, request: Request, body: Object, key: IdempotencyKey = None) -> Answer[JobView]:
+        """Stores the job and answers at once. A worker runs it later."""
         new = submission.read(body, self._settings)
         if key is None:
             job, fresh = jobs.enqueue(self._database, new)
-            return answer(view(self._database, job), 201 if fresh else 200, {"Location": f"/v1/jobs/{job.id}"})
+            return Answer(view(self._database, job), 201 if fresh else 200, {"Location": f"/v1/jobs/{job.id}"})
         stored = store_once(self._database, new, request, key, body)
         first = json.loads(stored.text)
         headers = {"Location": f"/v1/jobs/{stored.job_id}"}
         if not stored.fresh:
             headers["Idempotent-Replayed"] = "true"
-        return answer(first["body"], first["status"], headers)
+        return Answer(first["body"], first["status"], headers)
 
-    def list(self, query: Annotated[JobListQuery, Query()]) -> Response:
+    def list(self, query: Annotated[JobListQuery, Query()]) -> Answer[ListPage[JobView]]:
         """Filter by status, kind, or part of the URL."""
         items, cursor = listed(self._database, query, self._settings.stale_after)
-        return answer({"items": items, "next_cursor": cursor})
+        return Answer(ListPage(items, cursor))
 
-    async def get(self, request: Request, id: str, query: Annotated[WaitQuery, Query()]) -> Response:
-        """With `wait`, answers when the job has ended or paused, or when the time is over."""
+    async def get(self, request: Request, id: str, query: Annotated[WaitQuery, Query()]) -> Answer[JobView]:
+        """With `wait`, the answer comes when the job has ended or paused, or after that many seconds."""
         job = await run_in_threadpool(jobs.get, self._database, id)
         if query.wait and job.status in (Status.QUEUED, Status.RUNNING):
             self._hub.admit(request.scope)
             await self._hub.settled(id, query.wait)
             job = await run_in_threadpool(jobs.get, self._database, id)
-        return answer(await run_in_threadpool(view, self._database, job, self._settings.stale_after))
+        return Answer(await run_in_threadpool(view, self._database, job, self._settings.stale_after))
 
     def delete(self, id: str) -> Response:
-        """A job that has not ended is refused: cancel it first."""
+        """The server refuses to remove a job that has not ended: cancel it first."""
         remove(self._database, self._settings, id)
         return Response(status_code=204)
 
     def _wishing(self, verb: Verb) -> Any:
-        def wish(id: str, body: Optional) -> Response:
+        def wish(id: str, body: Optional) -> Answer[JobView]:
             sizes = read_sizes(body or {}) if verb is Verb.RESUME else _nothing(body)
-            return answer(view(self._database, ask(self._database, self._settings.data, id, verb, sizes)))
+            return Answer(view(self._database, ask(self._database, self._settings.data, id, verb, sizes)))
 
-        wish.__doc__ = "Asking twice is the same as asking once. The answer shows the wish; the fact follows."
+        wish.__doc__ = (
+            "A repeated request has no further effect. The answer shows what you asked for; the job follows soon after."
+        )
         if verb is Verb.RESUME:
-            wish.__doc__ += " A crawl may get other sizes: `fetchers`, `parsers`, `concurrency`."
+            wish.__doc__ += " You can change the sizes of a crawl: `fetchers`, `parsers`, `concurrency`."
         return wish
 
-    def retry(self, id: str, body: Optional) -> Response:
-        """With `reason`, the URLs that failed for it are queued again; of a completed job they become a new job."""
+    def retry(self, id: str, body: Optional) -> Answer[JobView]:
+        """With `reason`, retries the URLs that failed for this reason. For a completed job, a new job does this."""
         rest = dict(body or {})
         reason, sizes = requeue_reason(rest.pop("reason", None)), read_sizes(rest)
         if reason is None:
             job = ask(self._database, self._settings.data, id, Verb.RETRY, sizes)
         elif sizes:
-            raise Problem("invalid", "give either reason or sizes: URLs that failed are tried by the job as it is")
+            raise Problem(
+                "invalid", "give either reason or sizes, not both: a retry by reason keeps the sizes of the job"
+            )
         else:
             job = requeue(self._database, jobs.get(self._database, id), reason)
-        return answer(view(self._database, job))
+        return Answer(view(self._database, job))
 
 
 def read_sizes(body: dict[str, Any]) -> dict[str, int]:
-    """The sizes that a body names; a `SpecError` for any other field."""
+    """The sizes in a body. Raises a `SpecError` for every other field."""
     return validate(CrawlSizes, body).model_dump(exclude_none=True)
 
 
@@ -237,7 +244,7 @@ def requeue_reason(reason: Any) -> str | None:
     if reason is None:
         return None
     if not isinstance(reason, str) or not 0 < len(reason) <= 200 or "\x00" in reason:
-        raise Problem("invalid", "reason must be text: why the URLs failed, such as timeout")
+        raise Problem("invalid", "reason must be the text of a failure, such as timeout")
     return reason
 
 
@@ -248,7 +255,7 @@ EXAMPLES = {
 
 
 def _body(properties: dict[str, Any], examples: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A body that may be left out, in OpenAPI's words."""
+    """The OpenAPI description of an optional body."""
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
     content: dict[str, Any] = {"schema": schema, **({"examples": examples} if examples else {})}
     return {"requestBody": {"required": False, "content": {"application/json": content}}}

@@ -1,45 +1,59 @@
-"""What a job brought and what became of each URL: results, URLs, errors, logs, explanations. JSON, or JSON lines."""
+"""The data of a job: results, URLs, errors, hosts, logs, explanations. As JSON, or as JSON lines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Header, Query
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from silkline.api import explain, shapes
-from silkline.api.secrecy import secrets_of
-from silkline.api.shapes import problems
+from silkline.api.answers import (
+    Answer,
+    ErrorPage,
+    ErrorView,
+    Explanation,
+    HostReport,
+    LineView,
+    ListPage,
+    ResultView,
+    UrlState,
+    UrlView,
+    answered,
+    to_json,
+)
 from silkline.api.tallies import Tallies
 from silkline.api.views import (
-    answer,
+    error_view,
+    explanation,
+    host_view,
     line_view,
-    links_in_view,
     reason_views,
     result_view,
-    to_json,
     url_view,
     wait_view,
-    waits_of,
 )
 from silkline.model.job import Job
+from silkline.model.redaction import secrets_of
 from silkline.store import jobs, logs, results, urls
 from silkline.store.backlinks import into
 from silkline.store.database import Database
+from silkline.store.explain import explain
+from silkline.store.job_view import waits_of
 from silkline.store.urls import Url
 
 JSONL = "application/x-ndjson"
 PAGE_BYTES = 8 << 20  # a page of results ends early when it gets larger than this
 CHUNK = 20
-LINKED_CHUNK = 1_000  # of URLs with the pages that lead to them, since each chunk reads all the links of the job
+LINKED_CHUNK = 1_000  # for URLs with the pages that link to them, since each chunk reads all links of the job
 Accept = Annotated[str, Header()]
-Read = Callable[[int, int], list[tuple[int, dict[str, Any]]]]
+Item = TypeVar("Item")
+Read = Callable[[int, int], list[tuple[int, Item]]]  # from a cursor and a number: items, each with its cursor
 
 
 class Cursored(BaseModel):
-    """How a list is asked for. `format=jsonl`, or `Accept: application/x-ndjson`, gives all of it, a line for each."""
+    """The query of a list. `format=jsonl`, or `Accept: application/x-ndjson`, gives all items, one per line."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -49,11 +63,11 @@ class Cursored(BaseModel):
 
 
 class ResultQuery(Cursored):
-    content: bool = Field(True, description="Without content only title, links and such are given.")
+    content: bool = Field(True, description="False leaves the text of the page out; title, links and other facts stay.")
 
 
 class UrlQuery(Cursored):
-    state: shapes.UrlState | None = None
+    state: UrlState | None = None
 
 
 class ErrorQuery(Cursored):
@@ -62,7 +76,9 @@ class ErrorQuery(Cursored):
 
 
 class LogQuery(Cursored):
-    level: Literal["debug", "info", "warning", "error", "critical"] | None = Field(None, description="And above.")
+    level: Literal["debug", "info", "warning", "error", "critical"] | None = Field(
+        None, description="This level and higher ones."
+    )
     q: str = Field("", max_length=200, description="Part of the message.")
 
 
@@ -70,120 +86,145 @@ class ExplainQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     url: str = Field(max_length=8192)
-    content: bool = Field(False, description="With content the result is given as a whole.")
+    content: bool = Field(False, description="True includes the text of the page in the result.")
 
 
 class LedgerRoutes:
     def __init__(self, database: Database, tallies: Tallies) -> None:
         self._database = database
         self._tallies = tallies
-        self.router = APIRouter(prefix="/v1/jobs/{id}", tags=["what came of it"])
-        self._add("results", self.results, shapes.ListPage[shapes.ResultShape], "What a job brought home")
-        self._add(
-            "urls", self.urls, shapes.ListPage[shapes.UrlShape], "Every URL the job saw, with its state and reason"
-        )
-        self._add("errors", self.errors, shapes.Errors, "URLs that failed or were skipped, and why")
-        self._add("logs", self.logs, shapes.ListPage[shapes.LineShape], "Log lines, readable while the job runs")
+        self.router = APIRouter(prefix="/v1/jobs/{id}", tags=["results and ledger"])
+        self._add("results", self.results, "Results of a job")
+        self._add("urls", self.urls, "Every URL of a job, with its state and reason")
+        self._add("errors", self.errors, "URLs that failed or were skipped, and why")
+        self._add("logs", self.logs, "Log lines of a job, also while it runs")
         self.router.add_api_route(
             "/hosts",
             self.hosts,
             methods=["GET"],
-            summary="The hosts of a job, and why those that wait do",
-            responses={200: {"model": shapes.HostReportShape}, **problems("not-found")},
+            summary="Hosts of a job, and why the crawl waits for them",
+            response_model=None,
+            responses=answered(self.hosts, "not-found"),
         )
         self.router.add_api_route(
             "/explain",
             self.explain,
             methods=["GET"],
-            summary="What became of one URL, and how the crawl came to it",
-            responses={200: {"model": shapes.Explanation}, **problems("not-found")},
+            summary="State of one URL, and how the crawl found it",
+            response_model=None,
+            responses=answered(self.explain, "not-found"),
         )
 
-    def _add(self, name: str, handler: Any, shape: Any, summary: str) -> None:
-        content = {JSONL: {"schema": {"type": "string"}, "example": '{"id": 1}\n{"id": 2}\n'}}
-        responses = {200: {"model": shape, "content": content}, **problems("not-found")}
-        self.router.add_api_route(f"/{name}", handler, methods=["GET"], summary=summary, responses=responses)
+    def _add(self, name: str, handler: Any, summary: str) -> None:
+        responses = answered(handler, "not-found")
+        responses[200]["content"] = {JSONL: {"schema": {"type": "string"}, "example": '{"id": 1}\n{"id": 2}\n'}}
+        self.router.add_api_route(
+            f"/{name}", handler, methods=["GET"], summary=summary, response_model=None, responses=responses
+        )
 
-    def results(self, id: str, query: Annotated[ResultQuery, Query()], accept: Accept = "") -> Response:
-        """In the order in which they were stored, so whoever follows a crawl misses none."""
+    def results(
+        self, id: str, query: Annotated[ResultQuery, Query()], accept: Accept = ""
+    ) -> Answer[ListPage[ResultView]] | StreamingResponse:
+        """In the order in which they were stored, so a client that follows a crawl gets every result."""
         job = jobs.get(self._database, id)
 
-        def read(after: int, wanted: int) -> list[tuple[int, dict[str, Any]]]:
+        def read(after: int, wanted: int) -> list[tuple[int, ResultView]]:
             found = results.page(self._database, job.id, after=after, wanted=wanted)
             return [(each.id, result_view(each, content=query.content)) for each in found]
 
-        return listing(read, query, accept)
+        if wants_lines(query, accept):
+            return lines(read, query)
+        return Answer(ListPage(*page_of(read, query.cursor, query.limit)))
 
-    def urls(self, id: str, query: Annotated[UrlQuery, Query()], accept: Accept = "") -> Response:
-        """In the order of discovery, each with the page that named it first."""
+    def urls(
+        self, id: str, query: Annotated[UrlQuery, Query()], accept: Accept = ""
+    ) -> Answer[ListPage[UrlView]] | StreamingResponse:
+        """In the order of discovery, each with the first page that links to it."""
         job = jobs.get(self._database, id)
 
-        def read(after: int, wanted: int) -> list[tuple[int, dict[str, Any]]]:
-            return self._url_views(
-                job, urls.page(self._database, job.id, after=after, wanted=wanted, state=query.state)
-            )
+        def read(after: int, wanted: int) -> list[tuple[int, UrlView]]:
+            found = urls.page(self._database, job.id, after=after, wanted=wanted, state=query.state)
+            sources = self._sources(job, found)
+            return [(url.id, url_view(url, sources)) for url in found]
 
-        return listing(read, query, accept)
+        if wants_lines(query, accept):
+            return lines(read, query)
+        return Answer(ListPage(*page_of(read, query.cursor, query.limit)))
 
-    def errors(self, id: str, query: Annotated[ErrorQuery, Query()], accept: Accept = "") -> Response:
-        """Causes counted, and the URLs one by one, each with the pages that lead to it."""
+    def errors(
+        self, id: str, query: Annotated[ErrorQuery, Query()], accept: Accept = ""
+    ) -> Answer[ErrorPage] | StreamingResponse:
+        """The number of URLs for each reason, and the URLs, each with the pages that link to it."""
         job = jobs.get(self._database, id)
 
-        def read(after: int, wanted: int) -> list[tuple[int, dict[str, Any]]]:
+        def read(after: int, wanted: int) -> list[tuple[int, ErrorView]]:
             found = urls.failures(
                 self._database, job.id, state=query.state, reason=query.reason, after=after, wanted=wanted
             )
-            links = into(self._database, job.id, found)
-            views = self._url_views(job, found)
-            return [(id, {**view, "links_in": links_in_view(links[id])}) for id, view in views]
+            links, sources = into(self._database, job.id, found), self._sources(job, found)
+            return [(url.id, error_view(url, sources, links[url.id])) for url in found]
 
-        reasons = reason_views(self._tallies.get(urls.reasons, job))
-        return listing(read, query, accept, chunk=LINKED_CHUNK, reasons=reasons)
+        if wants_lines(query, accept):
+            return lines(read, query, LINKED_CHUNK)
+        items, cursor = page_of(read, query.cursor, query.limit, LINKED_CHUNK)
+        return Answer(ErrorPage(reason_views(self._tallies.get(urls.reasons, job)), items, cursor))
 
-    def hosts(self, id: str) -> Response:
-        """Each host is asked at its own pace; what waits longest comes first. The counts may be some seconds old."""
+    def hosts(self, id: str) -> Answer[HostReport]:
+        """Each host has its own pace. The longest wait comes first. The counts may be a few seconds old."""
         job = jobs.get(self._database, id)
         waits, now = waits_of(job, urls.counts(self._database, id)), self._database.now()
-        items = self._tallies.get(urls.hosts, job)
-        return answer({"waiting": [wait_view(wait, now) for wait in waits], "items": items})
+        items = [host_view(row) for row in self._tallies.get(urls.hosts, job)]
+        return Answer(HostReport([wait_view(wait, now) for wait in waits], items))
 
-    def logs(self, id: str, query: Annotated[LogQuery, Query()], accept: Accept = "") -> Response:
-        """Oldest first. `level` names the lowest that is wanted."""
+    def logs(
+        self, id: str, query: Annotated[LogQuery, Query()], accept: Accept = ""
+    ) -> Answer[ListPage[LineView]] | StreamingResponse:
+        """Oldest first. `level` is the lowest level to show."""
         job = jobs.get(self._database, id)
         secrets, levels = secrets_of(job.payload), levels_from(query.level)
 
-        def read(after: int, wanted: int) -> list[tuple[int, dict[str, Any]]]:
+        def read(after: int, wanted: int) -> list[tuple[int, LineView]]:
             found = logs.search(self._database, job.id, levels=levels, text=query.q, after=after, wanted=wanted)
             return [(line.id, line_view(line, secrets)) for line in found]
 
-        return listing(read, query, accept)
+        if wants_lines(query, accept):
+            return lines(read, query)
+        return Answer(ListPage(*page_of(read, query.cursor, query.limit)))
 
-    def explain(self, id: str, query: Annotated[ExplainQuery, Query()]) -> Response:
-        """404 when the crawl never came across it."""
-        return answer(explain.explain(self._database, jobs.get(self._database, id), query.url, content=query.content))
+    def explain(self, id: str, query: Annotated[ExplainQuery, Query()]) -> Answer[Explanation]:
+        """404 when the crawl has not seen the URL."""
+        found = explain(self._database, jobs.get(self._database, id).id, query.url)
+        return Answer(explanation(self._database, found, content=query.content))
 
-    def _url_views(self, job: Job, found: list[Url]) -> list[tuple[int, dict[str, Any]]]:
-        sources = urls.by_ids(self._database, job.id, [url.found_on for url in found if url.found_on is not None])
-        return [(url.id, url_view(url, sources)) for url in found]
+    def _sources(self, job: Job, found: list[Url]) -> dict[int, Url]:
+        """The pages that linked first to these URLs."""
+        return urls.by_ids(self._database, job.id, [url.found_on for url in found if url.found_on is not None])
 
 
 def levels_from(lowest: str | None) -> list[str]:
-    """A level and those above it; none named means all."""
+    """A level and all higher levels. An empty list means all levels."""
     order = ["debug", "info", "warning", "error", "critical"]
     return order[order.index(lowest) :] if lowest else []
 
 
-def listing(read: Read, query: Cursored, accept: str, *, chunk: int = CHUNK, **more: Any) -> Response:
-    """One page as JSON, or everything after the cursor as JSON lines."""
-    if query.format == "jsonl" or (query.format is None and JSONL in accept):
-        return StreamingResponse(_lines(read, query.cursor, chunk), media_type=JSONL)
-    items, cursor = page_of(read, query.cursor, query.limit, chunk)
-    return answer({**more, "items": items, "next_cursor": cursor})
+def wants_lines(query: Cursored, accept: str) -> bool:
+    return query.format == "jsonl" or (query.format is None and JSONL in accept)
 
 
-def page_of(read: Read, after: int, wanted: int, most: int = CHUNK) -> tuple[list[dict[str, Any]], str | None]:
-    """Up to `wanted` items, fewer when they are large; `most` are read at once."""
-    items: list[dict[str, Any]] = []
+def lines(read: Read[Item], query: Cursored, chunk: int = CHUNK) -> StreamingResponse:
+    """All items after the cursor as JSON lines. One chunk at a time is in memory."""
+
+    def chunks(after: int) -> Iterator[bytes]:
+        while found := read(after, chunk):
+            after = found[-1][0]
+            yield b"".join(to_json(item) + b"\n" for _, item in found)
+
+    return StreamingResponse(chunks(query.cursor), media_type=JSONL)
+
+
+def page_of(read: Read[Item], after: int, wanted: int, most: int = CHUNK) -> tuple[list[Item], str | None]:
+    """Up to `wanted` items, fewer if they are large, and the cursor of the next page. Reads `most` at once."""
+    items: list[Item] = []
     size = 0
     while True:
         chunk = read(after, min(most, wanted - len(items)) + 1)
@@ -197,10 +238,3 @@ def page_of(read: Read, after: int, wanted: int, most: int = CHUNK) -> tuple[lis
             after = id
         else:
             return items, None
-
-
-def _lines(read: Read, after: int, most: int) -> Iterator[bytes]:
-    """Everything, a chunk in memory at a time."""
-    while chunk := read(after, most):
-        after = chunk[-1][0]
-        yield b"".join(to_json(item) + b"\n" for _, item in chunk)

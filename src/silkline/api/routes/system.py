@@ -1,16 +1,13 @@
-"""The service itself: is it alive, is it ready, its workers, its figures."""
+"""The state of the service: health, readiness, workers and metrics."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter, Response
 
-from silkline.api import shapes
+from silkline.api.answers import Answer, Health, ListPage, WorkerView, answered, problems
 from silkline.api.metrics import MEDIA_TYPE, Metrics
 from silkline.api.problems import Problem
-from silkline.api.shapes import problems
-from silkline.api.views import answer, worker_view
+from silkline.api.views import worker_view
 from silkline.config import Settings
 from silkline.errors import StoreError
 from silkline.store import migrate, workers
@@ -26,46 +23,50 @@ class SystemRoutes:
         self._metrics = metrics
         self.router = APIRouter(tags=["service"])
         add = self.router.add_api_route
-        health: dict[int | str, dict[str, Any]] = {200: {"model": shapes.Health}}
-        add(
-            "/healthz", self.alive, methods=["GET"], summary="Is the process alive?", responses={**health, **problems()}
-        )
-        add("/readyz", self.ready, methods=["GET"], summary="Can it do its work?", responses={**health, **problems()})
+        for path, handler, summary in (
+            ("/healthz", self.alive, "Is the process running?"),
+            ("/readyz", self.ready, "Can the server use its database?"),
+        ):
+            add(path, handler, methods=["GET"], summary=summary, response_model=None, responses=answered(handler))
         add(
             "/metrics",
             self.metrics,
             methods=["GET"],
-            summary="Figures for Prometheus",
+            summary="Metrics for Prometheus",
             response_class=Response,
-            responses={200: {"description": "Text in Prometheus' format.", "content": TEXT}, **problems()},
+            responses={
+                200: {"description": "Metrics in the text format of Prometheus.", "content": TEXT},
+                **problems(),
+            },
         )
         add(
             "/v1/workers",
             self.workers,
             methods=["GET"],
-            summary="The supervisors",
-            responses={200: {"model": shapes.ListPage[shapes.WorkerShape]}, **problems()},
+            summary="List workers",
+            response_model=None,
+            responses=answered(self.workers),
         )
 
-    async def alive(self) -> Response:
-        """Asks nobody, so it says nothing about the database."""
-        return answer({"status": "ok"})
+    async def alive(self) -> Answer[Health]:
+        """Does not check the database."""
+        return Answer(Health("ok"))
 
-    def ready(self) -> Response:
-        """503 while the database cannot be reached or is of another version."""
+    def ready(self) -> Answer[Health]:
+        """503 if the server cannot reach the database, or if the database has another schema revision."""
         try:
             here, wanted = migrate.revision(self._database), migrate.newest(self._database)
         except StoreError as error:
             raise Problem("unavailable", "the database cannot be reached right now") from error
         if here != wanted:
             raise Problem("unavailable", f"the database has schema revision {here}, this server needs {wanted}")
-        return answer({"status": "ready"})
+        return Answer(Health("ready"))
 
     def metrics(self) -> Response:
-        """Jobs by status, URLs still to do, workers alive, and how fast this process answers."""
+        """Jobs by status, queued URLs, live workers, and the response times of this process."""
         return Response(self._metrics.text(), media_type=MEDIA_TYPE)
 
-    def workers(self) -> Response:
-        """Those that were heard of within the setting `stale_after`."""
+    def workers(self) -> Answer[ListPage[WorkerView]]:
+        """Workers whose last heartbeat is not older than the setting `stale_after`."""
         found = [worker_view(worker) for worker in workers.alive(self._database, self._settings.stale_after)]
-        return answer({"items": found, "next_cursor": None})
+        return Answer(ListPage(found, None))

@@ -1,18 +1,17 @@
-"""Tokens for the API: made, listed and taken back by an administrator."""
+"""Tokens for the API. An administrator creates, lists and revokes them."""
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import timedelta
-from typing import Literal
 
 from fastapi import APIRouter, Response
 from pydantic import Field
 
-from silkline.api import shapes
+from silkline.api.answers import Answer, NewTokenView, Scope, TokenList, answered, problems
 from silkline.api.credentials import new_token
 from silkline.api.routes.jobs import Object
-from silkline.api.shapes import problems
-from silkline.api.views import answer
+from silkline.api.views import token_view
 from silkline.errors import NotFound
 from silkline.model.spec import Spec, validate
 from silkline.store import tokens
@@ -21,7 +20,7 @@ from silkline.store.database import Database
 
 class TokenBody(Spec):
     name: str = Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")
-    scope: Literal["worker", "read", "write", "admin"] = "read"
+    scope: Scope = "read"
     days: float | None = Field(None, gt=0, le=36_500)
 
 
@@ -36,11 +35,11 @@ class TokenRoutes:
             self.post,
             methods=["POST"],
             status_code=201,
-            summary="Make a token",
-            responses={
-                201: {"model": shapes.NewTokenShape},
-                **problems("cross-site", "too-large", "unsupported-media-type"),
-            },
+            summary="Create a token",
+            response_model=None,
+            responses=answered(
+                self.post, "cross-site", "too-large", "unsupported-media-type", s201="The token and its secret."
+            ),
             openapi_extra={"requestBody": {"required": True, "content": content}},
         )
         add(
@@ -48,42 +47,33 @@ class TokenRoutes:
             self.list,
             methods=["GET"],
             summary="List tokens",
-            responses={200: {"model": shapes.Tokens}, **problems()},
+            response_model=None,
+            responses=answered(self.list),
         )
         add(
             "/{id}",
             self.delete,
             methods=["DELETE"],
             status_code=204,
-            summary="Take a token back",
-            responses={204: {"description": "It is no longer valid."}, **problems("not-found", "cross-site")},
+            summary="Revoke a token",
+            responses={204: {"description": "The token is no longer valid."}, **problems("not-found", "cross-site")},
         )
 
-    def post(self, body: Object) -> Response:
-        """The token is shown this once; the database keeps a hash."""
+    def post(self, body: Object) -> Answer[NewTokenView]:
+        """Only this answer contains the token; the database stores a hash of it."""
         asked = validate(TokenBody, body)
         until = self._database.now() + timedelta(days=asked.days) if asked.days else None
         id, token = new_token(self._database, asked.name, asked.scope, until)
         made = next(each for each in tokens.everyone(self._database) if each.id == id)
-        return answer({**_view(made), "token": token}, 201)
+        return Answer(NewTokenView(**dataclasses.asdict(token_view(made)), token=token), 201)
 
-    def list(self) -> Response:
-        """Without their secrets."""
-        return answer({"items": [_view(token) for token in tokens.everyone(self._database)]})
+    def list(self) -> Answer[TokenList]:
+        """The list does not contain the secrets."""
+        return Answer(TokenList([token_view(token) for token in tokens.everyone(self._database)]))
 
     def delete(self, id: str) -> Response:
-        """Whoever uses it is refused from now on."""
+        """The server refuses every later request with this token."""
         if "\x00" in id:
             raise NotFound(f"no token {id!r}")
         tokens.forget(self._database, id)
         return Response(status_code=204)
-
-
-def _view(token: tokens.Token) -> dict[str, object]:
-    return {
-        "id": token.id,
-        "name": token.name,
-        "scope": token.scope,
-        "created_at": token.created_at,
-        "expires_at": token.expires_at,
-    }

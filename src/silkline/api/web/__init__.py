@@ -1,5 +1,5 @@
-"""The web page: rendered here, kept alive by events, usable without a mouse, on a phone, and in the dark.
+"""The web page: rendered on the server and updated by events. It works with the keyboard, on phones, and in dark mode.
 
-Whatever was crawled is shown as text: templates escape everything, links are made for http(s) only, and the policy that
-`security` sends with every answer lets a browser run nothing but the files in static/.
+Crawled data is always shown as text: templates escape everything, only http(s) URLs become links, and the policy that
+`security` sends with every answer allows a browser to run only the files in static/.
 """

@@ -1,7 +1,7 @@
-"""Crawling again what a job crawled: the form filled in as it was, or the same job once more.
+"""Repeats a job: fills in the form with its values, or submits the same job again.
 
-Headers, cookies and a proxy are never shown. They come along only while the addresses stay the same: else whoever may
-start a job could have them sent to a server of their own.
+Headers, cookies and proxies are never shown. The new job gets them only if its addresses are the same. Otherwise a user
+who may start jobs could send them to a server of their own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from silkline.api.web import forms
 from silkline.api.web.sample_crawl import SAMPLE
 from silkline.config import Settings
 from silkline.model.job import ENDED, Job, NewJob
-from silkline.model.spec import SECRET_FIELDS
+from silkline.model.redaction import SECRET_FIELDS
 
 OFFERED = ("site", "page", "map")
 MOST_URLS = 1_000  # more than that are not put into a form
@@ -23,7 +23,7 @@ Way = Literal["", "form", "repeat", "sample"]
 
 
 def way_of(job: Job, *, with_sample: bool) -> Way:
-    """How a job can be crawled again; empty where it cannot: it goes on, or its seeds came from a file."""
+    """How a job can be repeated. Empty if it cannot: it has not ended, or its seeds came from a file."""
     if job.status not in ENDED or any(job.payload.get(name) for name in submission.NEVER):
         return ""
     if job.metadata.get(SAMPLE):
@@ -38,13 +38,13 @@ def filled_in(job: Job) -> dict[str, str]:
 
 
 def _kept_words(job: Job) -> str:
-    """The fields of the spec that come along although the form does not show them."""
+    """The fields of the spec that the new job gets although the form does not show them."""
     hidden = [name for name in job.payload if name not in forms.FIELDS or name in SECRET_FIELDS]
     return ", ".join(sorted(hidden))
 
 
 def completed_by(job: Job, body: dict[str, Any]) -> dict[str, Any]:
-    """The posted form together with what the form does not show of the job that it repeats."""
+    """The fields of the form, and the fields of the repeated job that the form does not show."""
     if body.get("kind") != job.kind:
         return body
     kept = {name: value for name, value in job.payload.items() if name not in forms.FIELDS or name == "headers"}

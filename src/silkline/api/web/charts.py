@@ -1,4 +1,4 @@
-"""The numbers behind the charts, as columns, which is how they are drawn."""
+"""The data of the charts, as columns."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from silkline.store.urls import Counts
 
 POINTS = 400
 PAGES = 300
-PAUSE = 5.0  # seconds in which nobody crawled: the line has a gap there
+PAUSE = 5.0  # seconds without crawling that make a gap in the line
 COLUMNS = ("at", "discovered", "done", "failed", "skipped", "seconds")
 
 
 def history(database: Database, job: Job, counts: Counts) -> dict[str, list[Any]]:
-    """The counters over time, thinned to what a screen shows, the newest always among them.
+    """The counters over time, reduced to what a screen can show, always with the newest.
 
-    A row of nothing stands where the job was paused, or waited to be taken up again: the line has a gap there.
+    A row without values stands for a time in which the job did not run: the line has a gap there.
     """
     taken = count_history.every(database, job.id)
     step = max(1, len(taken) // POINTS)
@@ -46,14 +46,14 @@ def history(database: Database, job: Job, counts: Counts) -> dict[str, list[Any]
 
 
 def _paused(was: datetime, before: Sample | Counts, at: datetime, after: Sample | Counts) -> bool:
-    """Whether nobody crawled for a while between two points. The crawl itself counts the seconds it crawled."""
+    """Whether the job did not run for a while between two points. The crawl itself counts its seconds."""
     if not before.seconds or after.seconds is None:
         return False  # this kind of job does not count them
     return (at - was).total_seconds() - (after.seconds - before.seconds) > PAUSE
 
 
 def responses(database: Database, job: Job) -> dict[str, list[Any]]:
-    """How long the latest pages took, in milliseconds."""
+    """The response times of the latest pages, in milliseconds."""
     timed = [each for each in results.newest(database, job.id, wanted=PAGES) if _seconds(each.metadata) is not None]
     timed.sort(key=lambda each: each.created_at)
     return {
@@ -68,7 +68,7 @@ def _seconds(metadata: dict[str, Any]) -> float | None:
 
 
 def status_bars(database: Database, job_id: str) -> list[dict[str, Any]]:
-    """How servers answered, each bar in hundredths of the longest."""
+    """The number of URLs for each HTTP status. The width of a bar is a percentage of the longest."""
     found = urls.statuses(database, job_id)
     most = max((number for _, number in found), default=1)
     return [

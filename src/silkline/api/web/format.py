@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from silkline.model.progress import pages_of
+from silkline.store.job_view import ProgressView
 
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
@@ -16,7 +17,7 @@ NOTHING = "\N{EN DASH}"
 
 
 def visible(text: Any) -> str:
-    """Text whose control characters are seen instead of obeyed: no colours, no turned writing, no false lines."""
+    """A text with visible control characters, so that they cannot change colours, direction or lines."""
     return _UNSEEN.sub(_sign, str(text))
 
 
@@ -26,7 +27,7 @@ def _sign(found: re.Match[str]) -> str:
 
 
 def is_web(url: Any) -> bool:
-    """Whether a browser may be given this as a link."""
+    """Whether this may become a link."""
     if not isinstance(url, str) or _UNSEEN.search(url) or not re.match(r"https?://[^/\s]", url, re.IGNORECASE):
         return False
     try:
@@ -83,14 +84,15 @@ def took(seconds: float) -> str:
     return f"{1000 * seconds:.0f} ms" if seconds < 9.9995 else duration(seconds)
 
 
-def segments(progress: dict[str, Any]) -> list[dict[str, Any]]:
+def segments(progress: ProgressView) -> list[dict[str, Any]]:
     """The parts of the progress bar, in hundredths of its width."""
-    whole = progress["discovered"] or 1
+    whole = progress.discovered or 1
     parts, x = [], 0.0
     for state in ("done", "unchanged", "failed", "skipped", "in_flight", "queued"):
-        if state == "unchanged" and not progress[state]:
+        urls = getattr(progress, state)
+        if state == "unchanged" and not urls:
             continue
-        width = 100 * progress[state] / whole
+        width = 100 * urls / whole
         parts.append({"state": state, "x": round(x, 3), "width": round(width, 3)})
         x += width
     return parts

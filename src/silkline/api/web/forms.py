@@ -1,4 +1,4 @@
-"""Reading what a form of the page sends, and filling it in again."""
+"""Reads the forms of the page, and fills them in again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NUMBERS = {
     "delay": "a number of seconds, from 0 to 3600",
 }
 FIELDS = (*TEXTS, *NUMBERS, *LINES, "headers")
-# What a kind of job does not take is left out, so that a change of the kind is no error.
+# Fields that a kind does not have are dropped, so that a change of the kind is not an error.
 NOT_TAKEN = {"page": ("limit", "depth", "scope", "include", "exclude"), "map": ("depth", "scope", "include", "exclude")}
 _BARE_HOST = re.compile(
     r"(localhost|\[[0-9a-f:.]+\]|[^\s/?#:@]+\.[^\s/?#:@]+|[^\s/?#:@]+(?=:\d))(:\d{1,5})?([/?#]|$)", re.I
@@ -41,16 +41,16 @@ async def fields(request: Request) -> dict[str, str]:
     """The fields of a form, the last of each name."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
-        raise Problem("unsupported-media-type", "this is a form")
+        raise Problem("unsupported-media-type", "send the body as application/x-www-form-urlencoded")
     try:
         pairs = parse_qsl((await request.body()).decode(), keep_blank_values=True, max_num_fields=100)
     except ValueError as error:
-        raise Problem("bad-request", "the form cannot be read") from error
+        raise Problem("bad-request", "the server cannot read this form") from error
     return {name: value.replace("\r\n", "\n") for name, value in pairs}
 
 
 def posted_job(form: Mapping[str, str]) -> dict[str, Any]:
-    """The form for a new crawl as the JSON that the API takes; what was left empty is left out."""
+    """The form for a new crawl as JSON for the API, without the empty fields."""
     body: dict[str, Any] = {}
     for name in (*TEXTS, *NUMBERS):
         value = form.get(name, "").strip()
@@ -73,7 +73,7 @@ def posted_job(form: Mapping[str, str]) -> dict[str, Any]:
 
 
 def with_scheme(url: str) -> str:
-    """People type `example.com`, or `localhost:8000`. What has a scheme, or is no address, is left for the check."""
+    """Add a scheme to `example.com` or `localhost:8000`. Other texts do not change; the validation checks them."""
     if not _BARE_HOST.match(url):
         return url
     return f"http://{url}" if re.match(r"localhost\b|\[|[\d.]+(:|/|$)", url, re.IGNORECASE) else f"https://{url}"
@@ -87,7 +87,7 @@ def _number(name: str, value: str) -> float:
 
 
 def _headers(text: str) -> dict[str, str]:
-    """`Name: value` lines. What stands in a line is never said again: it may be a secret."""
+    """`Name: value` lines. An error never repeats a line, because it may contain a secret."""
     headers = {}
     for number, line in enumerate(text.splitlines(), 1):
         name, colon, value = line.partition(":")
@@ -100,7 +100,7 @@ def _headers(text: str) -> dict[str, str]:
 
 
 def problems_of(error: Exception) -> dict[str, str]:
-    """A message for each field that is wrong; what belongs to no field of the form stands under the empty name."""
+    """A message for each invalid field. The empty name has the message that belongs to no field."""
     if isinstance(error, FormProblem):
         return error.problems
     if not isinstance(error, SpecError) or not error.problems:
@@ -128,7 +128,7 @@ def _message(field: str, rest: str, text: str) -> str:
 
 
 def from_spec(kind: str, spec: Mapping[str, Any]) -> dict[str, str]:
-    """The form as it would have to be filled in to ask for this spec. Secrets are not shown, so they are left out."""
+    """The form that gives this spec, without its secrets."""
     form = {"kind": kind}
     for name in (*TEXTS, *NUMBERS):
         if spec.get(name) is not None:

@@ -1,4 +1,4 @@
-"""One job on the page: its head, its tabs, its pages, and the buttons."""
+"""The pages of one job: its head, its tabs, its URLs, and the actions of its buttons."""
 
 from __future__ import annotations
 
@@ -10,22 +10,13 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from silkline.api.explain import in_words, way_to
+from silkline.api.answers import Answer
 from silkline.api.problems import Problem
 from silkline.api.remove import remove
 from silkline.api.requeue import requeue
 from silkline.api.routes.ledger import levels_from
-from silkline.api.secrecy import secrets_of
 from silkline.api.tallies import Tallies
-from silkline.api.views import (
-    answer,
-    job_view,
-    line_view,
-    progress_view,
-    reason_views,
-    url_view,
-    waits_of,
-)
+from silkline.api.views import line_view, reason_views, url_view
 from silkline.api.web import charts, forms
 from silkline.api.web.again import repeated, way_of
 from silkline.api.web.page_list import PageQuery, page_list
@@ -35,11 +26,14 @@ from silkline.export.download import offered
 from silkline.kinds import registry
 from silkline.model.job import Change, Job, Status, Verb
 from silkline.model.job import answer as answer_to
+from silkline.model.redaction import secrets_of
 from silkline.model.wait import BUSY, LEVEL, TURN, Wait, event, seconds_to, what_next, why
 from silkline.runner.orphans import ask
 from silkline.store import jobs, logs, pages, results, urls, workers
-from silkline.store.backlinks import into, out_of
+from silkline.store.backlinks import into
 from silkline.store.database import Database
+from silkline.store.explain import explained, in_words
+from silkline.store.job_view import job_view, progress_view, waits_of
 from silkline.store.results import Result
 from silkline.store.urls import Url
 from silkline.store.waiting import hold_up
@@ -57,13 +51,13 @@ EXPORT_WORDS = {
     "sitemap": "Sitemap",
     "warc": "WARC",
 }
-NO_WAIT = frozenset({BUSY, TURN, LEVEL})  # the crawl itself is at work: there is nothing to wait for
+NO_WAIT = frozenset({BUSY, TURN, LEVEL})  # the crawl itself is busy; it does not wait for the host
 VERBS = (Verb.PAUSE, Verb.RESUME, Verb.STOP, Verb.CANCEL, Verb.RETRY)
 Form = Annotated[dict[str, str], Depends(forms.fields)]
 
 
 class TabQuery(BaseModel):
-    """What the tabs take from the address: a cursor, a filter."""
+    """The query of the tabs: a cursor and filters."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -108,7 +102,7 @@ class JobPages:
     def show(self, request: Request, id: str, query: Annotated[TabQuery, Query()], tab: str = "overview") -> Response:
         """The whole page, or just the tab when htmx asks for it."""
         if tab not in self._read:
-            raise Problem("not-found", f"a job has no {tab[:40]}")
+            raise Problem("not-found", f"a job has no tab {tab[:40]!r}")
         job = jobs.get(self._database, id)
         return self._tab(request, job, tab, query=query, **self._read[tab](job, query))
 
@@ -124,7 +118,7 @@ class JobPages:
         return self._templates.page(name, tab=tab, tabs=TABS, **self._head(job), **values)
 
     def waiting(self, id: str) -> Response:
-        """What the job waits for, as the tab of the log says it."""
+        """What the job waits for, for the log tab."""
         return self._templates.page("_waiting.html", **self._head(jobs.get(self._database, id)))
 
     def head(self, id: str) -> Response:
@@ -134,31 +128,31 @@ class JobPages:
         """What the charts draw."""
         job = jobs.get(self._database, id)
         counts = urls.counts(self._database, id)
-        return answer(
+        return Answer(
             {
                 "history": charts.history(self._database, job, counts),
                 "responses": charts.responses(self._database, job),
-                "eta": progress_view(job, counts, self._database.now())["eta_seconds"],
+                "eta": progress_view(job, counts, self._database.now()).eta_seconds,
             }
         )
 
     def page(self, id: str, url_id: int) -> Response:
-        """One URL: what it brought, who links to it, where it links."""
+        """One URL: its result, the pages that link to it, and its links."""
         job = jobs.get(self._database, id)
         url = urls.by_id(self._database, id, url_id) if url_id < 2**62 else None
         if url is None:
             raise Problem("not-found", f"job {id} has no URL {url_id}")
-        way = way_to(self._database, url)
+        found = explained(self._database, url)
         return self._templates.page(
             "page.html",
             job=job_view(job, urls.counts(self._database, id), self._database.now()),
-            url=url_view(url, {each.id: each for each in way}),
+            url=url_view(url, {each.id: each for each in found.path}),
             says=in_words(url),
             many_links=MANY_LINKS,
-            way=way[:-1],
-            links_in=into(self._database, id, [url])[url.id],
-            links_out=out_of(self._database, url),
-            **content_of(results.by_url_id(self._database, id, url_id)),
+            way=found.path[:-1],
+            links_in=found.links_in,
+            links_out=found.links_out,
+            **content_of(found.result),
             now=self._database.now(),
         )
 
@@ -172,7 +166,7 @@ class JobPages:
         return press
 
     def again(self, id: str, form: Form) -> Response:
-        """Another chance for what failed for one reason."""
+        """Retry the URLs that failed for one reason."""
         job = requeue(self._database, jobs.get(self._database, id), form.get("reason", "").replace("\x00", ""))
         return RedirectResponse(f"/jobs/{job.id}", 303)
 
@@ -223,7 +217,7 @@ class JobPages:
 
     def _failed(self, job: Job, query: TabQuery) -> dict[str, Any]:
         shown = self._by_reason(job, query, "failed")
-        failed = urls.by_ids(self._database, job.id, [row["id"] for row in shown["rows"]])
+        failed = urls.by_ids(self._database, job.id, [row.id for row in shown["rows"]])
         return {**shown, "links_in": into(self._database, job.id, list(failed.values()))}
 
     def _skipped(self, job: Job, query: TabQuery) -> dict[str, Any]:
@@ -234,7 +228,7 @@ class JobPages:
         groups = reason_views(reasons or ())
         reason = query.reason.replace("\x00", "") or None
         found = urls.failures(self._database, job.id, state=state, reason=reason, after=query.cursor, wanted=ROWS + 1)
-        groups = [each for each in groups if each["state"] == state]
+        groups = [each for each in groups if each.state == state]
         return {"state": state, "groups": groups, "counting": reasons is None, **self._rows(job, found)}
 
     def _hosts(self, job: Job, query: TabQuery) -> dict[str, Any]:
@@ -272,7 +266,7 @@ class JobPages:
 
 
 def content_of(result: Result | None) -> dict[str, Any]:
-    """What a page brought: its title, its text, and everything else that is known of it."""
+    """The title, the text and all other facts of a result."""
     data, metadata = (result.data, result.metadata) if result else ({}, {})
     facts = [(name, value) for name, value in data.items() if name not in CONTENT]
     text = next((data[name] for name in CONTENT if data.get(name)), "")
@@ -305,7 +299,7 @@ def host_rows(waits: list[Wait], counted: list[dict[str, Any]], now: datetime) -
 
 
 def in_two(rows: list[dict[str, Any]], most: int | None = None) -> dict[str, Any]:
-    """The hosts of the crawl, and those that its pages only link to, which are no work of this crawl."""
+    """The hosts of the crawl, and the hosts to which its pages only link."""
     outside = [row for row in rows if is_outside(row)]
     return {"hosts": [row for row in rows if not is_outside(row)][:most], "outside": outside}
 

@@ -1,4 +1,4 @@
-"""The tab that lists the pages of a job: searched, sorted, one stretch at a time."""
+"""The tab with the pages of a job. It searches and sorts them, one part at a time."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ COLUMNS = (
     ("Time", "-time", "time"),
 )
 SORT_WORDS = {
-    "found": "in the order they were found",
-    "-found": "found last first",
+    "found": "in order of discovery",
+    "-found": "newest discovery first",
     "title": "by title, A to Z",
     "-title": "by title, Z to A",
     "size": "smallest first",
@@ -33,7 +33,7 @@ SORT_WORDS = {
 
 
 class PageQuery(BaseModel):
-    """What the tab takes from the address. An empty value means the default, as a form sends it."""
+    """The query of the tab. An empty value means the default, because forms send empty values."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -51,7 +51,7 @@ class PageQuery(BaseModel):
 
 
 def page_list(database: Database, job: Job, query: PageQuery) -> dict[str, Any]:
-    """The rows of the tab, and how far the search came."""
+    """The rows of the tab, and how many URLs the search has read."""
     sort, text = query.sort or "found", query.q.replace("\x00", "").strip()
     found = pages.search(
         database, job.id, sort=sort, cursor=query.at, text=text, state=query.state or None, wanted=ROWS
@@ -59,7 +59,7 @@ def page_list(database: Database, job: Job, query: PageQuery) -> dict[str, Any]:
     rows = urls.by_ids(database, job.id, found.ids)
     facts = pages.of(database, job.id, found.ids)
     sources = urls.by_ids(database, job.id, [row.found_on for row in rows.values() if row.found_on is not None])
-    shown = [{**url_view(rows[id], sources), "page": facts.get(id)} for id in found.ids if id in rows]
+    shown = [(url_view(rows[id], sources), facts.get(id)) for id in found.ids if id in rows]
     looked_at = query.looked_at + found.looked_at
     further = query.address(job.id, at=found.cursor, looked_at=looked_at) if found.cursor else ""
     return {

@@ -33,7 +33,7 @@ ORDER = ("running", "queued", "paused", "completed", "failed", "stopped", "cance
 
 
 class Filters(BaseModel):
-    """The list's filters, as they stand in the address. Empty means all, as a form sends it."""
+    """The query of the list of jobs. Empty means all, because forms send empty values."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -106,7 +106,7 @@ class Pages:
         return self._templates.page(name, status=status, now=now, **values)
 
     def start(self, form: Form) -> Response:
-        """Start what the form asks for; if it cannot be, say why beside what was typed."""
+        """Submit the job of the form. If it is not valid, show the form again with the errors."""
         try:
             job, _ = jobs.enqueue(self._database, self._asked(form))
         except (UsageError, forms.FormProblem) as error:
@@ -124,7 +124,7 @@ class Pages:
         refused = private_url([body.get("url", ""), *body.get("urls", ())], allowed)
         if refused and self._settings.api_allow_private:
             raise forms.FormProblem(
-                {"allow_private": f"{refused[:200]} is a private address: name it here to allow it"}
+                {"allow_private": f"{refused[:200]} is a private address: list it here to allow it"}
             )
         if refused:
             field = "url" if refused == body.get("url") else "urls"
@@ -132,9 +132,9 @@ class Pages:
         return submission.read(body, self._settings)
 
     def first(self) -> Response:
-        """The first crawl, of the site that we bring along."""
+        """Submit a crawl of the sample site."""
         if self._first is None:
-            raise Problem("not-found", "the sample site is there only where Silkline listens at loopback")
+            raise Problem("not-found", "the sample site is available only if Silkline listens on loopback")
         job, _ = jobs.enqueue(self._database, self._first.job())
         return RedirectResponse(f"/jobs/{job.id}", 303)
 
@@ -167,5 +167,5 @@ class Pages:
 
 
 def _inside(target: str) -> str:
-    """Only a path of our own: nobody is sent elsewhere after signing in."""
+    """The target if it is a path of this server, else `/`. A login never redirects to another site."""
     return target if target.startswith("/") and not target.startswith(("//", "/\\")) else "/"

@@ -1,4 +1,4 @@
-"""The first crawl, in one click: of the bundled sample site, which this process serves on loopback from then on."""
+"""Crawls the sample site with one click. This process serves the site on loopback from then on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SAMPLE = "sample_site"  # in the metadata of the job: crawled again, it is the s
 
 
 class FirstCrawl:
-    """Nothing of this job comes from outside, so it may name an address of this machine: that of the sample alone."""
+    """Makes the job. It may use a private address, that of the sample site, because no user input is in it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -23,6 +23,6 @@ class FirstCrawl:
                 self._server = SampleServer().__enter__()
         start = self._server.url
         address = start.removeprefix("http://").rstrip("/")
-        # Not at full speed: there should be something to see.
+        # Not at full speed, so that users can watch the progress.
         payload = {"url": start, "limit": 200, "speed": "fast", "delay": 0.15, "allow_private": [address]}
         return NewJob(kind="site", payload=payload, request_url=start, metadata={SAMPLE: True})

@@ -1,4 +1,4 @@
-"""Puts the web page together: pages, tabs, static files, and problems as pages."""
+"""Installs the web page: pages, tabs, static files, and problems as pages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def install(
     *,
     with_sample: bool,
 ) -> AsPage:
-    """Add the pages; what makes a page of a problem."""
+    """Add the pages to the application. Returns the function that renders a problem as a page."""
     templates = Templates()
     app.mount("/static", Files(directory=STATIC), name="static")
     first = FirstCrawl() if with_sample else None
@@ -47,7 +47,7 @@ def install(
     app.include_router(JobPages(database, settings, templates, tallies, with_sample=with_sample).router)
 
     def as_page(request: Request, problem: Problem) -> Response | None:
-        """A problem as a page, for somebody who looks at it."""
+        """A problem as a page, if a browser asked for a page."""
         path = request.url.path
         by_person = "text/html" in request.headers.get("accept", "") and "hx-request" not in request.headers
         if not by_person or path.startswith("/v1/"):

@@ -1,4 +1,4 @@
-"""The templates: everything is escaped, and a name that is not given is an error."""
+"""The templates. All values are escaped, and an undefined name is an error."""
 
 from __future__ import annotations
 

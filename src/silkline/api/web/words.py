@@ -1,4 +1,4 @@
-"""Words of the ledger as the page shows them. What a reason means stands in `model.reasons`."""
+"""Words for values of the ledger on the page. `model.reasons` has the meanings of the reasons."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from silkline.model import reasons
 
 VIAS: Final = {
-    "seed": "the start",
+    "seed": "a seed",
     "robots": "robots.txt",
     "sitemap": "a sitemap",
     "sitemap_index": "a sitemap",

@@ -1,10 +1,10 @@
--- Inputs that ended a process which read them, for each job.
+-- Inputs that crashed the process that read them, for each job.
 
 -- name: listed
 SELECT input, times, attempt FROM blamed_inputs WHERE job_id = :job_id ORDER BY input LIMIT :wanted;
 
 -- name: add
--- One more, or the same as before: the number never falls.
+-- Add an input, or raise its number. The number never falls.
 INSERT INTO blamed_inputs (job_id, input, times, attempt) VALUES (:job_id, :input, :times, :attempt)
 ON CONFLICT (job_id, input) DO UPDATE SET times = excluded.times, attempt = excluded.attempt
 WHERE blamed_inputs.times < excluded.times;

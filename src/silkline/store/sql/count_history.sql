@@ -1,7 +1,7 @@
 -- The history of a crawl's counters.
 
 -- name: take
--- One more sample from the counters as they stand, unless the last one is too young.
+-- Store the current counters as a sample, unless the last sample is too new.
 INSERT INTO crawl_samples (job_id, at, discovered, done, unchanged, failed, skipped, bytes, seconds)
 SELECT job_id, updated_at, discovered, done, unchanged, failed, skipped, bytes, seconds FROM crawl_states
 WHERE job_id = :job_id

@@ -1,7 +1,7 @@
--- Keys under which a POST was made before, with the answer it got.
+-- Idempotency keys of earlier POST requests, with their answers.
 
 -- name: claim
--- Take the key; no row comes back when somebody has it. A second caller waits here until the first has committed.
+-- Take the key. Returns no row if the key is in use. A second caller waits here until the first has committed.
 INSERT INTO idempotency_keys (key, fingerprint, created_at)
 VALUES (:key, :fingerprint, :now) ON CONFLICT (key) DO NOTHING RETURNING key;
 
@@ -12,6 +12,6 @@ UPDATE idempotency_keys SET job_id = :job_id, answer = :answer WHERE key = :key;
 SELECT * FROM idempotency_keys WHERE key = :key;
 
 -- name: expire
--- Keys that are too old to be asked for again, a bounded number at a time.
+-- Remove expired keys, a bounded number at a time.
 DELETE FROM idempotency_keys WHERE key IN (
     SELECT key FROM idempotency_keys WHERE created_at < :before ORDER BY created_at LIMIT :wanted);

@@ -1,7 +1,7 @@
--- Everything that reads or changes crawl_jobs. Every fact an attempt writes is a compare-and-set on status, lease and owner.
+-- All statements that read or change crawl_jobs. Every write of an attempt is a compare-and-set on status, lease and owner.
 
 -- name: enqueue [sqlite]
--- Store new jobs; one whose dedupe key belongs to a live job is left out.
+-- Store new jobs, except jobs whose dedupe key belongs to a live job.
 INSERT INTO crawl_jobs (id, kind, status, desired, request_url, payload, metadata, priority, tenant, run_at, dedupe_key,
                         parent_id, max_retries, created_at, updated_at)
 VALUES (:id, :kind, :status, :desired, :request_url, :payload, :metadata, :priority, :tenant, :run_at, :dedupe_key,
@@ -22,7 +22,7 @@ FROM unnest(:id::uuid[], :kind::text[], :status::text[], :desired::text[], :requ
 ON CONFLICT (tenant, dedupe_key) WHERE dedupe_key IS NOT NULL AND status IN ('queued', 'running', 'paused') DO NOTHING;
 
 -- name: live_with_key
--- The live job that holds a dedupe key.
+-- The live job with a dedupe key.
 SELECT * FROM crawl_jobs WHERE tenant = :tenant AND dedupe_key = :dedupe_key AND status IN ('queued', 'running', 'paused');
 
 -- name: ring [postgres]
@@ -125,7 +125,7 @@ WHERE id = ANY(ARRAY(SELECT id FROM locked))
 RETURNING *;
 
 -- name: claim_one
--- Take one named job that waits, whatever its time: `silkline crawl` and `resume` run their own job here.
+-- Claim one queued job by its id, even before its time: `silkline crawl` and `resume` run their own job.
 UPDATE crawl_jobs
 SET status = 'running', run_lease = run_lease + 1, attempt = attempt + 1, worker_id = :worker_id, host = :host, pid = NULL,
     last_heartbeat = :now, heartbeat_seq = heartbeat_seq + 1, started_at = coalesce(started_at, :now), finished_at = NULL,
@@ -134,20 +134,20 @@ WHERE id = :id AND status = 'queued'
 RETURNING *;
 
 -- name: next_due [sqlite]
--- When the next job that waits may start, so that an idle supervisor wakes in time.
+-- When the next queued job may start, so that an idle supervisor wakes in time.
 SELECT min(run_at) AS run_at FROM crawl_jobs INDEXED BY crawl_jobs_due WHERE status = 'queued' AND run_at > :now;
 
 -- name: next_due [postgres]
 SELECT min(run_at) AS run_at FROM crawl_jobs WHERE status = 'queued' AND run_at > :now;
 
 -- name: started
--- The attempt has a process: where it is and until when it may run.
+-- Store the process of an attempt, and its deadline.
 UPDATE crawl_jobs SET pid = :pid, deadline_at = :deadline_at, updated_at = :now
 WHERE id = :id AND status = 'running' AND run_lease = :run_lease AND worker_id = :worker_id
 RETURNING id;
 
 -- name: heartbeat
--- Renew every lease this worker holds and learn the wishes; touches no indexed column. A job not returned is lost.
+-- Renew all leases of this worker and read the wishes. Changes no indexed column. A job that is not returned is lost.
 UPDATE crawl_jobs SET last_heartbeat = :now, heartbeat_seq = heartbeat_seq + 1
 WHERE worker_id = :worker_id AND status = 'running'
 RETURNING id, run_lease, desired;
@@ -159,11 +159,11 @@ WHERE id = :id AND status = 'running' AND run_lease = :run_lease AND worker_id =
 RETURNING desired;
 
 -- name: wishes
--- What people want of the jobs this worker holds.
+-- What the users want of the jobs that this worker holds.
 SELECT id, run_lease, desired FROM crawl_jobs WHERE worker_id = :worker_id AND status = 'running';
 
 -- name: finish [sqlite]
--- The attempt ended; what becomes of the job was decided for the wish that stood when it was read.
+-- End an attempt. The decision was made for the wish that was read, so the wish must not have changed.
 UPDATE crawl_jobs
 SET status = :status, desired = :desired, run_at = :run_at, retry_count = :retry_count, crash_count = :crash_count,
     exit_reason = :exit_reason, error_message = :error_message, worker_id = NULL, pid = NULL, deadline_at = NULL,
@@ -194,7 +194,7 @@ WHERE id = :id AND status = 'running' AND run_lease = :run_lease AND heartbeat_s
 RETURNING id;
 
 -- name: change
--- A verb on a job that nobody owns becomes a fact at once; on a running one it is a wish. Lands only if nothing moved.
+-- Apply a verb: on a job that does not run it changes the status, on a running job the wish. Only if nothing changed.
 UPDATE crawl_jobs
 SET status = :status, desired = :desired, run_at = :run_at,
     retry_count = CASE WHEN :fresh_retries = 1 THEN 0 ELSE retry_count END,
@@ -204,7 +204,7 @@ WHERE id = :id AND status = :seen_status AND desired = :seen_desired AND run_lea
 RETURNING *;
 
 -- name: running
--- What the watchdog looks at.
+-- The running jobs, for the watchdog.
 SELECT * FROM crawl_jobs WHERE status = 'running';
 
 -- name: get
@@ -214,7 +214,7 @@ SELECT * FROM crawl_jobs WHERE id = :id;
 SELECT * FROM crawl_jobs ORDER BY id DESC LIMIT 1;
 
 -- name: with_prefix [sqlite]
--- The jobs whose id begins so; people type the first characters only.
+-- The jobs whose id begins with these characters.
 SELECT id FROM crawl_jobs WHERE id >= :prefix AND id < :prefix || 'g' LIMIT 2;
 
 -- name: with_prefix [postgres]
@@ -252,7 +252,7 @@ ORDER BY id DESC LIMIT :wanted;
 SELECT status, count(*) AS jobs FROM crawl_jobs GROUP BY status;
 
 -- name: pending_total
--- URLs still to do in running crawls, without touching the ledger.
+-- The number of queued URLs of running crawls, without a read of the ledger.
 SELECT coalesce(sum(s.total_pending), 0) AS urls
 FROM crawl_jobs j JOIN crawl_states s ON s.job_id = j.id WHERE j.status = 'running';
 
@@ -267,11 +267,11 @@ WHERE id = :id AND run_lease = :run_lease AND status <> 'running'
 RETURNING id;
 
 -- name: finished_before
--- What retention by age may delete.
+-- The jobs that retention by age may delete.
 SELECT id FROM crawl_jobs WHERE finished_at < :before ORDER BY finished_at LIMIT :wanted;
 
 -- name: finished_beyond
--- What retention by count may delete: all but the newest :keep finished jobs.
+-- The jobs that retention by count may delete: all but the newest :keep finished jobs.
 SELECT id FROM crawl_jobs WHERE finished_at IS NOT NULL ORDER BY finished_at DESC LIMIT :wanted OFFSET :keep;
 
 -- name: forget
@@ -279,7 +279,7 @@ SELECT id FROM crawl_jobs WHERE finished_at IS NOT NULL ORDER BY finished_at DES
 DELETE FROM crawl_jobs WHERE id = :id AND status NOT IN ('queued', 'running', 'paused') RETURNING id;
 
 -- name: mark_deleted
--- Its data is still to be removed.
+-- Mark a job as deleted. Its data is removed later.
 INSERT INTO deleted_jobs (id) VALUES (:id);
 
 -- name: deleted

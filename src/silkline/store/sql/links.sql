@@ -1,4 +1,4 @@
--- Which page links where.
+-- The links of pages.
 
 -- name: append
 -- The links of some pages of a checkpoint.
@@ -9,7 +9,7 @@ INSERT INTO crawl_links (job_id, first_id, last_id, pages, keys) VALUES (:job_id
 SELECT first_id, pages, keys FROM crawl_links WHERE job_id = :job_id AND first_id > :after ORDER BY first_id LIMIT :wanted;
 
 -- name: around
--- Rows that may hold the links of one page: checkpoints overlap, so there can be several.
+-- Rows that may contain the links of one page. Checkpoints overlap, so there can be several.
 SELECT first_id, pages FROM crawl_links WHERE job_id = :job_id AND first_id <= :id AND last_id >= :id ORDER BY first_id;
 
 -- name: row

@@ -19,7 +19,7 @@ SELECT id, attempt, level, message, at FROM job_logs
 WHERE (job_id, id) > (:job_id, :after) AND job_id <= :job_id ORDER BY job_id, id LIMIT :wanted;
 
 -- name: search [sqlite]
--- The same for lines of some levels that hold a text.
+-- The same for lines of some levels that contain a text.
 SELECT id, attempt, level, message, at FROM job_logs
 WHERE job_id = :job_id AND id > :after AND (:levels = '' OR :levels LIKE '%,' || level || ',%')
   AND lower(message) LIKE :pattern ESCAPE '\'
@@ -39,7 +39,7 @@ SELECT id, attempt, level, message, at FROM job_logs
 WHERE (job_id, id) <= (:job_id, 9223372036854775807) AND job_id >= :job_id ORDER BY job_id DESC, id DESC LIMIT :wanted;
 
 -- name: trim
--- Of one attempt keep the newest lines only.
+-- Keep only the newest lines of an attempt.
 DELETE FROM job_logs WHERE job_id = :job_id AND id <= (
     SELECT id FROM job_logs WHERE (job_id, id) <= (:job_id, 9223372036854775807) AND job_id >= :job_id
     ORDER BY job_id DESC, id DESC LIMIT 1 OFFSET :keep);

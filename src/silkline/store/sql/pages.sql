@@ -1,4 +1,4 @@
--- What lists of pages show and sort by.
+-- The facts of pages that lists show and sort by.
 
 -- name: append [sqlite]
 -- The pages of one checkpoint.
@@ -70,7 +70,7 @@ SELECT url_id, title, bytes, seconds, stored_at FROM crawl_pages
 WHERE job_id = :job_id AND url_id = ANY(ARRAY(SELECT jsonb_array_elements_text(:ids::jsonb)::bigint));
 
 -- name: withdraw [sqlite]
--- Of failed URLs that get another chance.
+-- Remove the pages of failed URLs that are retried.
 DELETE FROM crawl_pages WHERE job_id = :job_id AND url_id IN (SELECT value FROM json_each(:url_ids));
 
 -- name: withdraw [postgres]

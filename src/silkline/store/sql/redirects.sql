@@ -1,7 +1,7 @@
 -- URLs of crawls that redirected elsewhere, for the cache.
 
 -- name: append [sqlite]
--- Redirects of one checkpoint; the ledger knows the keys of their URLs.
+-- Redirects of one checkpoint. The ledger has the keys of their URLs.
 INSERT INTO crawl_redirects (job_id, url_id, url_key, target_key, created_at)
 SELECT job_id, id, url_key, :target_key, :now FROM crawl_urls WHERE job_id = :job_id AND id = :url_id
 ON CONFLICT (job_id, url_id) DO UPDATE SET target_key = excluded.target_key, created_at = excluded.created_at;
@@ -14,7 +14,7 @@ JOIN crawl_urls u ON u.job_id = :job_id::uuid AND u.id = new.url_id
 ON CONFLICT (job_id, url_id) DO UPDATE SET target_key = excluded.target_key, created_at = excluded.created_at;
 
 -- name: newest
--- Where a URL led to when it was last asked for, not longer ago than :since.
+-- The last redirect of a URL, not older than :since.
 SELECT job_id, target_key FROM crawl_redirects WHERE url_key = :url_key AND created_at >= :since
 ORDER BY created_at DESC LIMIT 1;
 

@@ -1,4 +1,4 @@
--- What crawls brought home.
+-- The results of jobs.
 
 -- name: append [sqlite]
 -- Results of one checkpoint.
@@ -25,7 +25,7 @@ WHERE (job_id, id) > (:job_id, :after) AND job_id <= :job_id ORDER BY job_id, id
 SELECT url_id, metadata, created_at FROM crawl_results WHERE job_id = :job_id ORDER BY url_id DESC LIMIT :wanted;
 
 -- name: page_by_discovery
--- Results of a job in the order their URLs were found; one that is stored late may come before the cursor.
+-- Results of a job in the order of discovery of their URLs. A result that is stored late may come before the cursor.
 SELECT id, job_id, url_id, original_url, final_url, data, success, metadata, created_at FROM crawl_results
 WHERE job_id = :job_id AND url_id > :after ORDER BY url_id LIMIT :wanted;
 
@@ -34,7 +34,7 @@ SELECT id, job_id, url_id, original_url, final_url, data, success, metadata, cre
 WHERE job_id = :job_id AND url_id = :url_id;
 
 -- name: cached
--- The newest good result for a URL, asked or landed on, not older than :since.
+-- The newest successful result for a requested URL or a URL after redirects, not older than :since.
 SELECT id, job_id, url_id, original_url, final_url, data, success, metadata, created_at FROM (
     SELECT * FROM (
         SELECT * FROM crawl_results WHERE original_key = :url_key AND success = :yes AND created_at >= :since
@@ -51,7 +51,7 @@ ORDER BY id DESC LIMIT 1;
 SELECT count(*) AS results FROM crawl_results WHERE job_id = :job_id;
 
 -- name: withdraw [sqlite]
--- What failed URLs brought, when they get another chance: a URL has one result.
+-- Remove the results of failed URLs that are retried, because a URL has one result.
 DELETE FROM crawl_results WHERE job_id = :job_id AND url_id IN (SELECT value FROM json_each(:url_ids));
 
 -- name: withdraw [postgres]

@@ -1,4 +1,4 @@
--- Which revision of the tables a database has.
+-- The schema revision of a database.
 
 -- name: exists [sqlite]
 SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = 'silkline_schema';

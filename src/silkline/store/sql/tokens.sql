@@ -5,7 +5,7 @@ INSERT INTO api_tokens (id, name, scope, hash, created_at, expires_at)
 VALUES (:id, :label, :scope, :hash, :now, :expires_at) RETURNING id;
 
 -- name: get
--- One token that has not run out.
+-- One token that has not expired.
 SELECT * FROM api_tokens WHERE id = :id AND (expires_at IS NULL OR expires_at > :now);
 
 -- name: all

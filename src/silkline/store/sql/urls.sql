@@ -1,16 +1,16 @@
 -- The ledger and the counters of crawls.
 
 -- name: glance
--- Is this attempt the owner so far? Asked first, without a lock: who lost the lease need not write at all.
+-- Does this attempt still hold the lease? Checked first, without a lock, so that an attempt without lease writes nothing.
 SELECT id FROM crawl_jobs WHERE id = :job_id AND status = 'running' AND run_lease = :run_lease AND worker_id = :worker_id;
 
 -- name: fence [sqlite]
--- Is this attempt still the owner? SQLite has one writer, so what is true at the start is true at the commit.
+-- Does this attempt still hold the lease? SQLite has one writer, so the answer cannot change before the commit.
 SELECT id FROM crawl_jobs WHERE id = :job_id AND status = 'running' AND run_lease = :run_lease AND worker_id = :worker_id;
 
 -- name: fence [postgres]
--- The same, asked last in a checkpoint, with a lock that a rescue waits for; held only until the commit, so that
--- heartbeats, which wait too, wait for microseconds.
+-- The same, checked last in a checkpoint, with a lock that a rescue waits for. The commit releases it at once, so that
+-- heartbeats wait for microseconds only.
 SELECT id FROM crawl_jobs WHERE id = :job_id AND status = 'running' AND run_lease = :run_lease AND worker_id = :worker_id
 FOR SHARE;
 
@@ -25,7 +25,7 @@ SELECT :job_id::uuid, * FROM unnest(:id::bigint[], :url_key::bigint[], :url::tex
     :state::text[], :reason::text[], :detail::text[], :found_on::bigint[], :found_via::text[], :chain::text[]);
 
 -- name: settle [sqlite]
--- URLs that were queued and now have an end, or another try behind them.
+-- Queued URLs that get a final state, or that were tried once more.
 UPDATE crawl_urls SET state = :state, reason = :reason, detail = :detail, attempts = :attempts, http_status = :http_status
 WHERE job_id = :job_id AND id = :id AND state = 'queued';
 
@@ -37,11 +37,11 @@ FROM unnest(:id::bigint[], :state::text[], :reason::text[], :detail::text[], :at
 WHERE crawl_urls.job_id = :job_id AND crawl_urls.id = new.id AND crawl_urls.state = 'queued';
 
 -- name: open_state
--- The counters of a crawl, made once.
+-- Create the counters of a crawl.
 INSERT INTO crawl_states (job_id, updated_at) VALUES (:job_id, :now) ON CONFLICT (job_id) DO NOTHING;
 
 -- name: count
--- The counters move by what this checkpoint appended and settled.
+-- Change the counters by the URLs that this checkpoint appended and settled.
 UPDATE crawl_states
 SET total_pending = total_pending + :pending, discovered = discovered + :discovered, done = done + :done,
     unchanged = unchanged + :unchanged, failed = failed + :failed, skipped = skipped + :skipped, bytes = bytes + :bytes,
@@ -50,7 +50,7 @@ WHERE job_id = :job_id
 RETURNING *;
 
 -- name: state
--- `runs`: nothing is in flight of a job that nobody runs, whatever its last checkpoint said.
+-- `runs`: a job that does not run has nothing in flight, even if its last checkpoint had.
 SELECT crawl_states.*, EXISTS (
     SELECT 1 FROM crawl_jobs WHERE crawl_jobs.id = crawl_states.job_id AND crawl_jobs.status = 'running') AS runs
 FROM crawl_states WHERE job_id = :job_id;
@@ -67,7 +67,7 @@ SELECT crawl_states.*, EXISTS (
 FROM crawl_states WHERE job_id = ANY(ARRAY(SELECT jsonb_array_elements_text(:job_ids::jsonb)::uuid));
 
 -- name: tally
--- The ledger counted row by row: what the counters must equal.
+-- The number of URLs in each state, from the rows. The counters must be equal.
 SELECT state, count(*) AS urls FROM crawl_urls WHERE job_id = :job_id GROUP BY state;
 
 -- name: tally_reasons
@@ -76,7 +76,7 @@ SELECT state, reason, count(*) AS urls FROM crawl_urls
 WHERE job_id = :job_id AND reason IS NOT NULL AND state IN ('failed', 'skipped') GROUP BY state, reason ORDER BY urls DESC, state, reason;
 
 -- name: tally_statuses
--- How servers answered.
+-- The number of URLs for each HTTP status.
 SELECT http_status, count(*) AS urls FROM crawl_urls
 WHERE job_id = :job_id AND http_status IS NOT NULL GROUP BY http_status ORDER BY http_status;
 
@@ -102,7 +102,7 @@ WHERE job_id = :job_id AND id > :after AND CASE
 ORDER BY id LIMIT :wanted;
 
 -- name: named_on
--- URLs that one page was the first to name.
+-- URLs that were found on one page first.
 SELECT * FROM crawl_urls WHERE job_id = :job_id AND found_on = :id ORDER BY id LIMIT :wanted;
 
 -- name: by_ids [sqlite]
@@ -121,12 +121,12 @@ SELECT * FROM crawl_urls
 WHERE job_id = :job_id AND id > :after AND CASE WHEN state = :state THEN true ELSE false END ORDER BY id LIMIT :wanted;
 
 -- name: queued
--- What is left to do, for a crawl that starts or refills its frontier.
+-- Queued URLs, for a crawl that starts or refills its frontier.
 SELECT id, url_key, url, host, depth, attempts, found_via, chain FROM crawl_urls
 WHERE job_id = :job_id AND id > :after AND CASE WHEN state = 'queued' THEN true ELSE false END ORDER BY id LIMIT :wanted;
 
 -- name: queued_depths
--- What is left to do, by depth.
+-- The number of queued URLs at each depth.
 SELECT depth, count(*) AS urls FROM crawl_urls WHERE job_id = :job_id AND state = 'queued' GROUP BY depth;
 
 -- name: keys
@@ -152,7 +152,7 @@ GROUP BY source.host
 HAVING sum(length(found.url) + :row_bytes) > :large_bytes;
 
 -- name: roots
--- Seeds, and what seeds redirected to.
+-- Seeds, and the targets of their redirects.
 SELECT id, url FROM crawl_urls
 WHERE job_id = :job_id AND id > :after AND depth = 0 AND found_via IN ('seed', 'redirect') ORDER BY id LIMIT :wanted;
 
@@ -165,7 +165,7 @@ JOIN crawl_urls u ON u.job_id = :job_id AND u.id = ends.first
 ORDER BY ends.urls DESC, ends.first;
 
 -- name: skip_queued [sqlite]
--- A crawl that has reached its limit leaves these out.
+-- Skip the queued URLs of a crawl that has reached its limit.
 UPDATE crawl_urls SET state = 'skipped', reason = :reason
 WHERE job_id = :job_id AND id > :after AND id <= :upto AND state = 'queued';
 
@@ -175,7 +175,7 @@ FROM unnest(:after::bigint[], :upto::bigint[]) AS part (after, upto)
 WHERE job_id = :job_id AND id > part.after AND id <= part.upto AND crawl_urls.state = 'queued';
 
 -- name: skipped
--- The counters follow.
+-- Change the counters accordingly.
 UPDATE crawl_states SET total_pending = total_pending - :urls, skipped = skipped + :urls, in_flight = 0, updated_at = :now
 WHERE job_id = :job_id;
 
@@ -213,20 +213,20 @@ SELECT u.* FROM crawl_url_keys k JOIN crawl_urls u ON u.job_id = k.job_id AND u.
 WHERE k.job_id = :job_id AND k.url_key = ANY(ARRAY(SELECT jsonb_array_elements_text(:keys::jsonb)::bigint));
 
 -- name: index
--- Make the URLs of an ended crawl findable by key, a bounded range of ids at a time.
+-- Index the URLs of an ended crawl by key, a bounded range of ids at a time.
 INSERT INTO crawl_url_keys (job_id, url_key, id)
 SELECT job_id, url_key, id FROM crawl_urls WHERE job_id = :job_id AND id > :after AND id <= :upto ORDER BY url_key
 ON CONFLICT (job_id, url_key, id) DO NOTHING;
 
 -- name: requeue
--- Failed URLs get another chance, one cause at a time, a bounded number at a time.
+-- Queue failed URLs again: those of one reason, a bounded number at a time.
 UPDATE crawl_urls SET state = 'queued', reason = NULL, detail = NULL, attempts = 0
 WHERE job_id = :job_id AND state = 'failed' AND id IN (
     SELECT id FROM crawl_urls WHERE job_id = :job_id AND state = 'failed' AND reason = :reason LIMIT :wanted)
 RETURNING id;
 
 -- name: requeued
--- The counters follow.
+-- Change the counters accordingly.
 UPDATE crawl_states SET total_pending = total_pending + :urls, failed = failed - :urls, updated_at = :now
 WHERE job_id = :job_id;
 

@@ -26,7 +26,7 @@
     const place = document.getElementById("head") || current();
     const button = place?.querySelector('[data-verb="pause"]') || place?.querySelector('[data-verb="resume"]');
     if (button) button.click();
-    else window.silkline.note("There is nothing to pause here.");
+    else window.silkline.note("There is no job to pause here.");
   };
 
   const acts = {

@@ -1,0 +1,326 @@
+"""The main loop that `Supervisor` and `ForegroundRun` share: it claims jobs, runs their attempts and stores their ends.
+
+Each turn of the loop handles signals, waits for children, stores how they ended, passes on wishes and fills free slots.
+Work that must continue while the loop waits for the database has its own thread: heartbeat, limits, output, log lines,
+housekeeping.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import silkline
+from silkline.config import Settings
+from silkline.confine.environment import hide
+from silkline.errors import StoreError, UsageError
+from silkline.model.job import Backoff, Job
+from silkline.private_files import repair_folder
+from silkline.service import process_table
+from silkline.service.attempts import Attempts
+from silkline.service.cgroup import Cgroups
+from silkline.service.cleaner import DiskGate
+from silkline.service.companion import Companion
+from silkline.service.event_wait import EventWait
+from silkline.service.heartbeat import Heartbeat
+from silkline.service.housekeeping import Housekeeping
+from silkline.service.launcher import Launcher
+from silkline.service.limits import Limits
+from silkline.service.open_files import allow_open_files
+from silkline.service.output import LogQueue, LogWriter, Pump
+from silkline.service.runner_process import boot_clock
+from silkline.store import workers
+from silkline.store.database import Database, open_database
+from silkline.store.identity import Identity
+
+IDLE_POLLS = 5  # an idle supervisor that gets database notifications polls this many times less often
+OUTAGE_WAIT = 0.5
+DRAIN_TICK = 0.1
+
+log = logging.getLogger("silkline.supervisor")
+
+
+class ClaimPolicy(Protocol):
+    """The decisions that differ between a service and the foreground run of one job."""
+
+    @property
+    def slots(self) -> int:
+        """How many jobs may run at the same time."""
+        ...
+
+    @property
+    def signals(self) -> Sequence[signal.Signals]:
+        """The signals to catch."""
+        ...
+
+    def kinds(self) -> list[str]:
+        """The kinds of job that this process takes from the queue, as the list of workers shows them."""
+        ...
+
+    def registered(self) -> None:
+        """Called after this process was stored in the list of workers, also when that happened again."""
+        ...
+
+    def claim(self, loop: JobLoop, free: int) -> list[Job]:
+        """Claim jobs for the free slots."""
+        ...
+
+    def handle_signal(self, loop: JobLoop, number: int) -> None: ...
+
+
+class JobLoop:
+    """Owns the database connection, the children and the threads of one process that runs jobs.
+
+    `companion` is a program to keep alive. `signals_caught` is called when signals are caught: from then on a signal
+    ends the process in good order.
+    """
+
+    database: Database
+    identity: Identity
+
+    def __init__(
+        self,
+        settings: Settings,
+        policy: ClaimPolicy,
+        *,
+        companion: Companion | None = None,
+        signals_caught: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._settings = settings
+        self._policy = policy
+        self._companion = companion
+        self._signals_caught = signals_caught
+        self._draining_since: float | None = None
+        self._hurried = False
+        self._next_claim = 0.0
+        self._next_wishes = 0.0
+        self._complained_at = 0.0
+        self._events = EventWait()
+
+    def run(self) -> int:
+        """Run until the process is told to end. Returns 0."""
+        restore = self._events.catch_signals(self._policy.signals)
+        try:
+            self._signals_caught()
+            self._open()
+            try:
+                while not self._done():
+                    self._turn()
+            finally:
+                self._close()
+        finally:
+            restore()
+            self._events.close()
+        return 0
+
+    @property
+    def draining(self) -> bool:
+        """Whether the process is ending: it claims nothing more."""
+        return self._draining_since is not None
+
+    @property
+    def listening(self) -> bool:
+        """Whether the database can notify this process."""
+        return self._events.listening
+
+    def claim_after(self, seconds: float) -> None:
+        """Try the next claim after this time."""
+        self._next_claim = time.monotonic() + seconds
+
+    def read_wishes_now(self) -> None:
+        self._next_wishes = 0.0
+
+    def start_drain(self) -> None:
+        """End in good order. The second call ends at once."""
+        if self._draining_since is None:
+            log.info("ending: %d running jobs save their checkpoints and go back to the queue", len(self._attempts))
+            self._draining_since = time.monotonic()
+            if self._companion:
+                self._companion.end()
+            self._attempts.release_all()
+        else:
+            log.warning("ending at once")
+            self._hurried = True
+            self._attempts.kill_all()
+
+    def kill_all(self) -> None:
+        """Kill every running attempt. Their checkpoints are kept."""
+        self._attempts.kill_all()
+
+    def _open(self) -> None:
+        settings = self._settings
+        hide((*settings.secrets(), os.environ.get("PGPASSWORD", "")))
+        process_table.become_subreaper()
+        allow_open_files(settings.open_files)
+        self.database = open_database(settings.database)
+        try:
+            self.identity = Identity(settings.data)
+            repair_folder(settings.data)
+        except OSError as error:
+            self.database.close()
+            raise UsageError(f"the data directory {settings.data} cannot be used: {error}") from error
+        self._register()
+        self._disk = DiskGate(settings)
+        self._lines = LogQueue()
+        self._writer = LogWriter(self.database, self._lines)
+        self._pump = Pump()
+        self._cgroups = Cgroups(self.identity.id, wanted=settings.cgroups)
+        self._launcher = Launcher(
+            self.identity.id,
+            dialect=self.database.dialect,
+            nice=settings.nice,
+            open_files=settings.open_files,
+            fork_server=settings.fork_server,
+            environment=settings.runner_environment,
+        )
+        self._attempts = Attempts(
+            self.database, settings, self._launcher, self._cgroups, self._pump, self._lines, self._companion
+        )
+        self._heartbeat = Heartbeat(
+            self.database,
+            self.identity.id,
+            interval=settings.heartbeat_interval,
+            held=self._attempts.children,
+            describe=self._describe,
+            forgotten=self._register,
+        )
+        self._limits = Limits(settings, self._attempts.children, lambda: self._heartbeat.renewed_at)
+        self._housekeeping = Housekeeping(
+            self.database, self.identity, settings, Backoff(settings.backoff_base, settings.backoff_cap)
+        )
+        self._housekeeping.settle_dead_neighbours()
+        if self._companion:
+            self._companion.start()
+        self._launcher.warm_up()
+        for part in (self._pump, self._writer, self._heartbeat, self._limits, self._housekeeping):
+            part.start()
+        log.info("supervisor %s: %d slots, %s", self.identity.id, self._policy.slots, self.database.dialect)
+
+    def _close(self) -> None:
+        self._attempts.kill_all()
+        if self._companion:
+            self._companion.stop()
+        for part in (self._housekeeping, self._limits, self._heartbeat):
+            part.stop()
+        self._launcher.stop()
+        self._attempts.reap()
+        self._writer.stop()
+        self._pump.stop()
+        self._cgroups.close()
+        self._events.stop_listening()
+        self.identity.close(in_order=self._sign_off())
+        self.database.close()
+
+    def _register(self) -> None:
+        """Store this process in the list of workers: at the start, and when another process has removed it.
+
+        The second case happens when the machine slept for days.
+        """
+        workers.register(
+            self.database,
+            id=self.identity.id,
+            host=self.identity.host,
+            pid=self.identity.pid,
+            boot_id=self.identity.boot_id,
+            slots=self._policy.slots,
+            version=silkline.__version__,
+            kinds=self._policy.kinds(),
+        )
+        self._policy.registered()
+
+    def _sign_off(self) -> bool:
+        """Remove this process from the list of workers. Returns whether no job is left to take back."""
+        if len(self._attempts):
+            return False
+        try:
+            workers.retire(self.database, self.identity.id)
+        except StoreError as error:
+            log.warning("could not sign off: %s", error)
+            return False
+        return True
+
+    def _describe(self) -> tuple[int, str]:
+        if self.draining:
+            return self._policy.slots, "draining"
+        return self._policy.slots, workers.NO_SPACE if self._disk.closed else "running"
+
+    def _done(self) -> bool:
+        if not self.draining or self._attempts.alive:
+            return False
+        if len(self._attempts) and not (self._hurried or self._grace_is_over()):
+            return False
+        if len(self._attempts):
+            log.error(
+                "the ends of %d jobs could not be stored; the next supervisor takes them back", len(self._attempts)
+            )
+        return True
+
+    def _turn(self) -> None:
+        self._wait()
+        for number in self._events.signals():
+            self._policy.handle_signal(self, number)
+        self._attempts.reap()
+        try:
+            self._attempts.write_ends()
+            self._pass_on_wishes()
+            self._fill_slots()
+        except StoreError as error:
+            self._warn_of_outage(error)
+            self._events.stop_listening()
+            self._next_claim = self._next_wishes = time.monotonic() + OUTAGE_WAIT
+        if self._grace_is_over():
+            self._attempts.kill_all()
+
+    def _warn_of_outage(self, error: StoreError) -> None:
+        """Log once for each outage. After that the heartbeat logs how long the outage lasts."""
+        if self._complained_at < self._heartbeat.renewed_at:
+            self._complained_at = boot_clock()
+            log.warning("the database did not answer, trying again: %s", error)
+
+    def _wait(self) -> None:
+        now = time.monotonic()
+        until = self._next_wishes if len(self._attempts) else now + self._settings.poll_interval * IDLE_POLLS
+        if self._free_slots():
+            until = min(until, self._next_claim)
+        if self._companion and (due := self._companion.tend()) is not None:
+            until = min(until, now + due)
+        if self.draining:
+            until = min(until, now + DRAIN_TICK)
+        if self._events.wait(until - now):
+            self._next_claim = self._next_wishes = 0.0
+
+    def _free_slots(self) -> int:
+        return 0 if self.draining else max(0, self._policy.slots - len(self._attempts))
+
+    def _fill_slots(self) -> None:
+        """Claim as many due jobs as there are free slots."""
+        free = self._free_slots()
+        if free < 1 or time.monotonic() < self._next_claim:
+            return
+        self.claim_after(self._settings.poll_interval)
+        if self._heartbeat_is_late() or not self._disk.check():
+            return
+        self._attempts.release_unknown(self._heartbeat.unknown, self.identity.id)
+        self._events.listen(self.database, self.identity.id, self._settings.poll_interval)
+        claimed = self._policy.claim(self, free)
+        for job in claimed:
+            self._attempts.start(job)
+        if claimed:
+            self._next_claim = 0.0
+
+    def _heartbeat_is_late(self) -> bool:
+        """After an outage, the fence would kill a new job until the next heartbeat is stored."""
+        return boot_clock() - self._heartbeat.renewed_at > self._settings.fence_after / 2
+
+    def _pass_on_wishes(self) -> None:
+        if len(self._attempts) and time.monotonic() >= self._next_wishes and not self.draining:
+            self._next_wishes = time.monotonic() + self._settings.wish_interval
+            self._attempts.pass_on_wishes(self.identity.id)
+
+    def _grace_is_over(self) -> bool:
+        since = self._draining_since
+        return since is not None and time.monotonic() - since > self._settings.grace_period
