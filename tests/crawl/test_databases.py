@@ -46,14 +46,14 @@ def test_what_a_start_reads_from_the_ledger(database_url: str) -> None:
             database,
             job.id,
             [
-                NewUrl(id, url_key(url), url, host_of(url), depth, state, None, detail, None, via)
-                for id, (url, depth, state, detail, via) in enumerate(found, 1)
+                NewUrl(id, url_key(url), url, host_of(url), depth, state, None, None, None, via, chain)
+                for id, (url, depth, state, chain, via) in enumerate(found, 1)
             ],
         )
         assert list(urls.roots(database, job.id, chunk=1)) == [["https://a.example/"], ["https://b.example/"]]
         assert urls.queued_depths(database, job.id) == {0: 2, 1: 1}
         second = urls.queued(database, job.id, after=1)[0]
-        assert (second.url, second.detail, second.found_via) == ("https://b.example/", "https://a.example/", "redirect")
+        assert (second.url, second.chain, second.found_via) == ("https://b.example/", "https://a.example/", "redirect")
         claimed = jobs.claim_one(database, "worker", "host", job.id)
         counts = urls.skip_queued(database, claimed, "over_limit", chunk=2)
         assert (counts.queued, counts.skipped, counts.discovered) == (0, 4, 4)

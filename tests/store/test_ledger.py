@@ -98,6 +98,22 @@ def test_another_try_leaves_a_url_queued_and_counts_its_attempts(database: Datab
     assert (waiting.host, waiting.depth, waiting.attempts, waiting.found_via) == ("example.com", 0, 2, "seed")
 
 
+def test_how_a_url_was_reached_outlives_tries_that_failed(database: Database) -> None:
+    job = running(database)
+    chain = "https://a.example/ https://b.example/"
+    urls.record(database, job, Checkpoint(found=[url(1, found_via="redirect", chain=chain), url(2)]))
+    urls.record(database, job, Checkpoint(settled=[settled(1, "queued", reason="timeout", detail="no byte")]))
+    assert [row.chain for row in urls.queued(database, job.id)] == [chain, None]
+    urls.record(
+        database, job, Checkpoint(settled=[settled(1, "failed", reason="timeout", detail="no byte", attempts=3)])
+    )
+    failed = urls.by_id(database, job.id, 1)
+    assert failed is not None
+    assert (failed.chain, failed.detail) == (chain, "no byte")
+    urls.requeue(database, job.id, "timeout")
+    assert [row.chain for row in urls.queued(database, job.id)] == [chain, None]
+
+
 def test_a_url_may_be_tried_again_and_settled_within_one_checkpoint(database: Database) -> None:
     job = running(database)
     tries = [settled(1, "queued", attempts=1), settled(1, "queued", attempts=2), settled(1, "done", attempts=3)]

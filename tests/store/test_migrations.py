@@ -8,7 +8,7 @@ import pytest
 
 from silkline.errors import SchemaTooNew, StoreError, Unavailable, UsageError
 from silkline.model.job import NewJob, Verb
-from silkline.store import jobs, logs, migrate, workers
+from silkline.store import jobs, logs, migrate, urls, workers
 from silkline.store.database import Database, open_database
 from tests.store.given import job_of_an_older_schema, queued
 
@@ -62,6 +62,34 @@ def test_an_older_database_keeps_its_rows(database_url: str) -> None:
     assert [(worker.id, worker.kinds) for worker in workers.everyone(database)] == [("w1", None)]
     assert jobs.claim(database, "w1", "h", ["page"], 1)[0].id == job.id
     jobs.wish(database, job.id, Verb.CANCEL)
+    database.close()
+
+
+def test_chains_of_redirects_move_to_a_column_of_their_own(database_url: str) -> None:
+    old = open_database(database_url, upgrade=False)
+    migrate.upgrade(old, to=10)
+    id = "01900000-0000-7000-8000-000000000001"
+    rows = [
+        (1, "queued", "https://a.example/ https://b.example/", "redirect"),
+        (2, "queued", "level-2", "sitemap_index"),
+        (3, "failed", "no byte for 20 s", "redirect"),
+        (4, "queued", None, "link"),
+    ]
+    with old.transaction() as transaction:
+        for number, state, detail, via in rows:
+            said = "NULL" if detail is None else f"'{detail}'"
+            transaction.script(
+                "INSERT INTO crawl_urls (job_id, id, url_key, url, host, depth, state, detail, found_via) "
+                f"VALUES ('{id}', {number}, {number}, 'https://c/{number}', 'c', 0, '{state}', {said}, '{via}')"
+            )
+    old.close()
+    database = open_database(database_url)
+    assert [(row.chain, row.detail) for row in urls.page(database, id)] == [
+        (rows[0][2], None),
+        ("level-2", None),
+        (None, "no byte for 20 s"),
+        (None, None),
+    ]
     database.close()
 
 

@@ -1,4 +1,4 @@
-"""The engine of one crawl. How a URL travels:
+"""The engine of everything that fetches: of crawls, and of `page` and `map` jobs. How a URL travels:
 
 1.  **Seeds** enter the ledger in the first checkpoint (leader.py). From then on every process is told only what the
     ledger says, so a first start and a start after a crash are the same thing.
@@ -9,7 +9,8 @@
 3.  A fetcher asks for what is queued in the ledger (`Refill`) and puts it into its **frontier** (frontier.py): a window
     of per-host queues, breadth first. What does not fit stays in the ledger until there is room.
 4.  A URL is **taken** when its host's clock (politeness.py), its address and its robots.txt (host_gate.py) allow
-    it, and fetched (fetcher.py). A passing failure puts it back, to be tried later; any other end gets its reason.
+    it, and requested (pump.py). What becomes of the **answer** is decided in one pure function (decisions.py), and done
+    (answers.py): it is read, rendered, followed, put back to be tried later, or settled with a reason (endings.py).
 5.  A page is **read** (guarded_reader.py, reading.py), here, in a parser (parser.py) or, if it looks risky, in a
     process of its own (isolated_reader.py), into facts, links and the JSON that is stored. Whoever reads marks first
     what it reads.
@@ -22,6 +23,12 @@
     checkpoint: results, states, new URLs, who links where, and counters in one transaction, fenced by the lease.
 9.  Fetchers hear which batches are durable, forget those URLs, and go on. They slow down when too much is not.
 10. The crawl is over when the books have nothing pending and no ticket is open.
+
+`page` and `map` jobs take the same way, from 3 on, in one process: their leader is small (small_leader.py), and their
+only fetcher gets a **purpose** (purpose.py), which says what an answer is worth to them. The purpose of a crawl
+(site_crawl.py) makes new URLs of links and redirect targets; that of a page follows redirects within its one row and
+stores one result, whatever came; that of a map stores what sitemaps list. A message of a leader arrives in
+`Fetcher.receive` (fetcher.py).
 
 Why nothing is lost and nothing stored twice, whoever is killed:
 

@@ -18,7 +18,7 @@ import uvloop
 from silkline.confine.roles import confine_reader, refuse_rings
 from silkline.crawl.confinement import confine_fetcher_of, load_everything
 from silkline.crawl.connection import Wire
-from silkline.crawl.equip import calm_collector, obey, open_client
+from silkline.crawl.equip import calm_collector, open_client
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.messages import Batch, Drained, HostReport, Live, Ping, Pong, Refill, StartFetcher, to_fetcher
@@ -75,7 +75,7 @@ class Process:
         elif isinstance(message, StartFetcher):
             self._begin(message)
         elif self._fetcher is not None:
-            obey(self._fetcher, message)
+            self._fetcher.receive(message)
 
     def _begin(self, message: StartFetcher) -> None:
         if self._role == "parser":

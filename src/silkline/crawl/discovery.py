@@ -103,7 +103,7 @@ class Discovery:
             if reason == TRAP and (detail := self._traps.store(self._host(host), detail or "")) is None:
                 self._outbox.not_stored += 1
                 continue
-            found.append(make((key_of(digest), url, host, depth, state, reason, detail or chain, found_on, via)))
+            found.append(make((key_of(digest), url, host, depth, state, reason, detail, found_on, via, chain)))
 
     def _only_count(self, url: str) -> None:
         """A URL beyond the budget of the page or host that names it. Another host may still bring it."""

@@ -1,27 +1,11 @@
-"""What a fetcher needs besides itself: its HTTP client, a calm collector, and an ear for the leader's messages."""
+"""What a process that fetches needs besides a fetcher: an HTTP client, and a calm collector."""
 
 from __future__ import annotations
 
 import gc
-from array import array
 from typing import Final
 
-from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.file_budget import allowed_files, connections_for, look_ups_for
-from silkline.crawl.messages import (
-    Assigned,
-    Blamed,
-    Committed,
-    Drain,
-    Go,
-    Incoming,
-    Known,
-    KnownBudgets,
-    Level,
-    Refilled,
-    Roots,
-    ToFetcher,
-)
 from silkline.crawl.plan import Plan
 from silkline.crawl.scope import domain_of
 from silkline.fetch.client import HttpClient
@@ -71,32 +55,3 @@ def calm_collector() -> None:
     """Look for garbage in cycles less often: a crawl makes hardly any, and looking took 4 to 6 % of its CPU."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
-
-
-def obey(fetcher: Fetcher, message: ToFetcher) -> None:
-    """Do what a message of the leader says."""
-    match message:
-        case Committed():
-            fetcher.committed(message)
-        case Assigned():
-            fetcher.assigned(message)
-        case Incoming():
-            fetcher.incoming(message)
-        case Refilled():
-            fetcher.refilled(message)
-        case Known():
-            fetcher.discovery.know(array("q", message.keys))
-        case KnownBudgets():
-            fetcher.discovery.know_budgets(message)
-        case Roots():
-            fetcher.discovery.add_roots(message.urls)
-        case Level():
-            fetcher.set_level(message.depth)
-        case Go():
-            fetcher.go()
-        case Drain():
-            fetcher.drain()
-        case Blamed():
-            fetcher.reader.suspects.learn(message.inputs)
-        case _:
-            raise TypeError(f"a fetcher cannot be told {type(message).__name__}")

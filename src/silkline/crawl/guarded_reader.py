@@ -13,18 +13,16 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from silkline.crawl.document import Document, DocumentReader
 from silkline.crawl.isolated_reader import IsolatedReader, ReaderDied
 from silkline.crawl.parser import ParserPool
 from silkline.crawl.plan import Plan
-from silkline.crawl.reader_process import ReadDocument, ReadPage, ReadRobots, ReadSitemap
+from silkline.crawl.reader_process import ReadPage, ReadRobots
 from silkline.crawl.reading import Body, OnReading, PageReader, Reading
 from silkline.crawl.suspects import Suspects
 from silkline.fetch import robots
 from silkline.fetch.robots import Robots
 from silkline.model.fetched import READER_DIED, Fetched
 from silkline.model.url import host_of
-from silkline.parse.sitemap import Sitemap, parse_sitemap
 from silkline.reading_marks import LEADER, LINKS, PAGE, ROBOTS, RULES, SITEMAP, ReadingMarks
 
 LARGE_BODY: Final = 1 << 20
@@ -64,7 +62,6 @@ class GuardedReader:
     ) -> None:
         self._owned_marks = marks if owns_marks else None
         self._pages = PageReader(plan)
-        self._documents = DocumentReader(plan)
         self._slot = marks.slot(slot)
         self._pool = pool
         if pool is not None:
@@ -89,7 +86,7 @@ class GuardedReader:
             self._owned_marks.close()
             self._owned_marks = None
 
-    # Pages of a crawl.
+    # Pages and sitemaps.
 
     def read(self, body: Body, on_done: OnReading) -> None:
         if (self.suspects and self._suspect(body.url)) or _risky(body):
@@ -98,7 +95,7 @@ class GuardedReader:
             self._pool.read(body, partial(self._judge, body, on_done))
         else:
             slot = self._slot
-            slot.begin(PAGE, body.url)
+            slot.begin(SITEMAP if body.sitemap else PAGE, body.url)
             try:
                 on_done(self._pages.reading_of(body))
             except BaseException:
@@ -156,30 +153,6 @@ class GuardedReader:
         allowed = rules.allows(url)
         slot.end()
         return allowed
-
-    # Single pages and sitemaps.
-
-    async def document(self, fetched: Fetched) -> Document:
-        """What a page says, whatever kind it is."""
-        url, body = fetched.url, fetched.body if fetched.rendered is None else fetched.rendered.body
-        if self.suspects.hopeless(url):
-            return Document(reason=READER_DIED, detail=_GIVEN_UP)
-        judged = Body(0, url, body, fetched.content_type, fetched.charset, "", wire_bytes=fetched.wire_bytes)
-        if _risky(judged) or self._suspect(url):
-            task, blamed = ReadDocument(msgspec.structs.replace(fetched, headers={})), self.suspects.blamed(url)
-            found: Document | ReaderDied = await self._isolated.read(task, len(body), host_of(url), blamed=blamed)
-            return Document(reason=READER_DIED, detail=found.why) if isinstance(found, ReaderDied) else found
-        return self._marked(PAGE, url, lambda: self._documents.read(fetched))
-
-    async def sitemap(self, url: str, body: bytes) -> Sitemap | ReaderDied:
-        """The entries of a sitemap."""
-        if self.suspects.hopeless(url):
-            return ReaderDied(_GIVEN_UP)
-        if len(body) > LARGE_SITEMAP or self._suspect(url):
-            task, blamed = ReadSitemap(url, body), self.suspects.blamed(url)
-            found: Sitemap | ReaderDied = await self._isolated.read(task, len(body), host_of(url), blamed=blamed)
-            return found
-        return self._marked(SITEMAP, url, lambda: parse_sitemap(body, url))
 
     def _marked(self, kind: int, url: str, read: Callable[[], Answer]) -> Answer:
         self._slot.begin(kind, url)

@@ -19,7 +19,7 @@ from silkline.fetch.client import HttpClient
 from silkline.fetch.origin import locate
 from silkline.fetch.robots import Robots
 from silkline.model import wait as reasons
-from silkline.model.url import origin_of
+from silkline.model.url import host_of, origin_of
 
 _MOST_ADDRESSES: Final = 50_000
 OnIntroduced = Callable[[HostQueue, str, Robots, int], None]
@@ -64,6 +64,14 @@ class Introductions:
     def busy(self) -> bool:
         """Whether anything is asked or looked up. Look-ups take no place of a request: their turn may be far away."""
         return bool(self._tasks or self._look_ups)
+
+    async def load_rules(self, url: str) -> Robots:
+        """The robots.txt for a URL, for who must know it before there is something to fetch from that host."""
+        host = self._frontier.host(host_of(url))
+        rules, failures = await self._load(host, url)
+        if not failures and not self._plan.ignore_robots:
+            host.clock.crawl_delay = max(host.clock.crawl_delay, rules.crawl_delay or 0.0)
+        return rules
 
     def introduce(self, host: HostQueue, url: str) -> int:
         """Park the host until it is known, or its address is; how many requests that makes."""
@@ -147,18 +155,25 @@ class Introductions:
         self._on_looked_up()
 
     async def _introduce(self, host: HostQueue, url: str) -> None:
-        origin = origin_of(url)
         if host.address is None:
             host.address = await self._address_of(url, host.name)
-        rules, failures = self._robots.of(origin), 0
+        rules, failures = self._robots.of(origin_of(url)), 0
         if rules is None:
             host.clock.started(self._loop.time())
-            self.started(host)
-            rules, failures = await self._robots.load(origin)
-            self.ended(host, self._loop.time())
+            rules, failures = await self._load(host, url)
         host.parked = ""
         # The task counts as under way until it has ended, and what it makes possible must be started after that.
         self._loop.call_soon(self._on_introduced, host, url, rules, failures)
+
+    async def _load(self, host: HostQueue, url: str) -> tuple[Robots, int]:
+        """Ask for the robots.txt; it counts among the requests to the address."""
+        if host.address is None:
+            host.address = await self._address_of(url, host.name)
+        self.started(host)
+        try:
+            return await self._robots.load(origin_of(url))
+        finally:
+            self.ended(host, self._loop.time())
 
     async def _address_of(self, url: str, name: str) -> Address:
         """Behind a proxy, or where the name has no address, each host stands for itself."""

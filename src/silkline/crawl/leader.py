@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from silkline.crawl.attempt_loop import AttemptLoop
 from silkline.crawl.equip import open_client
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.guarded_reader import GuardedReader
@@ -85,12 +86,9 @@ class Leader:
         self._seats: list[Seat] = []
         self._live: list[Live] = [Live()] * plan.fetchers
         self._waits: list[list[Wait]] = [[]] * plan.fetchers
-        self._order: End | None = None
         self._settled = False
-        self._wake = asyncio.Event()
+        self._attempt = AttemptLoop()
         self._drained: set[int] = set()
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._failure: BaseException | None = None
         self._started_at = self._loop.time()
         self._stored_at_start = 0
         self._marks = ReadingMarks.open(context.marks)
@@ -109,7 +107,7 @@ class Leader:
 
     async def run(self) -> End | None:
         """Crawl until there is an end of it; the order that ended it, or None: completed."""
-        self._loop.set_exception_handler(self._unexpected)
+        self._attempt.catch_errors()
         recorder = self._recorder
         recorder.on_saved, recorder.live, recorder.in_flight = self._saved, self._show, self._in_flight
         try:
@@ -124,12 +122,12 @@ class Leader:
                 "crawling with %d fetchers and %d parsers; %d URLs are known, %d to do",
                 *(self._plan.fetchers, self._plan.parsers, recorder.next_id - 1, recorder.pending),
             )
-            self._context.control.subscribe(self._ordered)
+            self._attempt.hear(self._context.control)
             reason = await self._watch()
             await self._settle_down()
-            if self._order is None:
+            if self._attempt.order is None:
                 await self._complete(reason)
-            return self._order
+            return self._attempt.order
         finally:
             await self._close()
 
@@ -201,8 +199,8 @@ class Leader:
         seat.ready = False
         self._live[seat.index], self._waits[seat.index] = Live(), []
         self._tickets.disown(seat)
-        if self._order is None:
-            self._spawn(self._replace(seat))
+        if self._attempt.order is None:
+            self._attempt.spawn(self._replace(seat))
 
     async def _replace(self, seat: Seat) -> None:
         """Another fetcher takes the place of a dead one, with what the books say."""
@@ -228,7 +226,7 @@ class Leader:
         self._log.warning("a process died while it read %s; it is read in isolation from now on", mark)
         for seat in self._seats:
             seat.send(Blamed([blamed]))
-        self._spawn(self._store_blame(blamed))
+        self._attempt.spawn(self._store_blame(blamed))
 
     async def _store_blame(self, blamed: tuple[str, int]) -> None:
         """For the next attempt. One that does not know it only loses a process more."""
@@ -250,10 +248,10 @@ class Leader:
             self._waits[seat.index] = message.waits
             self._live[seat.index] = message.live
         elif isinstance(message, Refill):
-            self._spawn(self._refill(seat, message.cursor))
+            self._attempt.spawn(self._refill(seat, message.cursor))
         elif isinstance(message, Drained):
             self._drained.add(seat.index)
-            self._wake.set()
+            self._attempt.wake()
 
     def _take(self, seat: Seat, batch: Batch) -> None:
         recorder = self._recorder
@@ -279,7 +277,7 @@ class Leader:
             recorder.deliver(delivery, batch.pages)
         self._rise()
         if recorder.due or self._nothing_left():
-            self._wake.set()
+            self._attempt.wake()
 
     def _rise(self) -> None:
         """Let everyone go deeper when the level above is done."""
@@ -317,11 +315,10 @@ class Leader:
     async def _watch(self) -> str | None:
         """Write checkpoints until the crawl is over; why it is, where something is left over."""
         recorder, reported = self._recorder, self._loop.time()
-        while self._order is None:
+        while self._attempt.order is None:
             self._rise()
             self._look_at_marks()
-            if self._failure is not None:
-                raise self._failure
+            self._attempt.check()
             if self._nothing_left():
                 return None
             if recorder.allowance == 0:
@@ -337,9 +334,7 @@ class Leader:
             if self._loop.time() - reported > _REPORT:
                 reported = self._loop.time()
                 self._context.progress.report(**self._show())
-            self._wake.clear()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), _BEAT)
+            await self._attempt.pause(_BEAT)
         return None
 
     def _nothing_left(self) -> bool:
@@ -354,16 +349,6 @@ class Leader:
         most = self._plan.max_duration
         return most is not None and self._recorder.seconds + self._recorder.since_saved >= most
 
-    def _ordered(self, order: End) -> None:
-        """Called from another thread."""
-
-        def take() -> None:
-            self._order = order
-            self._wake.set()
-
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and so has the crawl
-            self._loop.call_soon_threadsafe(take)
-
     # The end.
 
     async def _settle_down(self) -> None:
@@ -373,9 +358,7 @@ class Leader:
                 seat.send(Drain())
         deadline = self._loop.time() + self._plan.tuning.drain_seconds + 0.3
         while self._loop.time() < deadline and not self._quiet():
-            self._wake.clear()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), _BEAT)
+            await self._attempt.pause(_BEAT)
         self._settled = True
         await self._recorder.save(idle=True)  # nothing is in flight any more, and nothing waits
 
@@ -392,29 +375,11 @@ class Leader:
         return not self._tickets and all(not seat.ready or seat.index in self._drained for seat in self._seats)
 
     async def _close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
+        self._attempt.close()
         for seat in self._seats:
             seat.close()
         await self._tree.close()
         self._recorder.close()
-
-    def _spawn(self, work: Any) -> None:
-        task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            self._failure = self._failure or task.exception()
-            self._wake.set()
-
-    def _unexpected(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """An error in a callback: the crawl must not go on without what that callback would have done."""
-        loop.default_exception_handler(context)
-        self._failure = self._failure or context.get("exception") or RuntimeError(context["message"])
-        self._wake.set()
 
     # What people see.
 

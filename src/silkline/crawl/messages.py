@@ -24,10 +24,11 @@ class FoundUrl(NamedTuple):
     detail: str | None
     found_on: int | None
     found_via: str
+    chain: str | None = None
 
 
 class Links(NamedTuple):
-    """Links of one page that lead to hosts of one other fetcher.
+    """Links of one page that lead to hosts of one other fetcher; `chain` as in the ledger, or empty.
 
     `source` is the host of the page, where its budget counts. `most_bytes`: what the new ones may take; 0: anything.
     """

@@ -53,6 +53,11 @@ class Outbox:
     def __bool__(self) -> bool:
         return bool(self.settled or self.pages or self.found or self.answers or self._foreign)
 
+    @property
+    def waits(self) -> bool:
+        """Something has not been handed in, or URLs that were have no ids yet."""
+        return bool(self) or bool(self._unassigned)
+
     def pack(self, live: Live) -> Batch:
         """Everything collected, as one batch; a new one begins."""
         self._seq += 1

@@ -83,15 +83,6 @@ def redirect_of(entry: FrontierUrl, fetched: Fetched, target: str) -> FetchedPag
     return FetchedPage(settled, None, entry.depth, digest_of(target))
 
 
-def wrong_redirect(target: str | None, chain: list[str], most: int) -> str | None:
-    """Why a redirect is not followed, or None."""
-    if target is None:
-        return reasons.BAD_REDIRECT
-    if target in chain:
-        return reasons.REDIRECT_LOOP
-    return reasons.TOO_MANY_REDIRECTS if len(chain) > most else None
-
-
 def storable(detail: str | None) -> str | None:
     """What servers and libraries said, short, and in characters that both databases take."""
     return (detail or "")[:1000].replace("\x00", "\ufffd").encode(errors="replace").decode() or None

@@ -55,10 +55,14 @@ class Tuning(msgspec.Struct, frozen=True):
     retry_cap: float = 300.0
     longest_wait: float = 300.0
     """A job with nothing else to do gives up a host that asks to be left alone for longer than this."""
+    fail_long_waits: bool = False
+    """A URL whose host asks for more than `longest_wait` fails at once, whatever else there is to do."""
     most_waited: float = 1200.0
     """A host that asks to be left alone again and again is given up after so long, whatever else there is to do."""
     give_up_after: int = 10
     robots_tries: int = 3
+    robots_count: bool = True
+    """After robots.txt a host is left alone for its delay, as after any request."""
     idle_hosts: int = 20_000
     max_redirects: int = 10
     max_body: int = 20 << 20
@@ -104,7 +108,7 @@ class Rendering(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """A `SiteSpec` made ready for the engine."""
+    """A spec made ready for the engine."""
 
     fetchers: int
     parsers: int
@@ -129,6 +133,10 @@ class Plan(msgspec.Struct, frozen=True):
     archive: tuple[str, str, int] | None = None
     """Where answers are kept as they came, if they are: the data directory, the job and its lease."""
     rendering: Rendering | None = None
+    by_name: bool = False
+    """Each URL was asked for by name: it is read whatever `noindex` says, and as text if it is a feed or other XML."""
+    listings: bool = False
+    """Readings of sitemaps hold their entries, with dates and priorities."""
 
     @property
     def scoped(self) -> bool:

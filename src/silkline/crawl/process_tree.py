@@ -18,7 +18,6 @@ from typing import Any, Final, Protocol, TypeVar
 
 from silkline.confine.environment import scrubbed
 from silkline.crawl.connection import Wire
-from silkline.crawl.equip import obey
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.messages import FromFetcher, Ping, Pong, StartFetcher, from_fetcher
 from silkline.crawl.parser import ParserPool
@@ -58,7 +57,7 @@ class LocalSeat:
         self.fetcher = fetcher
 
     def send(self, message: Any) -> None:
-        obey(self.fetcher, message)
+        self.fetcher.receive(message)
 
     def close(self) -> None:
         self.fetcher.close()

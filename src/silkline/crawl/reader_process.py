@@ -22,15 +22,12 @@ import msgspec
 
 from silkline.confine.roles import confine_reader
 from silkline.crawl.confinement import load_everything, load_usual
-from silkline.crawl.document import Document, DocumentReader
 from silkline.crawl.plan import Plan
 from silkline.crawl.process_end import die_with
 from silkline.crawl.reading import Body, PageReader, Reading
 from silkline.fetch import robots
 from silkline.fetch.robots import Robots
-from silkline.model.fetched import Fetched
 from silkline.parse.charsets import is_utf8
-from silkline.parse.sitemap import Sitemap, parse_sitemap
 from silkline.reading_marks import PAGE, ROBOTS, SITEMAP, MarkSlot, ReadingMarks
 
 EXIT_MEMORY: Final = 71
@@ -48,12 +45,6 @@ class ReadPage(msgspec.Struct, array_like=True, tag=True):
     body: Body
 
 
-class ReadDocument(msgspec.Struct, array_like=True, tag=True):
-    """Answered by a `Document`."""
-
-    fetched: Fetched
-
-
 class ReadRobots(msgspec.Struct, array_like=True, tag=True):
     """Answered by `Robots`."""
 
@@ -63,19 +54,10 @@ class ReadRobots(msgspec.Struct, array_like=True, tag=True):
     product: str
 
 
-class ReadSitemap(msgspec.Struct, array_like=True, tag=True):
-    """Answered by a `Sitemap`."""
-
-    url: str
-    body: bytes
-
-
-ReadingTask = ReadPage | ReadDocument | ReadRobots | ReadSitemap
+ReadingTask = ReadPage | ReadRobots
 ANSWERS: Final[dict[type[Any], Any]] = {
     ReadPage: Reading,
-    ReadDocument: Document,
     ReadRobots: Robots,
-    ReadSitemap: Sitemap,
 }
 
 
@@ -84,23 +66,16 @@ class TaskReader:
 
     def __init__(self, plan: Plan, slot: MarkSlot) -> None:
         self._pages = PageReader(plan)
-        self._documents = DocumentReader(plan)
         self._slot = slot
 
     def read(self, task: ReadingTask) -> Any:
         match task:
             case ReadPage(body):
-                self._slot.begin(PAGE, body.url)
+                self._slot.begin(SITEMAP if body.sitemap else PAGE, body.url)
                 answer: Any = self._pages.reading_of(body)
-            case ReadDocument(fetched):
-                self._slot.begin(PAGE, fetched.url)
-                answer = self._documents.read(fetched)
             case ReadRobots(url, body, now, product):
                 self._slot.begin(ROBOTS, url)
                 answer = robots.read(body, now, product)
-            case ReadSitemap(url, body):
-                self._slot.begin(SITEMAP, url)
-                answer = parse_sitemap(body, url)
         self._slot.end()
         return answer
 
@@ -109,13 +84,10 @@ def needs_more(task: ReadingTask) -> bool:
     """Whether reading it may take modules that are not loaded yet: those for PDF, and for codecs but the usual ones."""
     if isinstance(task, ReadRobots):
         return False
-    if isinstance(task, ReadSitemap):
-        head, charset = task.body[:256], ""
-    else:
-        page = task.body if isinstance(task, ReadPage) else task.fetched
-        head, charset = page.body[:4096], page.charset
-        if not charset and not is_utf8(page.body):  # its charset will be guessed
-            return True
+    page = task.body
+    head, charset = page.body[:4096], page.charset
+    if not charset and not is_utf8(page.body):  # its charset will be guessed
+        return True
     named = _NAMED_CHARSET.findall(head)
     return head.startswith(b"%PDF-") or not {charset.encode("ascii", "replace"), *named} <= _LOADED_CHARSETS
 

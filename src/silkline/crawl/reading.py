@@ -16,14 +16,18 @@ from silkline.model.page import Page, Wanted
 from silkline.parse.html import parse_page
 from silkline.parse.pdf import parse_pdf
 from silkline.parse.plain import plain_data
-from silkline.parse.sitemap import parse_sitemap
+from silkline.parse.sitemap import Sitemap, parse_sitemap
 from silkline.parse.sniff import sniff
 
 NOT_A_PAGE: Final = "not_a_page"
+NOT_TEXT: Final = "not_text"
+"""The same for a URL that was asked for by name."""
 NOINDEX: Final = "noindex"
 PARSE_FAILED: Final = "parse_failed"
 SITEMAP: Final = "sitemap"
-_PDF_SECONDS: Final = 3.0  # nothing else happens in the process meanwhile; parsers of their own help with many PDFs
+_PDF_SECONDS: Final = 3.0  # in a crawl: others wait for the reader; who asked for one PDF waits for that one
+_PDF_SECONDS_BY_NAME: Final = 20.0
+_WHAT: Final = {"image": "an image", "other": "a file of another kind"}
 
 _FOLLOWED: Final = frozenset({"a", "area", "frame", "refresh", "canonical", "alternate", "next", "prev"})
 _encode = msgspec.json.Encoder().encode
@@ -61,6 +65,8 @@ class Reading(msgspec.Struct, array_like=True, gc=False):
     sitemaps: list[str] = []
     names: bytes = b""
     needs_scripts: bool = False
+    sitemap: Sitemap | None = None
+    """All that a sitemap lists, for jobs that are after that."""
 
 
 OnReading = Callable[[Reading], None]
@@ -78,7 +84,10 @@ class PageReader:
             scripts=plan.rendering is not None and plan.rendering.auto,
         )
         self._with_simhash = msgspec.structs.replace(self._wanted, simhash=True)
-        self._obeys = not plan.ignore_robots
+        self._by_name = plan.by_name
+        self._listings = plan.listings
+        # Who asks for one page by name wants that page: `noindex` is for those who build an index.
+        self._obeys = not plan.ignore_robots and not plan.by_name
 
     def reading_of(self, body: Body) -> Reading:
         try:
@@ -90,14 +99,14 @@ class PageReader:
 
     def _read(self, body: Body) -> Reading:
         if body.sitemap:
-            return _sitemap(body)
+            return self._listing(body) if self._listings else _sitemap(body)
         kind = sniff(body.body, body.content_type, body.charset)
-        if kind == "text":
+        if kind == "text" or (self._by_name and kind in ("xml", "feed")):
             return self._plain_text(body)
         if kind == "pdf":
             return self._pdf(body)
         if kind != "html":
-            return Reading(body.id, NOT_A_PAGE, f"{kind} ({body.content_type or 'no content type'})"[:200])
+            return self._no_page(body, kind)
         page = parse_page(
             body.body,
             body.base or body.url,
@@ -109,10 +118,10 @@ class PageReader:
         return Reading(
             id=body.id,
             reason=NOINDEX if hidden else None,
-            links=self._links(page),
+            links=[] if self._by_name else self._links(page),
             data="{}" if hidden else _encode(self._data(page)).decode(),
             simhash=page.simhash,
-            names=digests_of([link.url for link in page.links]),
+            names=b"" if self._by_name else digests_of([link.url for link in page.links]),
             needs_scripts=page.needs_scripts and not hidden,
         )
 
@@ -139,14 +148,25 @@ class PageReader:
             data["headings"] = page.headings
         return data
 
+    def _no_page(self, body: Body, kind: str) -> Reading:
+        if self._by_name:
+            declared = f", {body.content_type}" if body.content_type else ""
+            return Reading(body.id, NOT_TEXT, _WHAT[kind] + declared)
+        return Reading(body.id, NOT_A_PAGE, f"{kind} ({body.content_type or 'no content type'})"[:200])
+
     def _pdf(self, body: Body) -> Reading:
-        if self._wanted.content == "none":
+        if self._wanted.content == "none" and not self._by_name:
             return Reading(body.id, data=_encode({"title": ""}).decode())
-        text = parse_pdf(body.body, max_content=self._wanted.max_content, max_seconds=_PDF_SECONDS)
-        if text.problem and not text.markdown:
+        seconds = _PDF_SECONDS_BY_NAME if self._by_name else _PDF_SECONDS
+        text = parse_pdf(body.body, max_content=self._wanted.max_content, max_seconds=seconds)
+        if not text.markdown and self._by_name:
+            why = text.problem or "perhaps only images"
+            return Reading(body.id, NOT_TEXT, f"a PDF without text ({why})"[:500])
+        if not text.markdown and text.problem:
             return Reading(body.id, PARSE_FAILED, f"PDF: {text.problem}"[:500])
-        name = "text" if self._wanted.content == "text" else "markdown"
-        data = {"title": text.title, name: text.markdown, "pages": text.pages}
+        data: dict[str, Any] = {"title": text.title, "pages": text.pages}
+        if self._wanted.content != "none":
+            data["text" if self._wanted.content == "text" else "markdown"] = text.markdown
         if text.truncated:
             data["truncated"] = ["content"]
         return Reading(body.id, data=_encode(data).decode())
@@ -155,6 +175,9 @@ class PageReader:
         wanted = self._wanted
         data = plain_data(body.body, body.charset, body.content_type, wanted.content, wanted.max_content)
         return Reading(body.id, data=_encode(data).decode())
+
+    def _listing(self, body: Body) -> Reading:
+        return Reading(body.id, SITEMAP, sitemap=parse_sitemap(body.body, body.url))
 
 
 def _sitemap(body: Body) -> Reading:

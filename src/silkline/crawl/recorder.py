@@ -23,7 +23,7 @@ from silkline.store.links import PageLinks
 from silkline.store.statements import load_all
 from silkline.store.urls import DONE, QUEUED, Checkpoint, NewResult, NewUrl, QueuedUrl, Settled
 
-# A fetcher's seat, which the recorder knows nothing about, and the number of its batch.
+# A fetcher's seat, which the recorder knows nothing about, and the number of its batch; None: no fetcher is to be told.
 Delivery = tuple[Any, int]
 
 
@@ -113,6 +113,10 @@ class Recorder:
                 self._results.append(result)
         self._deliveries.append(delivery)
 
+    def end(self, settled: Settled, result: NewResult | None = None) -> None:
+        """The end of a URL that no fetcher was asked for."""
+        self.deliver((None, 0), [FetchedPage(settled, result, 0)])
+
     def _end(self, settled: Settled, depth: int) -> None:
         self.pending -= 1
         self.levels.end(depth, self._loop.time())
@@ -154,6 +158,10 @@ class Recorder:
     @property
     def unsaved(self) -> bool:
         return bool(self._settled or self._found or self._deliveries or self._bytes)
+
+    @property
+    def unsaved_results(self) -> int:
+        return len(self._results)
 
     # The checkpoints.
 

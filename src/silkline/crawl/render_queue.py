@@ -11,12 +11,10 @@ from pathlib import Path
 
 from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.plan import Plan
-from silkline.crawl.sitemap_limits import SITEMAP_VIAS
 from silkline.fetch.client import HttpClient
 from silkline.fetch.render import Renderer
 from silkline.fetch.settings import RenderLimits
 from silkline.model.fetched import Fetched
-from silkline.parse.sniff import sniff
 
 OnShown = Callable[[Fetched], None]
 
@@ -58,12 +56,6 @@ class Screen:
 
     def urls(self, most: int) -> list[str]:
         return [url for _, url, _ in islice(self._tasks.values(), most)]
-
-    def wants(self, entry: FrontierUrl, fetched: Fetched) -> bool:
-        """Whether the page is to be shown before anybody reads it."""
-        if self._plan.rendering is None or self._plan.rendering.auto or entry.via in SITEMAP_VIAS:
-            return False
-        return sniff(fetched.body, fetched.content_type, fetched.charset) == "html"
 
     def show(self, entry: FrontierUrl, fetched: Fetched, on_shown: OnShown) -> None:
         """Render the page, and hand over what came of it; nothing is handed over after `cut_off`."""

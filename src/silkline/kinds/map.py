@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 import uvloop
 
-from silkline.crawl.equip import open_client
+from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.file_budget import fitted
 from silkline.crawl.frontier import FrontierUrl
-from silkline.crawl.guarded_reader import GuardedReader
-from silkline.crawl.isolated_reader import ReaderDied
-from silkline.crawl.messages import FoundUrl
+from silkline.crawl.host_gate import Introductions
+from silkline.crawl.messages import FetchedPage, FoundUrl
+from silkline.crawl.outcomes import body_of
 from silkline.crawl.plan import Plan
-from silkline.crawl.reading import SITEMAP
+from silkline.crawl.purpose import onward
+from silkline.crawl.reading import SITEMAP, Body, Reading
 from silkline.crawl.recorder import Recorder
 from silkline.crawl.scope import OUT_OF_SCOPE, domain_of
-from silkline.crawl.seed_verdict import check_seeds, try_failed_seeds_again
+from silkline.crawl.seed_verdict import check_seeds
 from silkline.crawl.sitemap_limits import (
     FOREIGN,
     MOST_FOREIGN,
@@ -32,14 +34,13 @@ from silkline.crawl.sitemap_limits import (
     MOST_URLS,
     OVER_LIMIT,
 )
-from silkline.fetch.client import HttpClient
+from silkline.crawl.small_leader import SmallLeader
+from silkline.fetch.robots import Robots
 from silkline.kinds import site
-from silkline.kinds.books import Books
 from silkline.kinds.cache import HIDDEN_KEYS
 from silkline.kinds.page import plan_for
 from silkline.kinds.reader_limits import reader_for
-from silkline.kinds.visits import Visit, Visits
-from silkline.model.fetched import READER_DIED
+from silkline.model.fetched import Fetched
 from silkline.model.job import End
 from silkline.model.kind import Context
 from silkline.model.spec import Fetching, MapSpec, SiteSpec
@@ -47,7 +48,7 @@ from silkline.model.url import canonical, host_of, origin_of, url_key
 from silkline.parse.sitemap import Sitemap
 from silkline.parse.sitemap import SitemapEntry as Listed
 from silkline.store import urls
-from silkline.store.urls import DONE, FAILED, QUEUED, SKIPPED, NewResult, Settled
+from silkline.store.urls import DONE, FAILED, QUEUED, SKIPPED, NewResult, QueuedUrl, Settled
 
 GUESSES: Final = ("/sitemap.xml", "/sitemap_index.xml")
 MAX_BODY: Final = 52_428_800
@@ -62,7 +63,8 @@ def run(context: Context) -> End | None:
     if spec.links:
         return site.run(dataclasses.replace(context, spec=crawl_of(spec)))
     plan = fitted(plan_for(spec, context.settings, spec.all_urls()), context.log)
-    return uvloop.run(_work(context, plan))
+    tuning = msgspec.structs.replace(plan.tuning, max_body=MAX_BODY)
+    return uvloop.run(_work(context, msgspec.structs.replace(plan, tuning=tuning, listings=True)))
 
 
 def crawl_of(spec: MapSpec) -> SiteSpec:
@@ -73,78 +75,69 @@ def crawl_of(spec: MapSpec) -> SiteSpec:
 
 
 async def _work(context: Context, plan: Plan) -> End | None:
-    client = open_client(plan)
-    recorder = Recorder(context.progress, plan, context.log)
-    reader = reader_for(context, plan)
+    leader = SmallLeader(context, plan, reader_for(context, plan))
+    recorder = leader.recorder
     try:
-        return await MapJob(context, plan, client, recorder, reader).run()
+        job = MapJob(context, plan, recorder)
+        order = await leader.run(job)
+        if order is None and recorder.pending:
+            await recorder.ask(urls.skip_queued, context.progress.database, context.progress.job, OVER_LIMIT)
+        context.log.info("%d URLs in %d sitemaps", job.listed, job.sitemaps)
+        if order is None:
+            await recorder.ask(check_seeds, context.progress, context.log, None)
+        return order
     finally:
-        reader.close()
-        client.close()
-        client.resolver.close()
-        recorder.close()
+        leader.close()
 
 
 class MapJob:
-    """One attempt at a map."""
+    """One attempt at a map. Fulfils `SmallJob`."""
 
-    def __init__(
-        self, context: Context, plan: Plan, client: HttpClient, recorder: Recorder, reader: GuardedReader
-    ) -> None:
-        self._context = context
-        self._spec: MapSpec = context.spec
+    def __init__(self, context: Context, plan: Plan, recorder: Recorder) -> None:
+        spec: MapSpec = context.spec
+        self._progress = context.progress
         self._plan = plan
-        self._client = client
-        self._reader = reader
         self._recorder = recorder
-        self._books = Books(context, recorder)
-        self._visits = Visits(plan, client, reader, self._visited, max_body=MAX_BODY)
         self._seen: set[int] = set()
-        self._seeds = [url for url in map(canonical, self._spec.all_urls()) if url is not None]
+        self._seeds = [url for url in map(canonical, spec.all_urls()) if url is not None]
         self._domains = {domain_of(host_of(url)) for url in self._seeds}
-        self._most = self._spec.limit or MOST_URLS
-        self._listed = 0
-        self._sitemaps = 0
+        self._most = spec.limit or MOST_URLS
+        self._found: Callable[[list[FoundUrl]], None]
+        self.listed = 0
+        self.sitemaps = 0
 
-    async def run(self) -> End | None:
-        recorder = self._recorder
-        await recorder.ask(try_failed_seeds_again, self._context.progress)
-        await recorder.open()
-        self._listed = recorder.stored
-        await recorder.ask(self._remember)
-        order = await self._books.keep(self._read_all(), self._visits.stop)
-        if order is None and recorder.pending:
-            await recorder.ask(self._skip_the_rest)
-        self._context.log.info("%d URLs in %d sitemaps", self._listed, self._sitemaps)
-        if order is None:
-            await recorder.ask(check_seeds, self._context.progress, self._context.log, None)
-        return order
+    @property
+    def full(self) -> bool:
+        return self._recorder.unsaved_results >= self._plan.tuning.hard_unsaved
+
+    @property
+    def over(self) -> bool:
+        return self.listed >= self._most
+
+    async def begin(self, fetcher: Fetcher) -> None:
+        self._found = fetcher.add
+        self.listed = self._recorder.stored
+        if self._recorder.next_id > 1:
+            await self._recorder.ask(self._remember)
+            return
+        at_once = asyncio.Semaphore(self._plan.concurrency)
+        origins = dict.fromkeys(origin_of(url) for url in self._seeds)
+        for found in await asyncio.gather(*(self._sitemaps_of(origin, fetcher.gate, at_once) for origin in origins)):
+            self._recorder.append(self._rows([(url, via, 0) for url, via in found]))
+        named = [url for url in self._seeds if url.partition("?")[0].endswith(_LOOKS_LIKE_ONE)]
+        self._recorder.append(self._rows([(url, "seed", 0) for url in named]))
+
+    async def select(self, rows: list[QueuedUrl]) -> list[QueuedUrl]:
+        return rows
 
     def _remember(self) -> None:
-        job = self._context.progress.job
-        for rows in urls.keys(self._context.progress.database, job.id):
+        for rows in urls.keys(self._progress.database, self._progress.job.id):
             self._seen.update(key for key, _ in rows)
 
-    def _skip_the_rest(self) -> None:
-        urls.skip_queued(self._context.progress.database, self._context.progress.job, OVER_LIMIT)
-
-    async def _read_all(self) -> None:
-        if self._recorder.next_id == 1:
-            for found in await asyncio.gather(*(self._sitemaps_of(origin) for origin in self._origins())):
-                self._append([(url, via, 0) for url, via in found])
-            self._append([(url, "seed", 0) for url in self._seeds if url.partition("?")[0].endswith(_LOOKS_LIKE_ONE)])
-        else:
-            rows, _ = await self._recorder.ask(self._recorder.read_queued, 0, MOST_SITEMAPS, None)
-            for row in rows:
-                self._visits.add(FrontierUrl(row.depth, row.id, row.url, row.depth, 0, "", row.found_via))
-        await self._visits.run()
-
-    def _origins(self) -> list[str]:
-        return list(dict.fromkeys(origin_of(url) for url in self._seeds))
-
-    async def _sitemaps_of(self, origin: str) -> list[tuple[str, str]]:
+    async def _sitemaps_of(self, origin: str, gate: Introductions, at_once: asyncio.Semaphore) -> list[tuple[str, str]]:
         """Where the sitemaps of an origin are, and how we know."""
-        rules = await self._visits.load_rules(origin)
+        async with at_once:
+            rules = await gate.load_rules(f"{origin}/")
         named = [url for url in (canonical(each, base=origin) for each in rules.sitemaps) if url is not None]
         if named:
             own = [url for url in named if self._is_ours(url)]
@@ -155,20 +148,18 @@ class MapJob:
             guesses = [url for url in guesses if rules.allows(url)]
         return [(url, "guess") for url in guesses]
 
-    def _append(self, sitemaps: list[tuple[str, str, int]]) -> None:
+    def _rows(self, sitemaps: list[tuple[str, str, int]]) -> list[FoundUrl]:
         """Sitemaps that are not known yet; those that may not be read are left out with the reason."""
         rows: list[FoundUrl] = []
         for url, via, depth in sitemaps:
-            if self._sitemaps < MOST_SITEMAPS + _NOTED and self._is_new(url):
-                self._sitemaps += 1
-                fits = depth <= MOST_NESTED and self._sitemaps <= MOST_SITEMAPS
+            if self.sitemaps < MOST_SITEMAPS + _NOTED and self._is_new(url):
+                self.sitemaps += 1
+                fits = depth <= MOST_NESTED and self.sitemaps <= MOST_SITEMAPS
                 foreign = via == "sitemap_index" and not self._is_ours(url)
                 reason = OVER_LIMIT if not fits else OUT_OF_SCOPE if foreign else None
                 state, detail = SKIPPED if reason else QUEUED, FOREIGN if reason == OUT_OF_SCOPE else None
                 rows.append(FoundUrl(url_key(url), url, host_of(url), depth, state, reason, detail, None, via))
-        for id, row in enumerate(rows, self._recorder.append(rows)):
-            if row.state == QUEUED:
-                self._visits.add(FrontierUrl(row.depth, id, row.url, row.depth, 0, "", row.found_via))
+        return rows
 
     def _is_ours(self, url: str) -> bool:
         return domain_of(host_of(url)) in self._domains
@@ -180,47 +171,57 @@ class MapJob:
         self._seen.add(key)
         return True
 
-    # What came of a sitemap.
+    # What came of a sitemap. Fulfils `Purpose`.
 
-    async def _visited(self, visit: Visit) -> None:
-        entry, fetched = visit.entry, visit.fetched
-        status = fetched.status if fetched is not None else None
-        tries = entry.attempts + (fetched is not None)
-        if visit.reason is not None or fetched is None:
-            # That a guess was wrong is no failure.
-            missing = entry.via == "guess" and visit.reason in ("http_404", "http_410")
-            state, reason = (SKIPPED, NO_SITEMAP) if missing else (visit.state or FAILED, visit.reason)
-            await self._books.end(Settled(entry.id, state, reason, visit.detail or None, tries, status), None)
-            return
-        self._recorder.count_bytes(fetched.wire_bytes)
-        sitemap = await self._reader.sitemap(entry.url, fetched.body)
-        if isinstance(sitemap, ReaderDied):
-            await self._books.end(Settled(entry.id, FAILED, READER_DIED, sitemap.why, tries, status), None)
-            return
+    def introduced(self, host: str, url: str, rules: Robots) -> None:
+        """What a robots.txt names was asked for at the beginning."""
+
+    def is_over(self, entry: FrontierUrl) -> bool:
+        return self.over
+
+    def body(self, host: str, entry: FrontierUrl, fetched: Fetched) -> Body:
+        return body_of(entry, fetched, simhash=False, sitemap=True)
+
+    def follow(self, entry: FrontierUrl, fetched: Fetched, target: str) -> FrontierUrl:
+        return onward(entry, target)
+
+    def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> FetchedPage:
+        tries, status, sitemap = entry.attempts + 1, fetched.status, reading.sitemap
+        if sitemap is None:
+            settled = Settled(entry.id, FAILED, reading.reason, reading.detail, tries, status)
+            return FetchedPage(settled, None, entry.depth)
         if sitemap.kind == "index":
-            self._append([(listed.url, "sitemap_index", entry.depth + 1) for listed in sitemap.entries])
+            below = [(listed.url, "sitemap_index", entry.depth + 1) for listed in sitemap.entries]
+            self._found(self._rows(below))
         elif sitemap.kind != "unknown":
             self._take(entry, sitemap)
         reason = NO_SITEMAP if sitemap.kind == "unknown" else SITEMAP
-        await self._books.end(Settled(entry.id, SKIPPED, reason, _summary(sitemap), tries, status), None)
-        if self._listed >= self._most:
-            self._visits.stop()
+        return FetchedPage(Settled(entry.id, SKIPPED, reason, _summary(sitemap), tries, status), None, entry.depth)
+
+    def ended(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> FetchedPage:
+        # That a guess was wrong is no failure.
+        if entry.via == "guess" and settled.reason in ("http_404", "http_410"):
+            settled = settled._replace(state=SKIPPED, reason=NO_SITEMAP)
+        return FetchedPage(settled, None, entry.depth)
+
+    def close(self) -> None:
+        """Nothing is open."""
 
     def _take(self, entry: FrontierUrl, sitemap: Sitemap) -> None:
-        """The URLs of one sitemap, each with its result; nothing is awaited, so they share its checkpoint."""
+        """The URLs of one sitemap, each with its result: in the books before the sitemap has its end."""
         fresh = [listed for listed in sitemap.entries if self._is_new(listed.url)]
         ours = [listed for listed in fresh if self._is_ours(listed.url)]
-        rest = {listed.url for listed in ours[self._most - self._listed :]}
-        ours = ours[: self._most - self._listed]
+        rest = {listed.url for listed in ours[self._most - self.listed :]}
+        ours = ours[: self._most - self.listed]
         strangers = {listed.url for listed in fresh} - {listed.url for listed in ours} - rest
         self._recorder.append([_row(listed, entry, SKIPPED, OVER_LIMIT) for listed in fresh if listed.url in rest])
         self._recorder.append(
             [_row(listed, entry, SKIPPED, OUT_OF_SCOPE) for listed in fresh if listed.url in strangers]
         )
         first = self._recorder.append([_row(listed, entry, QUEUED, None) for listed in ours])
-        self._listed += len(ours)
+        self.listed += len(ours)
         for id, listed in enumerate(ours, first):
-            self._books.end_now(Settled(id, DONE, None, None, 0, None), _result(id, listed, entry))
+            self._recorder.end(Settled(id, DONE, None, None, 0, None), _result(id, listed, entry))
 
 
 def _row(listed: Listed, entry: FrontierUrl, state: str, reason: str | None) -> FoundUrl:

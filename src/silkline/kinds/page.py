@@ -13,24 +13,21 @@ from typing import Any, Final
 import msgspec
 import uvloop
 
-from silkline.crawl.document import Document
-from silkline.crawl.equip import open_client
+from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.file_budget import fitted
 from silkline.crawl.frontier import FrontierUrl
-from silkline.crawl.guarded_reader import GuardedReader
-from silkline.crawl.messages import FoundUrl
-from silkline.crawl.outcomes import all_wire_bytes, rendering_of
+from silkline.crawl.messages import FetchedPage, FoundUrl
+from silkline.crawl.outcomes import body_of, rendering_of
 from silkline.crawl.plan import Plan, Rendering, Tuning, plan_of
+from silkline.crawl.purpose import onward
+from silkline.crawl.reading import Body, Reading
 from silkline.crawl.recorder import Recorder
-from silkline.crawl.render_queue import open_renderer
-from silkline.crawl.seed_verdict import check_seeds, try_failed_seeds_again
-from silkline.fetch.client import HttpClient
-from silkline.fetch.render import Renderer
+from silkline.crawl.seed_verdict import check_seeds
+from silkline.crawl.small_leader import SmallLeader
+from silkline.fetch.robots import Robots
 from silkline.kinds import cache
-from silkline.kinds.books import Books
 from silkline.kinds.browser import rendering_for
 from silkline.kinds.reader_limits import limits_of, reader_for
-from silkline.kinds.visits import Visit, Visits
 from silkline.model import fetched as reasons
 from silkline.model.cached import PERSONAL, is_personal
 from silkline.model.fetched import Fetched
@@ -38,21 +35,30 @@ from silkline.model.job import End
 from silkline.model.kind import Context, KindSettings
 from silkline.model.spec import Fetching, PageSpec, SiteSpec
 from silkline.model.url import canonical, host_of, url_key
-from silkline.parse.sniff import sniff
 from silkline.store.results import Result
 from silkline.store.urls import DONE, FAILED, QUEUED, NewResult, QueuedUrl, Settled
-from silkline.warc_files import Archive, open_archive, place_of
+from silkline.warc_files import open_archive, place_of
 
 # Somebody may be waiting for the page: fewer and shorter waits than a crawl has.
-TUNING: Final = Tuning(retry_base=0.5, longest_wait=60.0)
-_CHUNK: Final = 1_000
+TUNING: Final = Tuning(
+    retry_base=0.5,
+    longest_wait=60.0,
+    fail_long_waits=True,
+    robots_count=False,
+    flush_seconds=0.0,
+    refill_rows=1_000,
+)
+_MOST_COPIES: Final = 100
+"""Results from the cache that are in memory before they are stored."""
 _encode = msgspec.json.Encoder().encode
 
 
 def run(context: Context) -> End | None:
     spec: PageSpec = context.spec
-    rendering = rendering_for(spec, context)
-    plan = fitted(plan_for(spec, context.settings, spec.all_urls(), rendering), context.log)
+    plan = plan_for(spec, context.settings, spec.all_urls(), rendering_for(spec, context))
+    plan = msgspec.structs.replace(fitted(plan, context.log), by_name=True)
+    if spec.warc:
+        plan = msgspec.structs.replace(plan, archive=place_of(Path(context.settings.data), context.progress.job))
     return uvloop.run(_work(context, plan))
 
 
@@ -71,124 +77,93 @@ def plan_for(spec: Fetching, settings: KindSettings, urls: Sequence[str], render
 
 
 async def _work(context: Context, plan: Plan) -> End | None:
-    archive = _archive(context)
-    client = open_client(plan)
-    renderer = open_renderer(plan, client) if plan.rendering is not None else None
-    recorder = Recorder(context.progress, plan, context.log)
-    reader = reader_for(context, plan)
+    job = PageJob(context, plan)
+    leader = SmallLeader(context, plan, reader_for(context, plan))
     try:
-        return await PageJob(context, plan, client, recorder, reader, archive, renderer).run()
+        job.recorder = recorder = leader.recorder
+        order = await leader.run(job)
+        context.log.info("%d pages stored, %d still to do", recorder.stored, recorder.pending)
+        if order is None:
+            await recorder.ask(check_seeds, context.progress, context.log)
+        return order
     finally:
-        reader.close()
-        if renderer is not None:
-            renderer.close()
-        if archive is not None:
-            archive.close()
-        client.close()
-        client.resolver.close()
-        recorder.close()
-
-
-def _archive(context: Context) -> Archive | None:
-    data = Path(context.settings.data)
-    return open_archive(place_of(data, context.progress.job)) if context.spec.warc else None
+        leader.close()
 
 
 class PageJob:
-    """One attempt at a batch of pages."""
+    """One attempt at a batch of pages. Fulfils `SmallJob`."""
 
-    def __init__(
-        self,
-        context: Context,
-        plan: Plan,
-        client: HttpClient,
-        recorder: Recorder,
-        reader: GuardedReader,
-        archive: Archive | None = None,
-        renderer: Renderer | None = None,
-    ) -> None:
-        self._archive = archive
-        self._renderer = renderer
-        self._context = context
+    full = False
+    over = False
+    recorder: Recorder
+
+    def __init__(self, context: Context, plan: Plan) -> None:
         self._spec: PageSpec = context.spec
+        self._database = context.progress.database
         self._plan = plan
-        self._recorder = recorder
-        self._reader = reader
-        self._visits = Visits(plan, client, reader, self._visited, show=self._show if renderer is not None else None)
+        self._archive = open_archive(plan.archive)
         self._asked = {canonical(url) or url: url for url in reversed(self._spec.all_urls())}
         self._personal = is_personal(self._spec.model_dump(include={*PERSONAL}))
-        self._books = Books(context, recorder)
-        recorder.in_flight = lambda: self._visits.in_flight
-        recorder.live = lambda: {"urls": self._visits.under_way()}
 
-    async def run(self) -> End | None:
-        recorder = self._recorder
-        await recorder.ask(try_failed_seeds_again, self._context.progress)
-        await recorder.open()
-        if recorder.next_id == 1:
-            recorder.append([_seed(address) for address in reversed(self._asked)])
-            await recorder.save()
-        order = await self._books.keep(self._visit_all(), self._visits.stop)
-        self._context.log.info("%d pages stored, %d still to do", recorder.stored, recorder.pending)
-        if order is None:
-            await recorder.ask(check_seeds, self._context.progress, self._context.log)
-        return order
+    async def begin(self, fetcher: Fetcher) -> None:
+        if self.recorder.next_id == 1:
+            self.recorder.append([_seed(address) for address in reversed(self._asked)])
+            await self.recorder.save()
 
-    async def _visit_all(self) -> None:
-        """Everything that is still queued in the ledger, from the cache or from the web."""
-        cursor, more = 0, True
-        while more and not self._visits.stopping:
-            rows, cursor = await self._recorder.ask(self._recorder.read_queued, cursor, _CHUNK, None)
-            more = len(rows) >= _CHUNK
-            found = await self._recorder.ask(self._look_up, rows)
-            for row in rows:
-                if row.id in found:
-                    await self._books.end(*_copied(row, self._asked.get(row.url, row.url), found[row.id]))
-                elif canonical(row.url) is None:
-                    await self._visited(Visit(FrontierUrl(0, row.id, row.url, 0), None, FAILED, reasons.BAD_URL))
-                else:
-                    self._visits.add(FrontierUrl(0, row.id, row.url, 0))
-        await self._visits.run()
+    async def select(self, rows: list[QueuedUrl]) -> list[QueuedUrl]:
+        """What is in the cache need not be asked for, and what is no URL cannot be."""
+        left: list[QueuedUrl] = []
+        for row in rows:
+            cached = await self.recorder.ask(cache.fresh, self._database, row.url, self._spec) if self._caches else None
+            if cached is not None:
+                self.recorder.end(*_copied(row, self._asked.get(row.url, row.url), cached))
+            elif canonical(row.url) is None:
+                ended = self.ended(FrontierUrl(0, row.id, row.url, 0), Settled(row.id, FAILED, reasons.BAD_URL), None)
+                self.recorder.end(ended.settled, ended.result)
+            else:
+                left.append(row)
+            if self.recorder.unsaved_results >= _MOST_COPIES:
+                await self.recorder.save()
+        return left
 
-    def _look_up(self, rows: list[QueuedUrl]) -> dict[int, Result]:
-        if self._spec.max_age is None:
-            return {}
-        database = self._context.progress.database
-        found = ((row.id, cache.fresh(database, row.url, self._spec)) for row in rows)
-        return {id: result for id, result in found if result is not None}
+    @property
+    def _caches(self) -> bool:
+        return self._spec.max_age is not None
 
-    # What came of a URL.
+    # What came of a URL. Fulfils `Purpose`.
 
-    async def _visited(self, visit: Visit) -> None:
-        document = Document(reason=visit.reason, detail=visit.detail)
-        state = visit.state or FAILED
-        if visit.reason is None and visit.fetched is not None:
-            document = await self._reader.document(visit.fetched)
-            state = DONE if document.reason is None else FAILED
-            if self._archive is not None:
-                self._archive.add(visit.entry.id, visit.fetched)
-        status = visit.fetched.status if visit.fetched is not None else 0
-        tries = visit.entry.attempts + (visit.fetched is not None)
-        detail = document.detail[:1000] or None
-        settled = Settled(visit.entry.id, state, document.reason, detail, tries, status or None)
-        self._recorder.count_bytes(all_wire_bytes(visit.fetched) if visit.fetched is not None else 0)
-        await self._books.end(settled, self._result(visit, document))
+    def introduced(self, host: str, url: str, rules: Robots) -> None:
+        """Sitemaps are nothing to a page."""
 
-    async def _show(self, fetched: Fetched) -> Fetched:
-        """The page as its scripts make it, if they are to run."""
-        assert self._renderer is not None and self._plan.rendering is not None  # noqa: S101, PT018
-        if sniff(fetched.body, fetched.content_type, fetched.charset) != "html":
-            return fetched
-        if self._plan.rendering.auto and not (await self._reader.document(fetched)).needs_scripts:
-            return fetched
-        return await self._renderer.render(fetched)
+    def is_over(self, entry: FrontierUrl) -> bool:
+        return False
 
-    def _result(self, visit: Visit, document: Document) -> NewResult:
-        entry = visit.entry
+    def body(self, host: str, entry: FrontierUrl, fetched: Fetched) -> Body:
+        return body_of(entry, fetched, simhash=False, sitemap=False)
+
+    def follow(self, entry: FrontierUrl, fetched: Fetched, target: str) -> FrontierUrl:
+        return onward(entry, target)
+
+    def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> FetchedPage:
+        if self._archive is not None:
+            self._archive.add(entry.id, fetched)
+        state = DONE if reading.reason is None else FAILED
+        detail = (reading.detail or "")[:1000] or None
+        settled = Settled(entry.id, state, reading.reason, detail, entry.attempts + 1, fetched.status or None)
+        return FetchedPage(settled, self._result(entry, settled, fetched, reading.data), entry.depth)
+
+    def ended(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> FetchedPage:
+        return FetchedPage(settled, self._result(entry, settled, fetched, "{}"), entry.depth)
+
+    def close(self) -> None:
+        if self._archive is not None:
+            self._archive.close()
+
+    def _result(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None, data: str) -> NewResult:
         address = entry.chain.split(" ", 1)[0] if entry.chain else entry.url
         keys = cache.HIDDEN_KEYS if self._personal else (url_key(address), url_key(entry.url))
-        metadata = metadata_of(visit, document)
-        if document.reason is None:
+        metadata = metadata_of(entry, settled, fetched)
+        if settled.reason is None:
             metadata["content"] = self._plan.content
         return NewResult(
             url_id=entry.id,
@@ -196,16 +171,15 @@ class PageJob:
             original_key=keys[0],
             final_url=entry.url,
             final_key=keys[1],
-            data=document.data,
-            success=document.reason is None,
+            data=data,
+            success=settled.reason is None,
             metadata=_encode(metadata).decode(),
         )
 
 
-def metadata_of(visit: Visit, document: Document) -> dict[str, Any]:
+def metadata_of(entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> dict[str, Any]:
     """What is worth knowing about how a page was had, or why it was not."""
     metadata: dict[str, Any] = {}
-    fetched = visit.fetched
     if fetched is not None:
         metadata = {
             "http_status": fetched.status or None,
@@ -215,12 +189,12 @@ def metadata_of(visit: Visit, document: Document) -> dict[str, Any]:
             "first_byte": round(fetched.timings.first_byte, 4),
         }
         metadata |= rendering_of(fetched)
-    if visit.entry.chain:
-        metadata["redirected_from"] = visit.entry.chain.split()
-    if document.reason is not None:
-        metadata["error"] = document.reason
-        metadata["detail"] = document.detail
-        metadata["retryable"] = reasons.is_temporary(document.reason)
+    if entry.chain:
+        metadata["redirected_from"] = entry.chain.split()
+    if settled.reason is not None:
+        metadata["error"] = settled.reason
+        metadata["detail"] = settled.detail or ""
+        metadata["retryable"] = reasons.is_temporary(settled.reason)
     return metadata
 
 

@@ -30,7 +30,10 @@ MOST_HOSTS = 100
 
 
 class NewUrl(NamedTuple):
-    """A URL the crawl discovered. `found_on` is the ledger id of the page that named it."""
+    """A URL the crawl discovered. `found_on` is the ledger id of the page that named it.
+
+    `chain` are the URLs that redirected to it, first to last, separated by blanks; for a sitemap, how deep it nests.
+    """
 
     id: int
     url_key: int
@@ -42,6 +45,7 @@ class NewUrl(NamedTuple):
     detail: str | None = None
     found_on: int | None = None
     found_via: str = "seed"
+    chain: str | None = None
 
 
 class Settled(NamedTuple):
@@ -117,6 +121,7 @@ class Url:
     found_via: str
     attempts: int
     http_status: int | None
+    chain: str | None
 
 
 class RootEnd(NamedTuple):
@@ -137,8 +142,8 @@ class QueuedUrl(NamedTuple):
     host: str
     depth: int
     attempts: int
-    detail: str | None
     found_via: str
+    chain: str | None
 
 
 def record(database: Database, job: Job, checkpoint: Checkpoint) -> Counts:

@@ -16,13 +16,13 @@ FOR SHARE;
 
 -- name: append [sqlite]
 -- New URLs, in the order of discovery.
-INSERT INTO crawl_urls (job_id, id, url_key, url, host, depth, state, reason, detail, found_on, found_via)
-VALUES (:job_id, :id, :url_key, :url, :host, :depth, :state, :reason, :detail, :found_on, :found_via);
+INSERT INTO crawl_urls (job_id, id, url_key, url, host, depth, state, reason, detail, found_on, found_via, chain)
+VALUES (:job_id, :id, :url_key, :url, :host, :depth, :state, :reason, :detail, :found_on, :found_via, :chain);
 
 -- name: append [postgres]
-INSERT INTO crawl_urls (job_id, id, url_key, url, host, depth, state, reason, detail, found_on, found_via)
+INSERT INTO crawl_urls (job_id, id, url_key, url, host, depth, state, reason, detail, found_on, found_via, chain)
 SELECT :job_id::uuid, * FROM unnest(:id::bigint[], :url_key::bigint[], :url::text[], :host::text[], :depth::int[],
-    :state::text[], :reason::text[], :detail::text[], :found_on::bigint[], :found_via::text[]);
+    :state::text[], :reason::text[], :detail::text[], :found_on::bigint[], :found_via::text[], :chain::text[]);
 
 -- name: settle [sqlite]
 -- Queued URLs that get a final state, or that were tried once more.
@@ -122,7 +122,7 @@ WHERE job_id = :job_id AND id > :after AND CASE WHEN state = :state THEN true EL
 
 -- name: queued
 -- Queued URLs, for a crawl that starts or refills its frontier.
-SELECT id, url_key, url, host, depth, attempts, detail, found_via FROM crawl_urls
+SELECT id, url_key, url, host, depth, attempts, found_via, chain FROM crawl_urls
 WHERE job_id = :job_id AND id > :after AND CASE WHEN state = 'queued' THEN true ELSE false END ORDER BY id LIMIT :wanted;
 
 -- name: queued_depths

@@ -1,11 +1,14 @@
 """How single pages are asked for: robots.txt at every hop, waits, another try, and when to leave a server alone."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from silkline.kinds import page
 from silkline.sample.server import SampleServer
 from silkline.sample.site import SampleAnswer
 from silkline.store.results import Result
@@ -140,3 +143,91 @@ def test_a_url_with_a_password_is_not_fetched(inline: Inline) -> None:
 def test_what_is_no_address_fails_the_job(inline: Inline) -> None:
     assert fetch(inline, "http://[::1") == []
     inline.assert_failed("is not a web address")
+
+
+class SharedAddress:
+    """Hosts behind one address, one for each port; `most` requests were under way at once, robots.txt left out."""
+
+    def __init__(self, hosts: int) -> None:
+        self.most = 0
+        self._under_way = 0
+        self._lock = threading.Lock()
+        self._hosts = [SampleServer(respond=self._respond) for _ in range(hosts)]
+
+    def __enter__(self) -> list[str]:
+        for host in self._hosts:
+            host.__enter__()
+        return [host.url for host in self._hosts]
+
+    def __exit__(self, *_: object) -> None:
+        for host in self._hosts:
+            host.close()
+
+    def _respond(self, target: str, origin: str) -> SampleAnswer:
+        if target == "/robots.txt":
+            return MISSING
+        with self._lock:
+            self._under_way += 1
+            self.most = max(self.most, self._under_way)
+        time.sleep(0.2)  # long enough for the others to come at the same time, if they did
+        with self._lock:
+            self._under_way -= 1
+        return SampleAnswer(200, "application/xml", f"<urlset><url><loc>{origin}/a</loc></url></urlset>".encode())
+
+
+@pytest.mark.parametrize("kind", ["page", "map"])
+def test_hosts_that_share_an_address_share_its_limit(inline: Inline, kind: str) -> None:
+    shared = SharedAddress(6)
+    with shared as urls:
+        asked = [f"{url}sitemap.xml" for url in urls]
+        found = inline.run(kind, urls=asked, speed="polite", delay=0, allow_private=["127.0.0.0/8"])
+    assert len(found) == 6
+    assert all(each.success for each in found)
+    assert shared.most == 2
+
+
+def test_a_host_that_fails_too_often_in_a_row_is_given_up(inline: Inline, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "TUNING", msgspec.structs.replace(page.TUNING, give_up_after=3))
+
+    def respond(target: str) -> SampleAnswer:
+        if target == "/robots.txt":
+            return MISSING
+        raise ConnectionAbortedError
+
+    with serving(respond) as site, serving(lambda target: MISSING if target == "/robots.txt" else PAGE) as other:
+        found = fetch(inline, *(f"{site.url}{number}" for number in range(20)), other.url, speed="polite", delay=0)
+        assert 3 <= len([path for path in site.requests if path != "/robots.txt"]) < 20
+    assert [each.success for each in found].count(True) == 1
+    reasons = [each.metadata["error"] for each in found if not each.success]
+    assert reasons.count("host_unavailable") >= 17
+    assert len(inline.ledger()) == 21, "one row and one result for each URL that was asked for"
+
+
+@pytest.mark.parametrize("kind", ["xml", "feed", "noindex"])
+def test_who_asks_by_name_gets_what_a_crawl_leaves_out(inline: Inline, kind: str) -> None:
+    answers = {
+        "xml": SampleAnswer(200, "application/xml", b"<?xml version='1.0'?><notes><note>Words</note></notes>"),
+        "feed": SampleAnswer(200, "application/rss+xml", b"<rss><channel><title>Words</title></channel></rss>"),
+        "noindex": SampleAnswer(200, HTML, b"<meta name=robots content=noindex><title>T</title><p>Words"),
+    }
+    with serving(lambda target: MISSING if target == "/robots.txt" else answers[kind]) as site:
+        (found,) = fetch(inline, site.url)
+    assert found.success
+    assert "Words" in found.data["markdown"]
+
+
+def test_the_chain_of_redirects_stays_within_one_row_whatever_fails_on_the_way(inline: Inline) -> None:
+    answers = {"/2": [BUSY, SampleAnswer(302, HTML, b"", "/3")], "/3": [BUSY, BUSY, PAGE]}
+
+    def respond(target: str) -> SampleAnswer:
+        if target == "/1":
+            return SampleAnswer(302, HTML, b"", "/2")
+        return answers[target].pop(0) if target in answers else MISSING
+
+    with serving(respond) as site:
+        (found,) = fetch(inline, f"{site.url}1")
+        assert [path for path in site.requests if path != "/robots.txt"] == ["/1", "/2", "/2", "/3", "/3", "/3"]
+    (row,) = inline.ledger()
+    assert (row.url, row.state, row.detail) == (f"{site.url}1", "done", None)
+    assert found.metadata["redirected_from"] == [f"{site.url}1", f"{site.url}2"]
+    assert found.final_url == f"{site.url}3"

@@ -1,0 +1,171 @@
+"""What is done with answers: each is decided on (decisions.py), and the decision is carried out here.
+
+Holds the bodies that are being read, and the pages that are in a browser.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import partial
+
+from silkline.crawl.decisions import (
+    NO_TROUBLES,
+    Follow,
+    Note,
+    Read,
+    Render,
+    Settle,
+    Troubles,
+    TryAgain,
+    decide,
+    needs_rendering,
+    note_for,
+    tell,
+)
+from silkline.crawl.endings import Endings
+from silkline.crawl.frontier import Frontier, FrontierUrl, HostQueue
+from silkline.crawl.guarded_reader import GuardedReader
+from silkline.crawl.outbox import Outbox
+from silkline.crawl.plan import Plan
+from silkline.crawl.purpose import Purpose
+from silkline.crawl.reading import Reading
+from silkline.crawl.render_queue import Screen
+from silkline.model.fetched import Fetched
+from silkline.model.url import host_of
+from silkline.store.urls import QUEUED, Settled
+
+
+class Answers:
+    """`after` is called when something has come to an end outside of `take`."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        reader: GuardedReader,
+        screen: Screen | None,
+        frontier: Frontier,
+        outbox: Outbox,
+        endings: Endings,
+        purpose: Purpose,
+        after: Callable[[], None],
+    ) -> None:
+        self._tuning = plan.tuning
+        self._rendering = plan.rendering
+        self._reader = reader
+        self._screen = screen
+        self._frontier = frontier
+        self._outbox = outbox
+        self._endings = endings
+        self._purpose = purpose
+        self._after = after
+        self._loop = asyncio.get_running_loop()
+        self._reading: dict[int, tuple[HostQueue, FrontierUrl, Fetched]] = {}
+
+    @property
+    def under_way(self) -> int:
+        """Answers that came, and have no end yet."""
+        return len(self._reading) + self.showing
+
+    @property
+    def showing(self) -> int:
+        """Pages that are in a browser, or wait for one."""
+        return len(self._screen) if self._screen is not None else 0
+
+    @property
+    def full(self) -> bool:
+        """More waits to be read, rendered or stored than memory should hold."""
+        return self._reader.full or (self._screen is not None and self._screen.full) or self._purpose.full
+
+    def shown_urls(self, most: int) -> list[str]:
+        return self._screen.urls(most) if self._screen is not None else []
+
+    def take(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched, started: float, now: float) -> None:
+        """The answer to a request that started then."""
+        self._outbox.wire_bytes += fetched.wire_bytes
+        note = note_for(fetched, time.time())
+        if note is not None:
+            tell(host.clock, note, fetched, started, now, self._tuning.longest_wait)
+        self._act(host, entry, fetched, note, now)
+
+    def cut_off(self) -> None:
+        """What has no end by now stays queued in the ledger."""
+        self._reading.clear()
+        if self._screen is not None:
+            self._screen.cut_off()
+
+    def close_screen(self) -> None:
+        if self._screen is not None:
+            self._screen.close()
+
+    def _act(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched, note: Note | None, now: float) -> None:
+        if fetched.ok:
+            troubles, given_up = NO_TROUBLES, False  # they matter to failures only
+        else:
+            clock = host.clock
+            troubles = Troubles(clock.failures, clock.refusals, clock.waited, clock.waited_in_all)
+            given_up = host.name in self._endings.given_up
+        action, give_up = decide(
+            entry,
+            fetched,
+            self._tuning,
+            rendering=self._rendering,
+            note=note,
+            troubles=troubles,
+            given_up=given_up,
+        )
+        if give_up:
+            self._endings.give_up(host, give_up)
+        match action:
+            case Read():
+                self._read(host, entry, fetched)
+            case Render():
+                self._show(host, entry, fetched)
+            case Follow(target):
+                self._follow(entry, fetched, target, now)
+            case TryAgain(reason, attempts, wait, put_off):
+                status = fetched.status or None
+                self._outbox.settle(Settled(entry.id, QUEUED, reason, None, attempts, status), entry.depth)
+                again = entry._replace(attempts=attempts, put_off=put_off)
+                self._frontier.retry(host.name, again, max(now + wait, host.clock.next_at))
+            case Settle(state, reason, detail):
+                self._endings.end(entry, state, reason, detail, fetched=fetched)
+
+    def _follow(self, entry: FrontierUrl, fetched: Fetched, target: str, now: float) -> None:
+        followed = self._purpose.follow(entry, fetched, target)
+        if isinstance(followed, FrontierUrl):
+            self._frontier.put_back(host_of(followed.url), followed, now)
+        else:
+            self._outbox.page(followed)
+
+    # Reading.
+
+    def _read(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched) -> None:
+        self._reading[entry.id] = (host, entry, fetched)
+        self._reader.read(self._purpose.body(host.name, entry, fetched), self._was_read)
+
+    def _was_read(self, reading: Reading) -> None:
+        known = self._reading.pop(reading.id, None)
+        if known is None:  # it came too late, after the time to drain was up
+            return
+        host, entry, fetched = known
+        if needs_rendering(fetched, needs_scripts=reading.needs_scripts, rendering=self._rendering):
+            self._show(host, entry, fetched)
+        else:
+            self._outbox.page(self._purpose.read(host.name, entry, fetched, reading))
+        self._after()
+
+    # Rendering.
+
+    def _show(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched) -> None:
+        if self._screen is None:
+            raise RuntimeError("a page is to be rendered, and the plan has no browser")
+        self._screen.show(entry, fetched, partial(self._shown, host, entry))
+
+    def _shown(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched) -> None:
+        """The page has been in a browser. The host's clock hears nothing of that."""
+        if fetched.rendered is not None:
+            self._outbox.wire_bytes += fetched.rendered.wire_bytes
+        self._act(host, entry, fetched, None, self._loop.time())
+        self._after()

@@ -1,0 +1,76 @@
+"""What a leader waits with: its tasks, the orders of the supervisor, and errors that nobody expected; each wakes it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine
+from typing import Any
+
+from silkline.model.job import End
+from silkline.model.kind import Control
+
+
+class AttemptLoop:
+    """Must be made inside an event loop, one for each attempt at a job."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._woken = asyncio.Event()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._failure: BaseException | None = None
+        self.order: End | None = None
+
+    def catch_errors(self) -> None:
+        """From now on an error in a callback is raised by `check`: the job must not go on without what that callback
+        would have done.
+        """
+        self._loop.set_exception_handler(self._unexpected)
+
+    def hear(self, control: Control) -> None:
+        """From now on orders arrive in `order`."""
+        control.subscribe(self._ordered)
+
+    def check(self) -> None:
+        """Raise the first error that came from a task or a callback."""
+        if self._failure is not None:
+            raise self._failure
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    async def pause(self, seconds: float) -> None:
+        """Wait, but no longer than until something wakes us."""
+        self._woken.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._woken.wait(), seconds)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    def _ordered(self, order: End) -> None:
+        """Called from another thread."""
+
+        def take() -> None:
+            self.order = order
+            self._woken.set()
+
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and so has the attempt
+            self._loop.call_soon_threadsafe(take)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._failure = self._failure or task.exception()
+            self._woken.set()
+
+    def _unexpected(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        loop.default_exception_handler(context)
+        self._failure = self._failure or context.get("exception") or RuntimeError(context["message"])
+        self._woken.set()

@@ -1,0 +1,86 @@
+"""The ends of URLs that brought nothing: settled one by one, or all of a host that is given up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from silkline.crawl.frontier import Frontier, FrontierUrl, HostQueue
+from silkline.crawl.host_status import too_long
+from silkline.crawl.outbox import Outbox
+from silkline.crawl.outcomes import storable
+from silkline.crawl.plan import Tuning
+from silkline.crawl.politeness import retry_delay
+from silkline.crawl.purpose import Purpose
+from silkline.crawl.robots import unreachable
+from silkline.fetch.robots import Robots
+from silkline.model import wait as waiting
+from silkline.model.fetched import HOST_UNAVAILABLE, Fetched, is_temporary
+from silkline.model.url import origin_of
+from silkline.store.urls import FAILED, SKIPPED, Settled
+
+ROBOTS_UNAVAILABLE = "robots_unavailable"
+
+
+class Endings:
+    """`on_end` is called after each URL that was settled."""
+
+    def __init__(
+        self, tuning: Tuning, frontier: Frontier, outbox: Outbox, purpose: Purpose, on_end: Callable[[], None]
+    ) -> None:
+        self._tuning = tuning
+        self._frontier = frontier
+        self._outbox = outbox
+        self._purpose = purpose
+        self._on_end = on_end
+        self.given_up: dict[str, str] = {}
+        """Hosts that are not asked any more, and why."""
+
+    def end(
+        self,
+        entry: FrontierUrl,
+        state: str,
+        reason: str | None,
+        detail: str | None,
+        *,
+        fetched: Fetched | None = None,
+        attempts: int | None = None,
+    ) -> None:
+        """A URL that brought nothing has its end."""
+        tries = attempts if attempts is not None else entry.attempts + (state == FAILED)
+        status = fetched.status or None if fetched is not None else None
+        settled = Settled(entry.id, state, reason, storable(detail), tries, status)
+        ended = self._purpose.ended(entry, settled, fetched)
+        if ended.result is None:
+            self._outbox.settle(ended.settled, entry.depth)
+        else:
+            self._outbox.page(ended)
+        self._on_end()
+
+    def give_up(self, host: HostQueue, reason: str) -> None:
+        """The host is not asked any more: what is left of it fails, and can be asked for again later."""
+        self.given_up[host.name] = reason
+        for entry in (*self._frontier.clear_host(host), *self._frontier.clear_retries(host)):
+            self.end(entry, FAILED, HOST_UNAVAILABLE, reason)
+
+    def give_up_long_waits(self, now: float) -> None:
+        """Nothing else is left to do: do not wait for hosts that asked to be left alone for too long."""
+        longest = self._tuning.longest_wait
+        for host in self._frontier.asleep_after(now + longest):
+            self.give_up(host, too_long(host, now, longest))
+
+    def without_robots(self, host: HostQueue, url: str, rules: Robots, failures: int, now: float) -> None:
+        """Nothing of an origin may be fetched: try again a few times, then leave what is queued of it alone."""
+        if failures < self._tuning.robots_tries and is_temporary(rules.reason):
+            wait = retry_delay(failures, self._tuning.retry_base, self._tuning.retry_cap)
+            wait = max(wait, rules.retry_after)
+            host.clock.trouble = rules.reason or ""
+            host.clock.sleep_until(now + wait, waiting.ROBOTS_UNAVAILABLE, wait)
+            return
+        origin, gone = origin_of(url), unreachable(rules)
+        for entry in list(self._frontier.clear_host(host)):
+            if origin_of(entry.url) != origin:
+                self._frontier.put_back(host.name, entry, now)
+            elif gone:
+                self.end(entry, FAILED, rules.reason, "asking for robots.txt", attempts=failures)
+            else:
+                self.end(entry, SKIPPED, ROBOTS_UNAVAILABLE, rules.explain(entry.url))

@@ -1,0 +1,220 @@
+"""The pump: takes URLs from the frontier as their hosts' clocks, addresses and rules allow, and starts requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from itertools import islice
+from typing import Final
+
+from silkline.crawl.answers import Answers
+from silkline.crawl.endings import ROBOTS_UNAVAILABLE, Endings
+from silkline.crawl.frontier import Frontier, FrontierUrl, HostQueue
+from silkline.crawl.guarded_reader import GuardedReader
+from silkline.crawl.host_gate import Introductions
+from silkline.crawl.outbox import Outbox
+from silkline.crawl.plan import Plan
+from silkline.crawl.purpose import Purpose
+from silkline.crawl.sitemap_limits import OVER_LIMIT
+from silkline.fetch.client import Exchange, HttpClient
+from silkline.fetch.robots import Robots
+from silkline.model import wait as waiting
+from silkline.model.fetched import HOST_UNAVAILABLE, Fetched, Request
+from silkline.store.urls import FAILED, SKIPPED
+
+ROBOTS: Final = "robots"
+
+
+class Pump:
+    """`ask_for_more` is called with the place up to which the ledger is known; `after` when a request is over."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        client: HttpClient,
+        reader: GuardedReader,
+        frontier: Frontier,
+        outbox: Outbox,
+        endings: Endings,
+        answers: Answers,
+        purpose: Purpose,
+        ask_for_more: Callable[[int], None],
+        after: Callable[[], None],
+    ) -> None:
+        self._plan = plan
+        self._client = client
+        self._reader = reader
+        self._frontier = frontier
+        self._outbox = outbox
+        self._endings = endings
+        self._answers = answers
+        self._purpose = purpose
+        self._ask_for_more = ask_for_more
+        self._after = after
+        self._loop = asyncio.get_running_loop()
+        self.gate = Introductions(plan, client, frontier, reader, self._introduced, self.soon)
+        self._flying: dict[int, tuple[FrontierUrl, float, Exchange | None]] = {}
+        self.allowance = plan.limit
+        """Pages that may still be stored; None: any number."""
+        self._running = False
+        self._asked = False
+        self._soon: asyncio.Handle | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at = 0.0
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._flying)
+
+    def urls(self, most: int) -> list[str]:
+        """Some of the URLs that are being asked for now."""
+        return [entry.url for entry, _, _ in islice(self._flying.values(), most)]
+
+    def start(self) -> None:
+        self._running = True
+        self._refill()
+
+    def stop(self) -> None:
+        """Start nothing more."""
+        self._running = False
+
+    def cut_off(self) -> None:
+        """Break off what is in flight; it stays queued in the ledger."""
+        for _, _, exchange in self._flying.values():
+            if exchange is not None:
+                self._client.cancel(exchange)
+        self._flying.clear()
+
+    def close(self) -> None:
+        self._running = False
+        self.gate.close()
+        for timer in (self._alarm, self._soon):
+            if timer is not None:
+                timer.cancel()
+
+    def refilled(self, cursor: int, *, end: bool) -> None:
+        """The ledger was read up to an id; `end`: that is its last one."""
+        self._asked = False
+        self._frontier.read_to(cursor, end=end)
+        self.soon()
+
+    def soon(self) -> None:
+        """Something changed: look what may start."""
+        if self._soon is None and self._running:
+            self._soon = self._loop.call_soon(self._pump)
+
+    def give_up_long_waits(self) -> None:
+        """Where nothing else is left to do, do not wait for hosts that asked to be left alone for too long."""
+        if not self._running:
+            return
+        at, now = self._frontier.next_at(), self._loop.time()
+        if at is None or at - now <= self._plan.tuning.longest_wait:
+            return
+        busy = self._flying or self._answers.under_way or self.gate.busy or self._asked
+        if not busy and not self._frontier.wants_more():
+            self._endings.give_up_long_waits(now)
+
+    # Starting what may start.
+
+    def _room(self) -> int:
+        """Requests that may start: fewer beyond the soft limit of what is not durable yet, none beyond the hard one."""
+        if self._answers.full:
+            return 0
+        tuning, outbox = self._plan.tuning, self._outbox
+        most = self._plan.concurrency
+        pressure = max(
+            (outbox.unsaved - tuning.soft_unsaved) / (tuning.hard_unsaved - tuning.soft_unsaved),
+            (outbox.unsaved_bytes - tuning.soft_unsaved_bytes)
+            / (tuning.hard_unsaved_bytes - tuning.soft_unsaved_bytes),
+        )
+        if pressure > 0:
+            most = int(most * (1 - pressure))
+        most += self._answers.showing  # they are in flight, but it is not the network that they wait for
+        if self.allowance is not None:
+            most = min(most, self.allowance - outbox.unsaved_pages)
+        return most - len(self._flying) - self._answers.under_way - self.gate.under_way
+
+    def _pump(self) -> None:
+        """Start what may start, and set the alarm for what may not yet."""
+        self._soon = None
+        if not self._running:
+            return
+        now = self._loop.time()
+        room = self._room()
+        while room > 0 and (taken := self._frontier.take(now)) is not None:
+            room -= self._begin(*taken, now)
+        self._refill()
+        if room > 0:
+            self._set_alarm(self._frontier.next_at(), now)
+            if self._plan.fetchers == 1 and not self._outbox.waits:
+                self.give_up_long_waits()
+
+    def _set_alarm(self, at: float | None, now: float) -> None:
+        if at is None or (self._alarm is not None and self._alarm_at <= at):
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_at = max(at, now)
+        self._alarm = self._loop.call_later(max(0.001, at - now), self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self.soon()
+
+    def _refill(self) -> None:
+        if not self._asked and self._frontier.wants_more():
+            self._asked = True
+            self._ask_for_more(self._frontier.cursor)
+
+    def _begin(self, host: HostQueue, entry: FrontierUrl, now: float) -> int:
+        """Send a request for the URL, or for what must be known before; how many requests that makes."""
+        if host.name in self._endings.given_up:
+            return self._leave(host, entry, now, FAILED, HOST_UNAVAILABLE, self._endings.given_up[host.name])
+        rules = self.gate.rules_for(host, entry.url)
+        if rules is None:
+            self._frontier.put_back(host.name, entry, now)
+            return self.gate.introduce(host, entry.url)
+        if self._purpose.is_over(entry):
+            return self._leave(host, entry, now, SKIPPED, OVER_LIMIT, "the crawl has taken enough from sitemaps")
+        if rules.group and not self._reader.allows(rules, entry.url):
+            why = ROBOTS_UNAVAILABLE if rules.reason else ROBOTS
+            return self._leave(host, entry, now, SKIPPED, why, rules.explain(entry.url))
+        if not self.gate.may_start(host, now):
+            self._frontier.put_back(host.name, entry, now)
+            return 0
+        self._frontier.started(host, now)
+        self.gate.started(host)
+        self._flying[entry.id] = (entry, now, None)
+        exchange = self._client.start(Request(entry.url), partial(self._fetched, host, entry))
+        if exchange is not None:
+            self._flying[entry.id] = (entry, now, exchange)
+        return 1
+
+    def _leave(self, host: HostQueue, entry: FrontierUrl, now: float, state: str, reason: str, detail: str) -> int:
+        """A URL that is not asked for has its end; the number of requests that makes."""
+        self._endings.end(entry, state, reason, detail)
+        self._frontier.wake(host, now)
+        return 0
+
+    def _introduced(self, host: HostQueue, url: str, rules: Robots, failures: int) -> None:
+        now, clock = self._loop.time(), host.clock
+        if failures:
+            self._endings.without_robots(host, url, rules, failures, now)
+        else:
+            clock.crawl_delay = max(clock.crawl_delay, rules.crawl_delay or 0.0)
+            if self._plan.tuning.robots_count:
+                clock.sleep_until(now + clock.crawl_delay, waiting.CRAWL_DELAY, clock.crawl_delay)
+            else:
+                clock.next_at = now
+            self._purpose.introduced(host.name, url, rules)
+        self._frontier.wake(host, now)
+        self._after()
+
+    def _fetched(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched) -> None:
+        now = self._loop.time()
+        _, started, _ = self._flying.pop(entry.id, (entry, now, None))
+        self.gate.ended(host, now)
+        self._answers.take(host, entry, fetched, started, now)
+        self._frontier.ended(host, now)
+        self._after()

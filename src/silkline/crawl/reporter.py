@@ -1,0 +1,67 @@
+"""What a fetcher tells the leader, and when: batches soon after something has ended, its waits once in a while."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from silkline.crawl.frontier import Frontier
+from silkline.crawl.host_status import Lookout
+from silkline.crawl.messages import Batch, Live
+from silkline.crawl.outbox import Outbox
+from silkline.crawl.plan import Tuning
+from silkline.model.wait import Wait
+
+
+class Desk(Protocol):
+    """The leader, as a fetcher sees it."""
+
+    def hand_in(self, batch: Batch) -> None: ...
+    def show(self, waits: list[Wait], live: Live) -> None: ...
+    def ask_for_more(self, cursor: int) -> None: ...
+    def drained(self) -> None: ...
+
+
+class Reporter:
+    """Must be made inside an event loop."""
+
+    def __init__(
+        self, tuning: Tuning, desk: Desk, outbox: Outbox, frontier: Frontier, live: Callable[[], Live]
+    ) -> None:
+        self._tuning = tuning
+        self._desk = desk
+        self._outbox = outbox
+        self._live = live
+        self._lookout = Lookout(frontier)
+        self._loop = asyncio.get_running_loop()
+        self._flush_later: asyncio.Handle | None = None
+        self._look_later: asyncio.TimerHandle | None = None
+
+    def flush_soon(self) -> None:
+        if self._flush_later is None and self._outbox:
+            self._flush_later = self._loop.call_later(self._tuning.flush_seconds, self.flush)
+
+    def flush_next(self) -> None:
+        """Before anything else that takes time."""
+        if self._flush_later is not None:
+            self._flush_later.cancel()
+        self._flush_later = self._loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        self._flush_later = None
+        if self._outbox:
+            self._desk.hand_in(self._outbox.pack(self._live()))
+
+    def look_on(self, first: Callable[[], None]) -> None:
+        """Say which hosts wait, and why, now and then until `close`; `first` is called before each look."""
+        first()
+        self._desk.show(self._lookout.look(self._loop.time(), time.time()), self._live())
+        self._look_later = self._loop.call_later(self._tuning.look_seconds, self.look_on, first)
+
+    def close(self) -> None:
+        for timer in (self._flush_later, self._look_later):
+            if timer is not None:
+                timer.cancel()
+        self._flush_later = self._look_later = None

@@ -1,0 +1,64 @@
+"""What a `site` job makes of answers: links and redirect targets are new URLs, and what was read is stored."""
+
+from __future__ import annotations
+
+from silkline.crawl.discovery import Discovery
+from silkline.crawl.frontier import FrontierUrl
+from silkline.crawl.messages import FetchedPage, Links
+from silkline.crawl.outcomes import all_wire_bytes, body_of, page_of, redirect_of
+from silkline.crawl.plan import Plan
+from silkline.crawl.reading import Body, Reading
+from silkline.crawl.sitemap_limits import SITEMAP_VIAS
+from silkline.crawl.sitemaps import Sitemaps
+from silkline.fetch.robots import Robots
+from silkline.model.fetched import Fetched
+from silkline.model.url import host_of
+from silkline.store.urls import Settled
+from silkline.warc_files import open_archive
+
+
+class SiteCrawl:
+    """Fulfils `Purpose`, for one fetcher of a crawl."""
+
+    full = False
+
+    def __init__(self, index: int, plan: Plan, discovery: Discovery) -> None:
+        self._discovery = discovery
+        self._sitemaps = Sitemaps(plan, discovery)
+        self._archive = open_archive(plan.archive, index)
+
+    def introduced(self, host: str, url: str, rules: Robots) -> None:
+        self._sitemaps.named(host, url, rules)
+
+    def is_over(self, entry: FrontierUrl) -> bool:
+        return self._sitemaps.is_over(entry)
+
+    def body(self, host: str, entry: FrontierUrl, fetched: Fetched) -> Body:
+        wants_simhash, is_sitemap = self._discovery.wants_simhash(host), entry.via in SITEMAP_VIAS
+        return body_of(entry, fetched, simhash=wants_simhash, sitemap=is_sitemap)
+
+    def follow(self, entry: FrontierUrl, fetched: Fetched, target: str) -> FetchedPage:
+        via = self._sitemaps.via_after_redirect(entry, target) if entry.via in SITEMAP_VIAS else "redirect"
+        chain = " ".join((*entry.chain.split(), entry.url))
+        self._discovery.links([target], Links(entry.id, entry.depth, via, chain, [], host_of(entry.url)))
+        return redirect_of(entry, fetched, target)
+
+    def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> FetchedPage:
+        if entry.via in SITEMAP_VIAS:
+            reading = self._sitemaps.was_read(entry, reading)
+        elif reading.links:
+            most_bytes = self._discovery.page_bytes(all_wire_bytes(fetched))
+            links = Links(entry.id, entry.depth + 1, "link", "", [], host, most_bytes)
+            self._discovery.links(reading.links, links)
+        if reading.reason is None:
+            if self._archive is not None:
+                self._archive.add(entry.id, fetched)
+            self._discovery.fetched(host, entry.url, reading.simhash)
+        return page_of(entry, fetched, reading)
+
+    def ended(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> FetchedPage:
+        return FetchedPage(settled, None, entry.depth)
+
+    def close(self) -> None:
+        if self._archive is not None:
+            self._archive.close()

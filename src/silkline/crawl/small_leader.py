@@ -1,0 +1,177 @@
+"""The leader of a job that one fetcher does, in this process: no children, no parsers, no links.
+
+Like the leader of a crawl it keeps the books, writes checkpoints, reads on in the ledger, and sees when it is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, Protocol
+
+from silkline.crawl.attempt_loop import AttemptLoop
+from silkline.crawl.equip import open_client
+from silkline.crawl.fetcher import Fetcher
+from silkline.crawl.guarded_reader import GuardedReader
+from silkline.crawl.messages import Assigned, Batch, Committed, Drain, Go, Live, Refilled
+from silkline.crawl.plan import Plan
+from silkline.crawl.purpose import Purpose
+from silkline.crawl.recorder import Delivery, Recorder
+from silkline.crawl.seed_verdict import try_failed_seeds_again
+from silkline.model.job import End
+from silkline.model.kind import Context
+from silkline.model.wait import Wait
+from silkline.store.urls import QueuedUrl
+
+_BEAT: Final = 0.1
+_REPORT: Final = 5.0
+
+
+class SmallJob(Purpose, Protocol):
+    """What a kind does beside its fetcher."""
+
+    @property
+    def over(self) -> bool:
+        """The job has enough, whatever is still queued."""
+        ...
+
+    async def begin(self, fetcher: Fetcher) -> None:
+        """Put into the recorder's books what the job begins with, if they are empty."""
+        ...
+
+    async def select(self, rows: list[QueuedUrl]) -> list[QueuedUrl]:
+        """Those of the queued URLs that are to be asked for; the others have been given their ends."""
+        ...
+
+
+class SmallLeader:
+    """Fulfils `Desk`. Made inside an event loop, for one attempt at a job; `close` it afterwards."""
+
+    def __init__(self, context: Context, plan: Plan, reader: GuardedReader) -> None:
+        self._context = context
+        self._plan = plan
+        self._reader = reader
+        self._client = open_client(plan)
+        self._loop = asyncio.get_running_loop()
+        self.recorder = Recorder(context.progress, plan, context.log)
+        self._fetcher: Fetcher | None = None
+        self._job: SmallJob
+        self._begun = False
+        self._drained = False
+        self._settled = False
+        self._attempt = AttemptLoop()
+        self._waits: list[Wait] = []
+        self._live = Live()
+
+    async def run(self, job: SmallJob) -> End | None:
+        """Until nothing is left, or the job has enough, or an order comes; that order, if something is left."""
+        self._attempt.catch_errors()
+        recorder = self.recorder
+        recorder.on_saved, recorder.live, recorder.in_flight = self._saved, self._show, self._in_flight
+        await recorder.ask(try_failed_seeds_again, self._context.progress)
+        await recorder.open()
+        self._job = job
+        self._fetcher = Fetcher(0, self._plan, self._client, self._reader, self, job)
+        self._attempt.hear(self._context.control)
+        self._attempt.spawn(self._begin())
+        await self._watch()
+        await self._settle_down()
+        return self._attempt.order if recorder.pending or not self._begun else None
+
+    def close(self) -> None:
+        self._attempt.close()
+        if self._fetcher is not None:
+            self._fetcher.close()
+        else:
+            self._reader.close()
+            self._client.close()
+        self._client.resolver.close()
+        self.recorder.close()
+
+    # What the fetcher says.
+
+    def hand_in(self, batch: Batch) -> None:
+        recorder = self.recorder
+        self._live = batch.live
+        recorder.count_bytes(batch.wire_bytes)
+        recorder.settle(batch.settled)
+        if batch.found:
+            self._tell(Assigned(batch.seq, recorder.append(batch.found)))
+        recorder.deliver((self, batch.seq), batch.pages)
+        if recorder.due or not recorder.pending or self._job.over:
+            self._attempt.wake()
+
+    def show(self, waits: list[Wait], live: Live) -> None:
+        self._waits, self._live = waits, live
+
+    def ask_for_more(self, cursor: int) -> None:
+        self._attempt.spawn(self._refill(cursor))
+
+    def drained(self) -> None:
+        self._drained = True
+        self._attempt.wake()
+
+    # What the fetcher is told.
+
+    def _tell(self, message: Assigned | Committed | Drain | Go | Refilled) -> None:
+        if self._fetcher is not None:
+            self._fetcher.receive(message)
+
+    async def _begin(self) -> None:
+        if self._fetcher is not None:
+            await self._job.begin(self._fetcher)
+        self._begun = True
+        self._tell(Go())
+        self._attempt.wake()
+
+    async def _refill(self, cursor: int) -> None:
+        """Read on in the ledger; all that is in the books must be in the ledger first."""
+        recorder = self.recorder
+        await recorder.save()
+        wanted = self._plan.tuning.refill_rows
+        rows, read_to = await recorder.ask(recorder.read_queued, cursor, wanted, None)
+        rows = await self._job.select(rows)
+        self._tell(Refilled(rows, read_to, read_to >= recorder.next_id - 1))
+        self._attempt.wake()
+
+    def _saved(self, deliveries: list[Delivery]) -> None:
+        self._tell(Committed([seq for who, seq in deliveries if who is self], None))
+
+    # The loop of a job.
+
+    async def _watch(self) -> None:
+        """Write checkpoints until the job is over."""
+        recorder, reported = self.recorder, self._loop.time()
+        while self._attempt.order is None:
+            self._attempt.check()
+            if self._begun and (not recorder.pending or self._job.over):
+                return
+            if recorder.due:
+                await recorder.save()
+            elif recorder.since_saved >= self._plan.tuning.idle_seconds:
+                await recorder.save(idle=True)  # nothing came: show what the job waits for
+            else:
+                if self._loop.time() - reported > _REPORT:
+                    reported = self._loop.time()
+                    self._context.progress.report(**self._show())
+                await self._attempt.pause(_BEAT)
+
+    async def _settle_down(self) -> None:
+        """Let what is in flight come in, as far as it comes soon, and make it durable."""
+        if self._begun:
+            self._tell(Drain())
+            deadline = self._loop.time() + self._plan.tuning.drain_seconds + 0.3
+            while self._loop.time() < deadline and not self._drained:
+                await self._attempt.pause(_BEAT)
+        self._settled = True
+        await self.recorder.save(idle=True)  # nothing is in flight any more, and nothing waits
+        self._attempt.check()
+
+    # What people see.
+
+    def _in_flight(self) -> int:
+        return 0 if self._settled or self._fetcher is None else min(self._fetcher.in_flight, self.recorder.pending)
+
+    def _show(self) -> dict[str, Any]:
+        if self._settled:
+            return {"in_flight": [], "waits": []}
+        return {"in_flight": list(self._live.urls), "waits": [wait._asdict() for wait in self._waits]}
