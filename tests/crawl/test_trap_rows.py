@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from silkline.crawl.traps import LAST_ROW
+from silkline.model.ledger import Url, not_stored
 from silkline.store import urls
 from tests.crawl.harness import Crawl
 from tests.crawl.hostile_routes import Asked, answer
@@ -33,7 +34,7 @@ def server() -> Iterator[HostileServer]:
         yield running
 
 
-def trap_rows(crawl: Crawl) -> list[urls.Url]:
+def trap_rows(crawl: Crawl) -> list[Url]:
     """In the order of discovery."""
     return sorted((row for row in crawl.ledger().values() if row.reason == "trap"), key=lambda row: row.id)
 
@@ -45,11 +46,11 @@ def test_after_some_rows_the_urls_of_a_trap_are_only_counted(server: HostileServ
     rows, counts = trap_rows(crawl), crawl.counts
     assert len(rows) == 20
     assert [LAST_ROW in (row.detail or "") for row in rows] == [False] * 19 + [True]
-    seen = counts.discovered + urls.not_stored(counts)
+    seen = counts.discovered + not_stored(counts)
     assert seen > 40 * LINKS
     assert (seen - 1) % LINKS == 0, "a URL was counted twice, or not at all"
     unknown = urls.why_not_stored(crawl.database, crawl.job.id)
-    assert f"at least {urls.not_stored(counts):,} URLs" in unknown
+    assert f"at least {not_stored(counts):,} URLs" in unknown
 
 
 def test_each_host_has_its_own_rows(server: HostileServer, make_crawl: MakeCrawl) -> None:
@@ -67,9 +68,9 @@ def test_the_count_survives_a_kill_and_no_more_rows_are_stored(
     crawl = make_crawl(**TUNING)
     crawl.enqueue(url=server.url("/n/1/0"), concurrency=2)
     crawl.start(fetchers=fetchers)
-    until("URLs are only counted", lambda: urls.not_stored(crawl.counts) > 0)
+    until("URLs are only counted", lambda: not_stored(crawl.counts) > 0)
     crawl.kill()
-    counted = urls.not_stored(crawl.counts)
+    counted = not_stored(crawl.counts)
     assert counted > 0
     assert len(trap_rows(crawl)) == 20
     crawl.put_back()
@@ -77,4 +78,4 @@ def test_the_count_survives_a_kill_and_no_more_rows_are_stored(
     assert crawl.finish() == "completed"
     crawl.assert_books_balance()
     assert len(trap_rows(crawl)) == 20
-    assert urls.not_stored(crawl.counts) >= counted
+    assert not_stored(crawl.counts) >= counted

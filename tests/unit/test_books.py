@@ -10,8 +10,8 @@ from silkline.crawl.plan import Tuning, plan_of
 from silkline.crawl.recorder import Recorder
 from silkline.kinds.books import Books
 from silkline.model.kind import Context, KindSettings
+from silkline.model.ledger import Checkpoint, Settled
 from silkline.model.spec import SiteSpec
-from silkline.store.urls import Checkpoint, Settled
 
 TUNING = Tuning(checkpoint_pages=1)
 

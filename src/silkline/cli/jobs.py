@@ -16,6 +16,7 @@ from silkline.cli.session import Session, everywhere, text
 from silkline.config import Settings
 from silkline.errors import NotFound, UsageError
 from silkline.model.job import Job, Status, Verb
+from silkline.model.ledger import FAILED, Counts
 from silkline.store import jobs as store
 from silkline.store import results, urls
 from silkline.store.database import Database
@@ -69,7 +70,7 @@ def ls(session: Session, status: str | None, limit: int) -> None:
         now = database.now()
     short = views.short_ids([job.id for job in found])
     found = found[:limit]
-    nothing = urls.Counts()
+    nothing = Counts()
     if session.json:
         terminal.print_json([views.as_value(job, counts.get(job.id, nothing), now) for job in found])
     elif found:
@@ -182,7 +183,7 @@ def retry(session: Session, /, id: str, reason: str | None, **sizes: int | None)
     _tell(session, job, counts, now, waits_for)
 
 
-def _tell(session: Session, job: Job, counts: urls.Counts, now: datetime, waits_for: str | None) -> None:
+def _tell(session: Session, job: Job, counts: Counts, now: datetime, waits_for: str | None) -> None:
     """What a verb made of a job. A queued job that nobody will start must not look as if it were under way."""
     if session.json:
         terminal.print_json(views.as_value(job, counts, now))
@@ -199,7 +200,7 @@ def _retry_reason(session: Session, database: Database, id: str, reason: str) ->
 
     job = chosen(session, database, id, failed_so, f"with URLs that failed with {reason}")
     if not failed_so(job):
-        known = ", ".join(name for state, name, _ in urls.reasons(database, job.id) if state == urls.FAILED)
+        known = ", ".join(name for state, name, _ in urls.reasons(database, job.id) if state == FAILED)
         raise NotFound(f"no URL of job {job.id} failed with {reason!r}; the reasons there are: {known or 'none'}")
     again = requeue(database, job, reason)
     if again.id != job.id:

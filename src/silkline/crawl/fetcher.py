@@ -32,9 +32,9 @@ from silkline.fetch.robots import Robots
 from silkline.model import fetched as reasons
 from silkline.model import wait as waiting
 from silkline.model.fetched import HOST_UNAVAILABLE, Fetched, Request, is_temporary, retry_after
+from silkline.model.ledger import FAILED, QUEUED, SKIPPED, Settled
 from silkline.model.url import canonical
 from silkline.model.wait import Wait
-from silkline.store.urls import FAILED, QUEUED, SKIPPED, Settled
 from silkline.warc_files import open_archive
 
 ROBOTS: Final = "robots"

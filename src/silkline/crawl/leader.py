@@ -51,11 +51,11 @@ from silkline.crawl.suspects import Suspects
 from silkline.errors import StoreError
 from silkline.model.job import End
 from silkline.model.kind import Context
+from silkline.model.ledger import QUEUED
 from silkline.model.url import canonical, host_of
 from silkline.model.wait import Wait
 from silkline.reading_marks import Mark, ReadingMarks
 from silkline.store import blames, urls
-from silkline.store.urls import QUEUED
 
 OVER_LIMIT = "over_limit"
 OVER_DURATION = "over_duration"

@@ -11,7 +11,7 @@ from silkline.crawl.messages import FetchedPage
 from silkline.crawl.recorder import Recorder
 from silkline.model.job import End
 from silkline.model.kind import Context
-from silkline.store.urls import Checkpoint, NewResult, Settled
+from silkline.model.ledger import Checkpoint, NewResult, Settled
 
 MOST_UNSAVED: Final = 2_000
 _BEAT: Final = 0.1

@@ -42,12 +42,12 @@ from silkline.kinds.visits import Visit, Visits
 from silkline.model.fetched import READER_DIED
 from silkline.model.job import End
 from silkline.model.kind import Context
+from silkline.model.ledger import DONE, FAILED, QUEUED, SKIPPED, NewResult, Settled
 from silkline.model.spec import Fetching, MapSpec, SiteSpec
 from silkline.model.url import canonical, host_of, origin_of, url_key
 from silkline.parse.sitemap import Sitemap
 from silkline.parse.sitemap import SitemapEntry as Listed
 from silkline.store import urls
-from silkline.store.urls import DONE, FAILED, QUEUED, SKIPPED, NewResult, Settled
 
 GUESSES: Final = ("/sitemap.xml", "/sitemap_index.xml")
 MAX_BODY: Final = 52_428_800

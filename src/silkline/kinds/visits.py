@@ -22,8 +22,8 @@ from silkline.fetch.robots import Robots
 from silkline.model import fetched as reasons
 from silkline.model import wait as waiting
 from silkline.model.fetched import HOST_UNAVAILABLE, Fetched, Request, is_temporary, retry_after
+from silkline.model.ledger import FAILED, SKIPPED
 from silkline.model.url import canonical, host_of, origin_of
-from silkline.store.urls import FAILED, SKIPPED
 
 ROBOTS: Final = "robots"
 ROBOTS_UNAVAILABLE: Final = "robots_unavailable"

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from silkline.model.job import End, Job
+from silkline.model.ledger import Checkpoint, Counts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +69,8 @@ class Progress(Protocol):
     job: Job
     database: Any
 
-    def record(self, checkpoint: Any) -> Any:
-        """Store a `store.urls.Checkpoint` in one transaction, fenced by the lease. `LeaseLost`: give up."""
+    def record(self, checkpoint: Checkpoint) -> Counts:
+        """Store a checkpoint in one transaction, fenced by the lease. `LeaseLost`: give up."""
         ...
 
     def report(self, **live: Any) -> None:
