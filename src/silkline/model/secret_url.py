@@ -7,6 +7,7 @@ A password that was not percent-encoded may hold any character, `@ / ? #` and sp
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 HIDDEN: Final = "***"
@@ -25,6 +26,7 @@ HOW_TO_ENCODE: Final = (
 )
 
 
+@lru_cache(maxsize=1_000)
 def is_secret_name(name: str) -> bool:
     """Whether a field or parameter of this name holds a secret."""
     return bool(_SECRET_NAME.search(name))
