@@ -30,10 +30,11 @@ from silkline.api.tallies import Tallies
 from silkline.cli import views
 from silkline.config import Settings
 from silkline.model.job import NewJob
+from silkline.model.ledger import Counts
 from silkline.store import jobs
-from silkline.store.database import Database, open_database
+from silkline.store.database import Database
 from silkline.store.job_view import JobView, ProgressView, job_view
-from silkline.store.urls import Counts
+from silkline.store.opening import open_database
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NOT_JSON = {"/v1/jobs/{id}/events", "/v1/events", "/v1/jobs/{id}/export", "/metrics"}

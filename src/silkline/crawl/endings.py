@@ -15,8 +15,8 @@ from silkline.crawl.robots import unreachable
 from silkline.fetch.robots import Robots
 from silkline.model import wait as waiting
 from silkline.model.fetched import HOST_UNAVAILABLE, Fetched, is_temporary
+from silkline.model.ledger import FAILED, SKIPPED, Settled
 from silkline.model.url import origin_of
-from silkline.store.urls import FAILED, SKIPPED, Settled
 
 ROBOTS_UNAVAILABLE = "robots_unavailable"
 

@@ -34,8 +34,9 @@ from silkline.service.open_files import allow_open_files
 from silkline.service.output import LogQueue, LogWriter, Pump
 from silkline.service.runner_process import boot_clock
 from silkline.store import workers
-from silkline.store.database import Database, open_database
+from silkline.store.database import Database
 from silkline.store.identity import Identity
+from silkline.store.opening import open_database
 
 IDLE_POLLS = 5  # an idle supervisor that gets database notifications polls this many times less often
 OUTAGE_WAIT = 0.5

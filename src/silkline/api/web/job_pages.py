@@ -26,6 +26,7 @@ from silkline.export.download import offered
 from silkline.kinds import registry
 from silkline.model.job import Change, Job, Status, Verb
 from silkline.model.job import answer as answer_to
+from silkline.model.ledger import Url
 from silkline.model.redaction import secrets_of
 from silkline.model.wait import BUSY, LEVEL, TURN, Wait, event, seconds_to, what_next, why
 from silkline.runner.orphans import ask
@@ -35,7 +36,6 @@ from silkline.store.database import Database
 from silkline.store.explain import explained, in_words
 from silkline.store.job_view import job_view, progress_view, waits_of
 from silkline.store.results import Result
-from silkline.store.urls import Url
 from silkline.store.waiting import hold_up
 
 TABS = ("overview", "pages", "errors", "skipped", "hosts", "logs", "details")
