@@ -98,7 +98,9 @@ def test_a_newer_database_is_refused_and_left_alone(database_url: str) -> None:
     job = queued(database)
     newer = migrate.newest(database) + 7
     database.rows("schema.record", revision=newer, applied="in the future")
-    with pytest.raises(SchemaTooNew, match=rf"revision {newer}, this Silkline knows {newer - 7}: upgrade Silkline"):
+    with pytest.raises(
+        SchemaTooNew, match=rf"revision {newer}, but this Silkline knows only {newer - 7}: upgrade Silkline"
+    ):
         open_database(database_url)
     assert migrate.revision(database) == newer
     assert jobs.get(database, job.id) == job
