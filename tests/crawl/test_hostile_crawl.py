@@ -91,12 +91,12 @@ def test_a_name_that_comes_to_stand_for_another_address_is_judged_again(
 ) -> None:
     """DNS rebinding: an address that may be asked at first, then one inside.
 
-    It is looked up for the limit per address, for robots.txt and for the index; after that it has changed.
+    It is looked up ahead, for the limit per address, for robots.txt and for the index; after that it has changed.
     """
     once = answer(b'<a href="/ok/1">x</a><a href="/ok/2">x</a>' + f'<a href="{server.url("/ok/3")}">x</a>'.encode())
     server.route("/", fixed(once.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)))
     crawl = make_crawl(**QUICK)
-    crawl.names = {"rebind.test": [*[["127.0.0.2"]] * 3, ["127.0.0.1"]]}
+    crawl.names = {"rebind.test": [*[["127.0.0.2"]] * 4, ["127.0.0.1"]]}
     allowed = [f"127.0.0.2:{server.port}"]
     start = server.url("/", "rebind.test")
     assert crawl.run(url=start, scope="any", fetchers=1, allow_private=allowed) == "completed"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from silkline.model.job import Backoff, Decision, Job, NewJob, Status, Wish
-from silkline.runner.orphans import take_back
+from silkline.runner.job_commands import take_back
 from silkline.runner.rescue import rescue
 from silkline.service.watchdog import Watchdog
 from silkline.store import jobs, logs

@@ -1,122 +1,131 @@
-"""The documented answers of the API are the classes that its routes return, and the command line gives the same job."""
+"""What is done with answers, with a reader and a browser that only count."""
 
-import dataclasses
-import json
-from collections.abc import Iterator
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+import asyncio
+from collections.abc import Callable
+from typing import Any
 
+import msgspec
 import pytest
-from fastapi import FastAPI
-from fastapi.routing import APIRoute
-from starlette.responses import Response
 
-from silkline.api import answers
-from silkline.api.answers import Answer, answers_of, to_json
-from silkline.api.app import describe
-from silkline.api.events import Hub
-from silkline.api.metrics import Metrics
-from silkline.api.problems import KINDS, Problem, ProblemDocument
-from silkline.api.routes.events import EventRoutes
-from silkline.api.routes.exports import ExportRoutes
-from silkline.api.routes.external import ExternalRoutes
-from silkline.api.routes.fetch import FetchRoutes
-from silkline.api.routes.jobs import JobRoutes
-from silkline.api.routes.ledger import LedgerRoutes
-from silkline.api.routes.system import SystemRoutes
-from silkline.api.routes.tokens import TokenRoutes
-from silkline.api.tallies import Tallies
-from silkline.cli import views
-from silkline.config import Settings
-from silkline.model.job import NewJob
-from silkline.model.ledger import Counts
-from silkline.store import jobs
-from silkline.store.database import Database
-from silkline.store.job_view import JobView, ProgressView, job_view
-from silkline.store.opening import open_database
+from silkline.crawl.answers import Answers
+from silkline.crawl.endings import Endings
+from silkline.crawl.frontier import Frontier, FrontierUrl
+from silkline.crawl.messages import FetchedPage
+from silkline.crawl.outbox import Outbox
+from silkline.crawl.outcomes import body_of
+from silkline.crawl.plan import Plan, Rendering, plan_of
+from silkline.crawl.purpose import onward
+from silkline.crawl.reading import Body, Reading
+from silkline.model.fetched import Fetched, Rendered
+from silkline.model.ledger import DONE, NewResult, Settled
+from silkline.model.spec import SiteSpec
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-NOT_JSON = {"/v1/jobs/{id}/events", "/v1/events", "/v1/jobs/{id}/export", "/metrics"}
+URL = "https://a.example/"
+HTML = Fetched(URL, 200, body=b"<!doctype html><p>words", content_type="text/html")
+RESULT = NewResult(1, URL, 1, URL, 1, "{}", False, "{}")
+AUTO = Rendering(auto=True, count=1, places="")
+ALWAYS = Rendering(auto=False, count=1, places="")
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = open_database(f"sqlite:///{tmp_path / 'silkline.db'}")
-    yield database
-    database.close()
+class CountingReader:
+    full = False
+
+    def __init__(self, needs_scripts: bool) -> None:
+        self.bodies: list[bytes] = []
+        self._needs_scripts = needs_scripts
+
+    def read(self, body: Body, on_done: Callable[[Reading], None]) -> None:
+        self.bodies.append(body.body)
+        on_done(Reading(body.id, needs_scripts=self._needs_scripts))
 
 
-def routes_of(database: Database) -> list[APIRoute]:
-    settings, hub = Settings(), Hub(database)
-    groups = (
-        JobRoutes(database, settings, hub),
-        LedgerRoutes(database, Tallies(database)),
-        ExportRoutes(database, settings),
-        EventRoutes(database, hub),
-        FetchRoutes(database, settings, hub),
-        ExternalRoutes(database, settings),
-        TokenRoutes(database),
-        SystemRoutes(database, settings, Metrics(database, 60.0)),
-    )
-    return [route for group in groups for route in group.router.routes if isinstance(route, APIRoute)]
+class CountingScreen:
+    full = False
+
+    def __init__(self) -> None:
+        self.shown = 0
+
+    def __len__(self) -> int:
+        return 0
+
+    def show(self, entry: FrontierUrl, fetched: Fetched, on_shown: Callable[[Fetched], None]) -> None:
+        self.shown += 1
+        on_shown(msgspec.structs.replace(fetched, rendered=Rendered(fetched.url, b"<p>more words")))
 
 
-def classes() -> list[type]:
-    found = [each for each in vars(answers).values() if isinstance(each, type) and dataclasses.is_dataclass(each)]
-    return [*found, ProblemDocument]
+class OneResultEach:
+    """Redirects stay in their row, and every end has a result: what a `page` job wants."""
+
+    full = False
+
+    def body(self, host: str, entry: FrontierUrl, fetched: Fetched) -> Body:
+        return body_of(entry, fetched, simhash=False, sitemap=False)
+
+    def follow(self, entry: FrontierUrl, fetched: Fetched, target: str) -> FrontierUrl:
+        return onward(entry, target)
+
+    def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> FetchedPage:
+        return FetchedPage(Settled(entry.id, DONE), RESULT, 0)
+
+    def ended(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> FetchedPage:
+        return FetchedPage(settled, RESULT, 0)
 
 
-def test_every_route_documents_the_classes_that_it_returns(database: Database) -> None:
-    """mypy checks what is returned against the signature; here the signature is checked against the documentation."""
-    for route in routes_of(database):
-        returned = answers_of(route.endpoint)
-        documented = [each["model"] for each in route.responses.values() if "model" in each]
-        assert set(map(str, documented)) == set(map(str, returned)), route.path
-        if not returned:
-            assert route.path in NOT_JSON or route.methods == {"DELETE"}, f"{route.path} answers something unknown"
-        for option in get_args(get_type_hints(route.endpoint)["return"]) if len(returned) > 1 else ():
-            assert get_origin(option) is Answer or issubclass(option, Response)
+class Scene:
+    """The parts around `Answers`, and one URL whose answer comes."""
+
+    def __init__(self, fetched: Fetched, rendering: Rendering | None = None, *, needs_scripts: bool = False) -> None:
+        self.reader, self.screen, self.outbox = CountingReader(needs_scripts), CountingScreen(), Outbox()
+        asyncio.run(self._take(fetched, rendering))
+
+    async def _take(self, fetched: Fetched, rendering: Rendering | None) -> None:
+        plan: Plan = plan_of(SiteSpec(url=URL), fetchers=1, concurrency=1, rendering=rendering)
+        self.frontier = Frontier(plan.pace, window=10, per_host=10)
+        purpose: Any = OneResultEach()
+        self.endings = Endings(plan.tuning, self.frontier, self.outbox, purpose, lambda: None)
+        reader: Any = self.reader
+        screen: Any = self.screen if rendering is not None else None
+        parts = (self.frontier, self.outbox, self.endings, purpose)
+        answers = Answers(plan, reader, screen, *parts, lambda: None)
+        host, entry = self.frontier.host("a.example"), FrontierUrl(0, 1, URL, 0)
+        answers.take(host, entry, fetched, 0.0, 1.0)
+        assert answers.under_way == 0
 
 
-@pytest.mark.parametrize("each", classes(), ids=lambda each: each.__name__)
-def test_no_field_may_be_missing_and_none_may_be_added(each: Any, database: Database) -> None:
-    app = FastAPI()
-    app.add_api_route("/", lambda: None, response_model=None, responses={200: {"model": each}})
-    describe(app)
-    (schema,) = [found for found in app.openapi()["components"]["schemas"].values() if found["title"] == each.__name__]
-    names = [field.name for field in dataclasses.fields(each)]
-    assert list(schema["properties"]) == names
-    assert sorted(schema["required"]) == sorted(names), "a field with a default may be missing from the answer"
-    assert schema["additionalProperties"] is False
-    assert schema["description"], "a class without a docstring is documented by its field list"
+@pytest.mark.parametrize(
+    ("rendering", "needs_scripts", "shown", "read"),
+    [
+        pytest.param(None, True, 0, [HTML.body], id="never"),
+        pytest.param(AUTO, False, 0, [HTML.body], id="auto, without scripts"),
+        pytest.param(AUTO, True, 1, [HTML.body, b"<p>more words"], id="auto, with scripts"),
+        pytest.param(ALWAYS, True, 1, [b"<p>more words"], id="always"),
+    ],
+)
+def test_a_body_is_read_once_and_rendered_once_at_most(
+    rendering: Rendering | None, needs_scripts: bool, shown: int, read: list[bytes]
+) -> None:
+    scene = Scene(HTML, rendering, needs_scripts=needs_scripts)
+    assert (scene.screen.shown, scene.reader.bodies) == (shown, read)
+    assert [page.settled.state for page in scene.outbox.pages] == ["done"]
 
 
-def test_the_fields_of_an_answer_are_those_of_its_class() -> None:
-    progress = ProgressView(1, 1, 0, 0, 0, 0, 0, 0, 0, 0.0, None, None, None)
-    answer = Answer(answers.Recorded(1, 2, progress), 201, {"Location": "/"})
-    assert (answer.status_code, answer.headers["location"]) == (201, "/")
-    told = json.loads(answer.body)
-    assert list(told) == ["recorded", "known", "progress"]
-    assert list(told["progress"]) == [field.name for field in dataclasses.fields(ProgressView)]
+def test_a_redirect_within_a_row_waits_for_the_clock_of_its_own_host() -> None:
+    scene = Scene(Fetched(URL, 302, location="https://b.example/x"))
+    (entry,) = scene.frontier.host("b.example").queue
+    assert (entry.id, entry.url, entry.chain) == (1, "https://b.example/x", URL)
+    assert not scene.outbox
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_problem_is_the_documented_document(kind: str) -> None:
-    problem = Problem(kind, "because")
-    told = json.loads(problem.response().body)
-    assert ProblemDocument(**told) == problem.document()
-    assert told["type"] == f"urn:silkline:problem:{kind}"
+def test_a_failure_that_has_a_result_is_handed_in_with_it() -> None:
+    scene = Scene(Fetched(URL, 404, reason="http_404"))
+    (page,) = scene.outbox.pages
+    assert (page.settled.reason, page.settled.http_status, page.result) == ("http_404", 404, RESULT)
+    assert scene.outbox.settled == []
 
 
-def test_the_command_line_and_the_api_give_the_same_job(database: Database) -> None:
-    payload = {"url": "https://example.com/?token=hush", "headers": {"Authorization": "Bearer secret-word"}}
-    job, _ = jobs.enqueue(database, NewJob("page", payload, "https://example.com/?token=hush", {"key": "order 17"}))
-    at_api = json.loads(to_json(job_view(job, Counts(), NOW)))
-    at_command_line = json.loads(json.dumps(views.as_value(job, Counts(), NOW), default=lambda at: at.isoformat()))
-    assert list(at_command_line) == list(at_api) == [field.name for field in dataclasses.fields(JobView)]
-    same = {name for name in at_api if not name.endswith("_at")}
-    assert {name: at_command_line[name] for name in same} == {name: at_api[name] for name in same}
-    assert "hush" not in str(at_api)
-    assert "secret-word" not in str(at_api)
-    assert at_api["metadata"] == {"key": "order 17"}, "it belongs to the caller, who gets it back as it was"
+def test_a_failure_that_may_pass_is_no_end() -> None:
+    scene = Scene(Fetched(URL, 500, reason="http_500"))
+    ((settled, _),) = scene.outbox.settled
+    assert (settled.state, settled.reason, settled.detail, settled.attempts) == ("queued", "http_500", None, 1)
+    assert scene.frontier.size == 1
+    assert scene.outbox.pages == []

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from silkline.api.answers import to_json
+from silkline.api.answer_models import to_json
 from silkline.api.problems import Problem
 from silkline.config import Settings
 from silkline.errors import SpecError, StoreError, Unavailable

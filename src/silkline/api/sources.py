@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from silkline.api.answers import to_json
+from silkline.api.answer_models import to_json
 from silkline.api.views import line_view
 from silkline.errors import NotFound
 from silkline.model.job import ENDED, Job

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from silkline.api.answers import (
+from silkline.api.answer_models import (
     ErrorView,
     Explanation,
     HostView,

@@ -135,7 +135,7 @@ def _verb(verb: Verb, help: str) -> click.Command:
         settings = settings_of(session)
         with opened_to_find(settings) as database:
             named = chosen(session, database, id, can(verb), f"that can be {PAST[verb]}")
-            from silkline.runner.orphans import ask
+            from silkline.runner.job_commands import ask
 
             job = ask(database, settings.data, named.id, verb)
             counts, now = urls.counts(database, job.id), database.now()
@@ -179,7 +179,7 @@ def retry(session: Session, /, id: str, reason: str | None, **sizes: int | None)
     with opened_to_find(settings) as database:
         if reason is None:
             job = chosen(session, database, id, can(Verb.RETRY), "that can be retried")
-            from silkline.runner.orphans import ask
+            from silkline.runner.job_commands import ask
 
             job = ask(database, settings.data, job.id, Verb.RETRY, changes)
         else:

@@ -24,11 +24,10 @@
 9.  Fetchers hear which batches are durable, forget those URLs, and go on. They slow down when too much is not.
 10. The crawl is over when the books have nothing pending and no ticket is open.
 
-`page` and `map` jobs take the same way, from 3 on, in one process: their leader is small (small_leader.py), and their
-only fetcher gets a **purpose** (purpose.py), which says what an answer is worth to them. The purpose of a crawl
-(site_crawl.py) makes new URLs of links and redirect targets; that of a page follows redirects within its one row and
-stores one result, whatever came; that of a map stores what sitemaps list. A message of a leader arrives in
-`Fetcher.receive` (fetcher.py).
+`page` and `map` jobs take the same steps from 3 on, in one process with a small leader (small_leader.py). The kinds
+differ in the **purpose** of their fetcher (purpose.py). A crawl (site_crawl.py) adds links and redirect targets as new
+URLs. A `page` job follows redirects within one row and stores one result for each URL. A `map` job stores the URLs that
+sitemaps list. All messages of a leader arrive in `Fetcher.receive` (fetcher.py).
 
 Why nothing is lost and nothing stored twice, whoever is killed:
 

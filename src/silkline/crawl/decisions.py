@@ -1,7 +1,7 @@
 """What becomes of an answer: read it, render it, follow it, try again later, or settle it with a reason. Pure.
 
-Every kind that fetches goes through `decide`; what it says is done by answers.py. `note_for` says what the clock of the
-host is told of the answer first, since that may be the answer for which the host is given up.
+Every kind that fetches uses `decide`; answers.py carries out the decision. `note_for` says what the clock of the host
+is told first. The clock counts failures, and `decide` needs these counts to give up a host.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ANSWERED: Final = Answered()
 
 
 class Troubles(NamedTuple):
-    """What a host's clock counts against it, the answer of which is to be decided included."""
+    """What the clock of a host has counted against it, including this answer."""
 
     failures: int = 0
     refusals: int = 0

@@ -13,7 +13,7 @@ from silkline.crawl.frontier import Frontier, HostQueue
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.plan import Plan
 from silkline.crawl.politeness import Address
-from silkline.crawl.robots import RobotsCache
+from silkline.crawl.robots_cache import RobotsCache
 from silkline.crawl.scope import Scope
 from silkline.fetch.client import HttpClient
 from silkline.fetch.origin import locate
@@ -66,7 +66,7 @@ class Introductions:
         return bool(self._tasks or self._look_ups)
 
     async def load_rules(self, url: str) -> Robots:
-        """The robots.txt for a URL, for who must know it before there is something to fetch from that host."""
+        """Load the robots.txt for a URL before anything of its host is queued."""
         host = self._frontier.host(host_of(url))
         rules, failures = await self._load(host, url)
         if not failures and not self._plan.ignore_robots:

@@ -1,6 +1,6 @@
 """The leader of a job that one fetcher does, in this process: no children, no parsers, no links.
 
-Like the leader of a crawl it keeps the books, writes checkpoints, reads on in the ledger, and sees when it is over.
+Like the leader of a crawl, it writes checkpoints, reads the ledger for the fetcher, and ends when nothing is queued.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from silkline.api import bodies, submission
-from silkline.api.answers import Answer, ListPage, answered, problems, to_json
+from silkline.api.answer_models import Answer, ListPage, answered, problems, to_json
 from silkline.api.events import Hub
 from silkline.api.problems import Problem
 from silkline.api.remove import remove
@@ -20,7 +20,7 @@ from silkline.config import Settings
 from silkline.model.job import Job, NewJob, Status, Verb
 from silkline.model.ledger import Counts
 from silkline.model.spec import CrawlSizes, Spec, validate
-from silkline.runner.orphans import ask
+from silkline.runner.job_commands import ask
 from silkline.store import idempotency, jobs, urls, workers
 from silkline.store.database import Database
 from silkline.store.job_view import JobView, job_view

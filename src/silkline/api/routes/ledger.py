@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Query
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from silkline.api.answers import (
+from silkline.api.answer_models import (
     Answer,
     ErrorPage,
     ErrorView,
