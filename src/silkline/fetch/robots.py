@@ -1,6 +1,6 @@
 """robots.txt by RFC 9309: what the file says to us, and what it means when there is no proper file.
 
-Only our own group is kept, as text within limits (robots_matching.py). Equal groups are shared between hosts, as a crawl
+Only our own group is kept, as text within limits (robots_matching.py). Hosts share equal groups, since a crawl
 may hold a million. `read` and `decide` are pure; `load` makes the requests.
 """
 
