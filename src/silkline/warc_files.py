@@ -57,8 +57,7 @@ class Archive:
         self._writer = WARCWriter(self._stream, gzip=True)
 
     def add(self, url_id: int, fetched: Fetched) -> None:
-        """Append one answer. It is flushed to the file when this returns, before the checkpoint that stores its result.
-        """
+        """Append one answer. It is written when this returns, before the checkpoint that stores its result."""
         from warcio.statusandheaders import StatusAndHeaders  # type: ignore[import-untyped]
 
         headers = StatusAndHeaders(_status(fetched.status), _headers(fetched), protocol="HTTP/1.1")

@@ -47,8 +47,7 @@ def load_usual() -> None:
 
 
 def load_everything(content: str) -> None:
-    """Import all modules that reading a page may need: nothing can be imported later. About 0.1 s, most of it for PDF.
-    """
+    """Import all modules that reading may need: nothing can be imported later. About 0.1 s, most of it for PDF."""
     for name in (*(f"encodings.{name}" for name in _ENCODINGS), *_ALWAYS, *(_of_pdf() if content != "none" else ())):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)

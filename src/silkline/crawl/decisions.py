@@ -193,8 +193,7 @@ def _redirected(entry: FrontierUrl, fetched: Fetched, tuning: Tuning) -> Follow 
 
 
 def _why_given_up(note: Note | None, troubles: Troubles, tuning: Tuning) -> str:
-    """The reason to give up the host, or an empty string: it failed too often in a row, or asked us to wait too long.
-    """
+    """Why the host is given up, or an empty string: it failed too often in a row, or asked us to wait too long."""
     if isinstance(note, Refused):
         again = troubles.refusals > 1 and troubles.waited > tuning.most_waited
         too_long = troubles.waited_in_all > 3 * tuning.most_waited

@@ -106,8 +106,7 @@ class Discovery:
             found.append(make((key_of(digest), url, host, depth, state, reason, detail, found_on, via, chain)))
 
     def _only_count(self, url: str) -> None:
-        """Count a URL beyond the budget of the page or host that links to it. Another host may still link to it later.
-        """
+        """Count a URL beyond the budget of the page or host that links to it. Another host may still add it."""
         self._seen.forget(url)
         if len(self._counted) < _MOST_COUNTED and self._counted.add(url):
             self._outbox.not_stored += 1

@@ -69,8 +69,7 @@ class Endings:
             self.give_up(host, too_long(host, now, longest))
 
     def without_robots(self, host: HostQueue, url: str, rules: Robots, failures: int, now: float) -> None:
-        """The robots.txt of an origin is not available: retry a few times, then settle the queued URLs of the origin.
-        """
+        """The robots.txt of an origin is not available: retry a few times, then settle its queued URLs."""
         if failures < self._tuning.robots_tries and is_temporary(rules.reason):
             wait = retry_delay(failures, self._tuning.retry_base, self._tuning.retry_cap)
             wait = max(wait, rules.retry_after)

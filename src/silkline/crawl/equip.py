@@ -53,7 +53,6 @@ def _zone_of(host: str) -> str:
 
 
 def calm_collector() -> None:
-    """Run the cycle collector less often: a crawl creates hardly any cycles, and the search took 4 to 6 % of its CPU.
-    """
+    """Run the cycle collector less often: a crawl creates hardly any cycles, and searching took 4 to 6 % of its CPU."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)

@@ -26,8 +26,7 @@ OnIntroduced = Callable[[HostQueue, str, Robots, int], None]
 
 
 class Introductions:
-    """`on_introduced` gets the host, the URL, its robots rules, and how often in a row robots.txt could not be fetched.
-    """
+    """`on_introduced` gets the host, the URL, its robots rules, and how often in a row they could not be fetched."""
 
     def __init__(
         self,
@@ -76,8 +75,7 @@ class Introductions:
         return rules
 
     def introduce(self, host: HostQueue, url: str) -> int:
-        """Park the host until its robots.txt or its address is loaded. Returns the number of requests that this starts.
-        """
+        """Park the host until its robots.txt or its address is loaded. Returns the number of requests started."""
         host.parked = reasons.ROBOTS_LOADING
         name = self._name_to_look_up(url)
         if name and host.name not in self._looked_up:
@@ -108,8 +106,7 @@ class Introductions:
     # Addresses.
 
     def may_start(self, host: HostQueue, now: float) -> bool:
-        """Whether the limit for the address of the host allows one more request. If not, the host waits for its turn.
-        """
+        """Whether the limit for the address of the host allows one more request. If not, the host waits."""
         address = host.address
         if address is None:
             return False

@@ -32,8 +32,7 @@ class Lookout:
         self._names: list[str] = []
 
     def look(self, now: float, time_of_day: float) -> list[Wait]:
-        """The hosts that wait longest, longest first. `now` is the clock of the frontier, `time_of_day` the wall clock.
-        """
+        """The longest waits, longest first. `now` is the clock of the frontier, `time_of_day` the wall clock."""
         hosts = self._frontier.hosts
         retries, retry_at = self._retries()
         seen = {name: hosts[name] for name in (*self._names, *retries) if name in hosts}

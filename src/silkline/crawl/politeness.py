@@ -98,8 +98,7 @@ class Clock:
         self.sleep_until(now + self._penalty, reasons.ERRORS, self._penalty)
 
     def refused(self, now: float, started: float, wait: float | None, longest: float) -> None:
-        """The host asked us to wait: for `wait` seconds. If it gave no time, the wait grows each time, up to `longest`.
-        """
+        """The host asked us to wait: for `wait` seconds. If it gave no time, the wait grows up to `longest`."""
         if self._penalize(now, started):
             self.failures += 1
             self.refusals += 1

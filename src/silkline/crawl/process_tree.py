@@ -238,8 +238,7 @@ class ProcessTree:
             await self._start_parser(dead.index)
 
     def end_overdue(self, seconds: float) -> None:
-        """Kill each process that has been reading one input for longer than this. Its death is handled like any other.
-        """
+        """Kill each process that has been reading one input for longer than this. Its end is handled like any other."""
         for child in (*self._fetchers.values(), *self._parsers.values()):
             mark = self._marks.mark_of(child.slot)
             if mark is None or mark.pid != child.process.pid or child.process.returncode is not None:

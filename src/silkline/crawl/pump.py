@@ -1,5 +1,4 @@
-"""The pump: takes URLs from the frontier when clock, address and robots rules of the host allow it, and sends requests.
-"""
+"""The pump: takes URLs from the frontier when clock, address and robots rules of the host allow it, and fetches them."""
 
 from __future__ import annotations
 

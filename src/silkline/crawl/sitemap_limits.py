@@ -16,7 +16,7 @@ MOST_NAMED: Final = 100
 MOST_FOREIGN: Final = 5
 """How many sitemaps one robots.txt may name on hosts that are not part of the job."""
 OVER_LIMIT: Final = "over_limit"
-FOREIGN: Final = "a sitemap on another host, which robots.txt does not name there"
+FOREIGN: Final = "a sitemap on another host that robots.txt does not name"
 _LEVEL: Final = re.compile(r"level-(\d{1,4})(?: |\Z)")
 
 

@@ -66,10 +66,9 @@ class Sitemaps:
         taken, listed = len(pages) + len(further), len(reading.links) + len(reading.sitemaps)
         if taken == listed:
             return reading
-        detail = f"{taken} of {listed} entries taken: the limits of the crawl leave no room for more"
+        detail = f"{taken} of {listed} entries taken: the limits of the crawl allow no more"
         return msgspec.structs.replace(reading, detail=detail, names=reading.names[: _DIGEST * taken])
 
     def via_after_redirect(self, entry: FrontierUrl, target: str) -> str:
-        """The `via` for the redirect target of a sitemap. On another host it no longer counts as named by robots.txt.
-        """
+        """The `via` for the redirect target of a sitemap. On another host it does not count as named by robots.txt."""
         return entry.via if host_of(target) == host_of(entry.url) else "sitemap_index"

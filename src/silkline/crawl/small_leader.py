@@ -63,8 +63,7 @@ class SmallLeader:
         self._live = Live()
 
     async def run(self, job: SmallJob) -> End | None:
-        """Run until nothing is left, the job has enough, or an order arrives. Returns the order if something is left.
-        """
+        """Run until nothing is left, the job has enough, or an order arrives. Returns the order if work is left."""
         self._attempt.catch_errors()
         recorder = self.recorder
         recorder.on_saved, recorder.live, recorder.in_flight = self._saved, self._show, self._in_flight

@@ -44,8 +44,7 @@ class Suspects:
             self.everything = True
 
     def blame(self, mark: Mark) -> tuple[str, int]:
-        """A process died while it read this input. Returns the name of the input, and how often it was blamed so far.
-        """
+        """A process died while it read this input. Returns its name, and how often it was blamed so far."""
         name = input_of(mark)
         times = self._times.get(name, 0) + 1
         self.learn([(name, times)])

@@ -145,7 +145,7 @@ class Traps:
         if len(budgets) >= _TEMPLATES:
             budgets.clear()
         path, _, query = url.partition("?")
-        if "&" in query:  # one parameter names a page on many honest sites; combinations of them explode
+        if "&" in query:  # one parameter is normal on many sites; the number of combinations explodes
             budgets[path] = used = budgets.get(path, 0) + 1
             if used > self._tuning.query_budget:
                 return f"more than {self._tuning.query_budget} queries of {path}"
@@ -175,5 +175,5 @@ def _endless(url: str) -> str | None:
         if segment:
             counted[segment] = seen = counted.get(segment, 0) + 1
             if seen >= _REPEATS:
-                return f"the path segment {segment!r} comes {_REPEATS} times"
+                return f"the path segment {segment!r} occurs {_REPEATS} times"
     return None

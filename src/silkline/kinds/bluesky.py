@@ -31,11 +31,11 @@ REMOVED: Final = "removed"
 BLOCKED: Final = "blocked"
 _PROFILE: Final = re.compile(r"/profile/([^/]+)(?:/post/([^/]+))?/?")
 _ADVICE: Final = {
-    "AccountTakedown": "the account was taken down by Bluesky; there is nothing to be had",
+    "AccountTakedown": "the account was taken down by Bluesky; its posts cannot be fetched",
     "AccountDeactivated": "the account was deactivated by its owner; try again when it is back",
-    "BlockedActor": "the account is blocked for whoever asks; ask through another server (setting bluesky_url)",
-    "BlockedByActor": "the account has blocked whoever asks; ask through another server (setting bluesky_url)",
-    "NotFound": "the post was removed, or never was",
+    "BlockedActor": "the account is blocked for this client; use another server (setting bluesky_url)",
+    "BlockedByActor": "the account has blocked this client; use another server (setting bluesky_url)",
+    "NotFound": "the post was removed, or never existed",
     "AuthMissing": "this needs a login; set bluesky_url to a server that answers without one",
     "AuthenticationRequired": "this needs a login; set bluesky_url to a server that answers without one",
 }
@@ -168,8 +168,7 @@ class BlueskyJob:
 
 
 def _result(row: NewUrl, data: dict[str, Any]) -> NewResult:
-    """It has its key instead of an id until the rows have their ids. A post is not a page: the cache must not find it.
-    """
+    """It has its key as id until the rows have their ids. A post is not a page: the cache must not find it."""
     key, final_key = HIDDEN_KEYS
     return NewResult(row.url_key, row.url, key, row.url, final_key, _encode(data).decode(), True, "{}")
 
@@ -199,5 +198,5 @@ def complaint(fetched: Fetched, answer: Any, parameters: dict[str, Any]) -> str:
     if fetched.status in (401, 403):
         return f"{about}: {_ADVICE['AuthMissing']}"
     if "not found" in message.lower() or "could not find" in message.lower():
-        return f"{about}: there is no such account; look at how its handle is written"
+        return f"{about}: there is no such account; check the spelling of its handle"
     return f"Bluesky refuses {about!r}: {message or error or fetched.reason or fetched.status}"

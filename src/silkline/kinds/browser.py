@@ -24,7 +24,7 @@ def rendering_for(spec: Fetching, context: Context) -> Rendering | None:
     if problem and not auto:
         raise Permanent(problem)
     if problem:
-        context.log.warning("%s; pages that need their scripts are stored without", problem)
+        context.log.warning("%s; pages that need scripts are stored without running them", problem)
         if problem != WHAT_TO_INSTALL:
             return None
     return Rendering(

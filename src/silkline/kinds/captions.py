@@ -26,15 +26,18 @@ _WORDS: Final = {
     "NoTranscriptFound": ("no_transcript", "there is none in the languages asked for"),
     "VideoUnavailable": ("removed", "the video was removed, or never was"),
     "InvalidVideoId": ("bad_url", "this is not the id of a video"),
-    "AgeRestricted": ("age_restricted", "the video is for adults who are signed in; there is no way around it here"),
+    "AgeRestricted": ("age_restricted", "the video is for adults who are signed in; Silkline cannot sign in"),
     "RequestBlocked": (BLOCKED, "YouTube takes this machine for a robot; wait, or ask from another address"),
     "IpBlocked": (BLOCKED, "YouTube limits how often this address may ask; wait, or ask from another one"),
     "PoTokenRequired": (
         BLOCKED,
-        "YouTube wants proof of a browser for this video; a newer youtube-transcript-api may help",
+        "YouTube requires a token from a browser for this video; a newer youtube-transcript-api may help",
     ),
-    "YouTubeDataUnparsable": ("bad_response", "YouTube answers in a new way; a newer youtube-transcript-api may help"),
-    "FailedToCreateConsentCookie": (BLOCKED, "YouTube asks for consent to cookies and does not take it"),
+    "YouTubeDataUnparsable": (
+        "bad_response",
+        "YouTube answers differently now; a newer youtube-transcript-api may help",
+    ),
+    "FailedToCreateConsentCookie": (BLOCKED, "YouTube asks for consent to cookies and does not accept it"),
 }
 
 

@@ -174,8 +174,7 @@ class Delegate:
 
 
 def _markdown(markdown: Any, *, full: bool) -> str:
-    """In old versions the Markdown is a string; in newer ones an object with the whole page and its most relevant part.
-    """
+    """In old versions a string; in newer ones an object with the whole page and its most relevant part."""
     if isinstance(markdown, str) and not hasattr(markdown, "raw_markdown"):
         return markdown
     whole, fit = getattr(markdown, "raw_markdown", None), getattr(markdown, "fit_markdown", None)

@@ -95,7 +95,7 @@ class Endpoint:
 
     def _complaint(self, fetched: Fetched, wait: float) -> str:
         if fetched.status == 429:
-            return f"{self.name} limits how often it may be asked; it wants to be left alone for {wait:.0f} s"
+            return f"{self.name} limits how often it may be asked; it asks us to wait {wait:.0f} s"
         if fetched.status:
             return f"{self.name} cannot answer now (HTTP {fetched.status})"
         return f"{self.name} cannot be reached ({fetched.reason}: {fetched.detail or self._base})"
@@ -115,7 +115,7 @@ def _patience(fetched: Fetched, now: float) -> float | None:
 def _own_address(base: str) -> list[Exemption]:
     target = locate(base)
     if isinstance(target, str):
-        raise Permanent(f"the setting holds no web address: {base!r}")
+        raise Permanent(f"the setting is not a web address: {base!r}")
     literal = target.origin.literal
     if not literal:
         return []

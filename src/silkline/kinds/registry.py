@@ -62,8 +62,7 @@ def _own(test_kinds: bool) -> dict[str, Kind]:
 
 @functools.cache
 def _plugins() -> dict[str, Kind]:
-    """Cached: the search for entry points reads the metadata of every installed package, 30 ms for a hundred of them.
-    """
+    """Cached: finding entry points reads the metadata of every installed package, 30 ms for a hundred of them."""
     return {point.name: Kind(point.name, point.value) for point in entry_points(group=GROUP)}
 
 
@@ -80,8 +79,7 @@ def kind_named(name: str, *, test_kinds: bool = False) -> Kind:
 
 
 def claimable(*, test_kinds: bool = False, crawl4ai: bool = False) -> list[str]:
-    """The kinds that a supervisor runs. `crawl4ai` does not use our fetcher and its checks, so it must be switched on.
-    """
+    """The kinds that a supervisor runs. `crawl4ai` does not use our fetcher with its checks, so it is off by default."""
     known = kinds(test_kinds=test_kinds).items()
     return [name for name, kind in known if not kind.external and (crawl4ai or name != CRAWL4AI)]
 

@@ -47,7 +47,7 @@ def check_packages(kind: str, spec: Spec, settings: Settings, *, here: bool = Fa
     """
     if kind == CRAWL4AI and not settings.crawl4ai:
         raise UsageError(
-            "the kind crawl4ai is switched off: it goes its own way to the web, past the checks of addresses; where "
+            "the kind crawl4ai is switched off: its browser sends requests that Silkline does not check; if "
             "that is acceptable, set SILKLINE_CRAWL4AI=true (docs/how-to/crawl4ai.md)"
         )
     if not here and not settings.database.startswith("sqlite"):

@@ -30,7 +30,7 @@ def crawl(context: Context, tuning: Tuning) -> End | None:
     """The same, with the times and bounds of the engine as an argument."""
     spec: SiteSpec = context.spec
     if spec.planting:
-        raise Permanent("the command that read its seeds was killed before the last one: start the crawl again")
+        raise Permanent("the command that adds the seeds was killed before it finished: start the crawl again")
     settings = context.settings
     plan = plan_of(
         spec,

@@ -60,7 +60,7 @@ class YoutubeJob:
             for row in waiting:
                 self._transcribe(row)
         counts = urls.counts(progress.database, progress.job.id)
-        self._context.log.info("%d transcripts, %d videos without", counts.done, counts.failed)
+        self._context.log.info("%d transcripts, %d videos without a transcript", counts.done, counts.failed)
         if not counts.done and self._refusals:
             raise Permanent(self._refusals[0])
 
@@ -73,11 +73,11 @@ class YoutubeJob:
         for url in self._spec.all_urls():
             found = video.subject(url)
             if found is None:
-                raise Permanent(f"{url} is no video, playlist or channel of YouTube")
+                raise Permanent(f"{url} is not a video, playlist or channel of YouTube")
             videos += [found.video] if found.video else self._aside(videos_of, url, self._spec.limit, self._base)
         addresses = [canonical(video.watch_url(one)) or "" for one in dict.fromkeys(videos)][: self._spec.limit]
         if not addresses:
-            raise Permanent("the playlist or channel has no videos that can be seen")
+            raise Permanent("the playlist or channel has no visible videos")
         rows = [NewUrl(id, url_key(url), url, host_of(url), 0) for id, url in enumerate(addresses, 1)]
         self._context.progress.record(Checkpoint(found=rows))
 
