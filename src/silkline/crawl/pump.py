@@ -1,4 +1,4 @@
-"""The pump: takes URLs from the frontier when clock, address and robots rules of the host allow it, and fetches them."""
+"""The pump: takes URLs from the frontier when clock, address and robots rules allow it, and starts requests."""
 
 from __future__ import annotations
 

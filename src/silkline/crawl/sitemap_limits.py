@@ -32,7 +32,7 @@ def chain_at(level: int) -> str:
 
 
 class SitemapAllowance:
-    """How much may still be taken from sitemaps. A job with a limit takes a little more than the limit.
+    """How much may still be taken from sitemaps. A job with a limit takes only a few times that limit.
 
     It takes more, because some pages in sitemaps are missing, already known, or out of scope.
     """

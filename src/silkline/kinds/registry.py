@@ -79,7 +79,7 @@ def kind_named(name: str, *, test_kinds: bool = False) -> Kind:
 
 
 def claimable(*, test_kinds: bool = False, crawl4ai: bool = False) -> list[str]:
-    """The kinds that a supervisor runs. `crawl4ai` does not use our fetcher with its checks, so it is off by default."""
+    """The kinds that a supervisor runs. `crawl4ai` does not use our fetcher with its checks: it is off by default."""
     known = kinds(test_kinds=test_kinds).items()
     return [name for name, kind in known if not kind.external and (crawl4ai or name != CRAWL4AI)]
 

@@ -51,7 +51,7 @@ def watch_url(video: str) -> str:
 
 
 def chapters(description: str) -> list[Chapter]:
-    """The chapters in a description, by YouTube's own rule: they start at 0:00, rise, and are at least three."""
+    """The chapters in a description, by YouTube's own rule: at least three, the first at 0:00, in rising order."""
     found = []
     for line in description.splitlines():
         stamp = _STAMP.match(line.strip())
