@@ -163,7 +163,7 @@ class Introductions:
             host.clock.started(self._loop.time())
             rules, failures = await self._load(host, url)
         host.parked = ""
-        # The task counts as under way until it has ended. What it makes possible must be started after that.
+        # The task counts as under way until it has ended. So the callback must run after that.
         self._loop.call_soon(self._on_introduced, host, url, rules, failures)
 
     async def _load(self, host: HostQueue, url: str) -> tuple[Robots, int]:
