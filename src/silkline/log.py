@@ -1,4 +1,4 @@
-"""How Silkline's own programs log: one line for each event, on stderr, for a person at three in the morning."""
+"""The log format of Silkline's programs: one line for each event, on stderr, easy to read for an operator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Lines(logging.Formatter):
 
 
 def level_named(name: str) -> int:
-    """The level that a setting names: debug, info, warning or error."""
+    """The level for a name in the settings: debug, info, warning or error."""
     return logging.getLevelNamesMapping()[name.upper()]
 
 

@@ -1,6 +1,6 @@
-"""Makes the folders and files of the data directory so that only their owner can read them.
+"""Creates the folders and files of the data directory so that only their owner can read them.
 
-Every part that creates something in the data directory does it through this module.
+All code that creates something in the data directory uses this module.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from pathlib import Path
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 OTHERS = 0o077
-# What lies in a data directory. A folder that holds anything else is not ours alone, and keeps its mode.
+# The contents of a data directory. A folder with anything else is not only ours, and keeps its mode.
 OURS = ("silkline.db", "silkline.toml", "logs", "workers", "warc", "exports", "browsers", "marks")
 
 log = logging.getLogger("silkline.data")
 
 
 def make_private_folder(folder: Path) -> None:
-    """Create a folder and the folders above it that are missing, each for its owner only. One that exists stays."""
+    """Create a folder and its missing parents, each for its owner only. An existing folder is not changed."""
     for missing in reversed([place for place in (folder, *folder.parents) if not place.exists()]):
         missing.mkdir(mode=FOLDER_MODE, exist_ok=True)
-        missing.chmod(FOLDER_MODE)  # whatever the umask says
+        missing.chmod(FOLDER_MODE)  # independent of the umask
 
 
 def make_private_file(file: Path) -> None:
-    """Create an empty file for its owner only, and the folder it lies in. One that exists stays as it is."""
+    """Create an empty file for its owner only, and its folder. An existing file is not changed."""
     make_private_folder(file.parent)
     if not file.exists():
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
 
 
 def repair_database(file: Path) -> None:
-    """Take the database away from other users, where an older Silkline or a copy let them read it."""
+    """Remove read access of other users to the database, if an older Silkline or a copy allowed it."""
     for path in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm", "-journal"))):
         _close(path, FILE_MODE)
     _close(file.with_name(f"{file.name}-bells"), FOLDER_MODE)
@@ -64,7 +64,7 @@ def _everything_of_ours(data: Path) -> Iterator[Path]:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether nothing but a data directory is in there. We never close a folder such as a home or /tmp to others."""
+    """Whether the folder is only a data directory. We never change the mode of a folder such as a home or /tmp."""
     with contextlib.suppress(OSError):
         names = [entry.name.lstrip(".") for entry in os.scandir(folder)]
         return bool(names) and all(name.startswith(OURS) for name in names)
@@ -77,6 +77,6 @@ def _close(path: Path, mode: int) -> None:
         if stat.S_ISLNK(before) or not before & OTHERS:
             return
         path.chmod(stat.S_IMODE(before) & mode)
-    except OSError:  # it is gone, or somebody else's
+    except OSError:  # it was removed, or belongs to another user
         return
     log.warning("%s could be read by other users (mode %o); now only its owner can", path, stat.S_IMODE(before))

@@ -1,8 +1,8 @@
-"""Marks: what each process of an attempt is reading at this moment, in a file that every one of them has mapped.
+"""Marks: what each process of an attempt is reading at this moment, in a file that all of them have mapped.
 
 A process writes the mark before it reads bytes from the web, and clears one byte afterwards. The mapping belongs to the
-file, so the mark is still there after the process was killed: whoever looks at it knows which input to blame. The file
-is made by the supervisor; a job without one uses a file in memory. A mark costs about 0.5 µs (tests/unit).
+file, so the mark remains after the process was killed, and shows which input to blame. The supervisor creates the file;
+a job without one uses a file in memory. A mark costs about 0.5 µs (tests/unit).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RULES: Final = 5
 KINDS: Final = {PAGE: "page", ROBOTS: "robots.txt", SITEMAP: "sitemap", LINKS: "links of a page", RULES: "robots rules"}
 
 MOST_NAME: Final = 1000
-# Kind, pid, start, name, and whether the mark is active: last, so that nobody takes half a mark for a whole one.
+# Kind, pid, start, name, and whether the mark is active. That byte is last, so that a half-written mark is never used.
 _LAYOUT: Final = struct.Struct(f"<BId{MOST_NAME}sB")
 _ACTIVE_AT: Final = _LAYOUT.size - 1
 
@@ -46,7 +46,7 @@ class Mark(NamedTuple):
 
 
 class MarkSlot:
-    """The place of one process. Written by that process only."""
+    """The slot of one process. Only that process writes to it."""
 
     __slots__ = ("_active_at", "_at", "_kept", "_memory", "_pid", "index")
 
@@ -60,17 +60,17 @@ class MarkSlot:
         memory[self._active_at] = 0
 
     def begin(self, kind: int, name: str) -> None:
-        """The process is about to read this."""
+        """The process starts to read this input."""
         if not self._kept:
             _pack(self._memory, self._at, kind, self._pid, _now(), name.encode("utf-8", "replace"), 1)
 
     def end(self) -> None:
-        """It has been read."""
+        """The process has read the input."""
         if not self._kept:
             self._memory[self._active_at] = 0
 
     def keep(self) -> None:
-        """Reading it broke this process, which is about to end: nothing may replace the mark."""
+        """Reading the input broke this process, which will exit soon: nothing may replace the mark."""
         self._kept = True
 
 
@@ -91,7 +91,7 @@ class ReadingMarks:
 
     @classmethod
     def create(cls, path: Path) -> ReadingMarks:
-        """An empty file; only its owner may read it."""
+        """Create an empty file that only its owner may read."""
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         os.ftruncate(descriptor, SLOTS * SLOT_BYTES)
@@ -99,7 +99,7 @@ class ReadingMarks:
 
     @classmethod
     def open(cls, path: str | Path) -> ReadingMarks:
-        """The file of an attempt; without a path one in memory, which children can inherit."""
+        """Open the file of an attempt. Without a path: a file in memory, which children can inherit."""
         if path:
             return cls(os.open(path, os.O_RDWR | os.O_CLOEXEC))
         descriptor = os.memfd_create("silkline-marks", os.MFD_CLOEXEC)
@@ -126,7 +126,7 @@ class ReadingMarks:
 
 
 def clipped(name: str) -> str:
-    """A name as a mark shows it."""
+    """A name in the form that a mark has."""
     return name if len(name) <= MOST_NAME and name.isascii() else _text(name.encode("utf-8", "replace")[:MOST_NAME])
 
 

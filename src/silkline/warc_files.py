@@ -1,7 +1,8 @@
-"""The answers of a crawl as they came, in WARC files, for jobs that were asked to keep them.
+"""The raw answers of a crawl in WARC files, for jobs with the option `warc`.
 
-One file for each process of an attempt, only ever appended to: a process that dies leaves at most one record cut short,
-and its successor begins a file of its own. Needs warcio. A file of this machine's data directory; no database.
+There is one file for each process of an attempt, and records are only appended. A process that dies leaves at most one
+incomplete record, and its replacement starts a new file. Needs warcio. The files are in the data directory of this
+machine, not in the database.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from silkline.model.job import Job
 from silkline.private_files import make_private_file, make_private_folder
 
 ID_HEADER: Final = "WARC-Silkline-Id"
-# The body is stored decoded, so these would be lies; what they said is kept under another name.
+# The body is stored decoded, so these headers would be wrong. Their values are kept under another name.
 _ON_THE_WIRE: Final = ("content-encoding", "transfer-encoding", "content-length")
 
 
 class Record(NamedTuple):
-    """One answer out of an archive: the ledger's id, and warcio's record."""
+    """One answer from an archive: the ledger's id, and warcio's record."""
 
     url_id: int
     record: Any
 
 
 def folder_of(data: Path, job_id: str) -> Path:
-    """Where the archive of a job is."""
+    """The folder of the archive of a job."""
     return data / "warc" / job_id
 
 
@@ -56,7 +57,7 @@ class Archive:
         self._writer = WARCWriter(self._stream, gzip=True)
 
     def add(self, url_id: int, fetched: Fetched) -> None:
-        """Append one answer. It is out of our hands when this returns, before the checkpoint that stores its result."""
+        """Append one answer. It is written when this returns, before the checkpoint that stores its result."""
         from warcio.statusandheaders import StatusAndHeaders  # type: ignore[import-untyped]
 
         headers = StatusAndHeaders(_status(fetched.status), _headers(fetched), protocol="HTTP/1.1")
@@ -82,19 +83,19 @@ def open_archive(place: tuple[str, str, int] | None, fetcher: int = 0) -> Archiv
 
 
 def place_of(data: Path, job: Job) -> tuple[str, str, int]:
-    """Where the archive of an attempt is."""
+    """The place of the archive of an attempt."""
     return str(data.absolute()), job.id, job.run_lease
 
 
 def remove(data: Path, logs: Path, job_id: str) -> None:
-    """Remove what a job left on this machine's disk: its archive and its log files."""
+    """Remove the files of a job from this machine's disk: its archive and its log files."""
     shutil.rmtree(folder_of(data, job_id), ignore_errors=True)
     for suffix in (".log", ".log.1"):
         (logs / f"{job_id}{suffix}").unlink(missing_ok=True)
 
 
 def records(data: Path, job_id: str) -> Iterator[Record]:
-    """Every whole record of a job's archive, in the order they were written."""
+    """Every complete record of a job's archive, in the order of writing."""
     from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
     from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
 
@@ -104,7 +105,7 @@ def records(data: Path, job_id: str) -> Iterator[Record]:
                 for record in ArchiveIterator(stream):
                     body = record.content_stream().read()
                     if len(body) != int(record.http_headers.get_header("Content-Length") or -1):
-                        break  # cut short: whoever wrote it died
+                        break  # incomplete: the process that wrote it died
                     record.payload = body
                     yield Record(int(record.rec_headers.get_header(ID_HEADER)), record)
             except (ArchiveLoadFailed, EOFError, zlib.error):

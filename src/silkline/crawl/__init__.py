@@ -1,51 +1,56 @@
-"""The engine of everything that fetches: of crawls, and of `page` and `map` jobs. How a URL travels:
+"""The engine of everything that fetches: of crawls, and of `page` and `map` jobs. The path of a URL:
 
-1.  **Seeds** enter the ledger in the first checkpoint (leader.py). From then on every process is told only what the
-    ledger says, so a first start and a start after a crash are the same thing.
-2.  The **leader** is fetcher 0 and the recorder; it starts the other fetchers and the parsers (process_tree.py,
-    child_process.py).
-    Hosts are spread over fetchers by a hash (shards.py): a fetcher owns the queues, clocks, rules and seen-set of its
-    hosts.
-3.  A fetcher asks for what is queued in the ledger (`Refill`) and puts it into its **frontier** (frontier.py): a window
-    of per-host queues, breadth first. What does not fit stays in the ledger until there is room.
-4.  A URL is **taken** when its host's clock (politeness.py), its address and its robots.txt (host_gate.py) allow
-    it, and requested (pump.py). What becomes of the **answer** is decided in one pure function (decisions.py), and done
-    (answers.py): it is read, rendered, followed, put back to be tried later, or settled with a reason (endings.py).
-5.  A page is **read** (guarded_reader.py, reading.py), here, in a parser (parser.py) or, if it looks risky, in a
-    process of its own (isolated_reader.py), into facts, links and the JSON that is stored. Whoever reads marks first
-    what it reads.
-6.  Links go to the fetchers that **own** their hosts (discovery.py). An owner drops what it has seen before (seen.py),
-    judges the rest by scope (scope.py) and budgets (traps.py), and reports what is new.
+1.  **Seeds** enter the ledger in the first checkpoint (leader.py). After that, every process gets its work from the
+    ledger. So a first start and a start after a crash are the same.
+2.  The **leader** is fetcher 0 and the recorder. It starts the other fetchers and the parsers (process_tree.py,
+    child_process.py). A hash assigns hosts to fetchers (shards.py). A fetcher owns the queues, clocks, rules and
+    seen-set of its hosts.
+3.  A fetcher requests queued URLs from the ledger (`Refill`) and adds them to its **frontier** (frontier.py): a window
+    of per-host queues, breadth first. URLs that do not fit stay in the ledger until there is room.
+4.  A URL is **taken** and requested (pump.py) when three things allow it: the clock of its host (politeness.py), the
+    limit for its address, and its robots.txt (host_gate.py). One pure function (decisions.py) decides about the
+    **answer**, and answers.py carries the decision out: the page is read, rendered, followed, retried later, or settled
+    with a reason (endings.py).
+5.  A page is **read** (guarded_reader.py, reading.py) into facts, links and the JSON that is stored. This happens in
+    the fetcher, in a parser (parser.py) or, if the page looks risky, in a separate process (isolated_reader.py). Each
+    reader marks an input before it reads it.
+6.  Links go to the fetchers that **own** their hosts (discovery.py). The owner drops URLs it has seen before (seen.py),
+    checks the others against the scope (scope.py) and the budgets (traps.py), and reports the new ones.
 7.  Everything goes to the leader in **batches** (outbox.py, messages.py, connection.py): ends of URLs, results, new
-    URLs, links for others. The leader issues a ticket (link_acks.py) for links to another fetcher; the pages they stood
-    on count when all tickets of their batch are answered.
-8.  The **recorder** (recorder.py) gives new URLs their ids, keeps the books, and every second or 500 pages writes one
-    checkpoint: results, states, new URLs, who links where, and counters in one transaction, fenced by the lease.
-9.  Fetchers hear which batches are durable, forget those URLs, and go on. They slow down when too much is not.
-10. The crawl is over when the books have nothing pending and no ticket is open.
+    URLs, links for other fetchers. The leader issues a ticket (link_acks.py) for links to another fetcher. The pages
+    with these links count when all tickets of their batch are answered.
+8.  The **recorder** (recorder.py) assigns ids to new URLs, keeps the state of all URLs, and writes one checkpoint every
+    second or every 500 pages: results, states, new URLs, link graph and counters in one transaction, fenced by the
+    lease.
+9.  Fetchers are told which batches are durable, forget those URLs, and continue. They slow down when too many pages
+    are not durable yet.
+10. The crawl is finished when the recorder has nothing pending and no ticket is open.
 
 `page` and `map` jobs take the same steps from 3 on, in one process with a small leader (small_leader.py). The kinds
 differ in the **purpose** of their fetcher (purpose.py). A crawl (site_crawl.py) adds links and redirect targets as new
 URLs. A `page` job follows redirects within one row and stores one result for each URL. A `map` job stores the URLs that
 sitemaps list. All messages of a leader arrive in `Fetcher.receive` (fetcher.py).
 
-Why nothing is lost and nothing stored twice, whoever is killed:
+Why nothing is lost and nothing is stored twice, no matter which process is killed:
 
-- A URL's end is written in the transaction that stores its result, and never before its new links are written: own
-  links are in the books when the page is, foreign ones when the ticket is answered. So a page whose links are not all
-  durable is still `queued`, and will be fetched and read again.
-- What is durable is only ever the books' own order of events: a URL may be fetched before its row is durable, but its
-  end cannot become durable before its row, since both pass through the one recorder in that order.
-- **The leader dies**: everyone dies with it (`PR_SET_PDEATHSIG`). The ledger stands as at the last checkpoint; what was
-  fetched since is `queued` and fetched again: at most what the bounds on unsaved pages allow, about one checkpoint.
-- **A fetcher dies**: what reached the books stays; its pages that wait for tickets count for nothing and are fetched
-  again. The books are saved, and another fetcher starts from the ledger: seen-set, queues, and the tickets that were
-  not answered. A batch arrives whole or not at all, so no half of one can be in the books.
-- **A parser dies**: its fetchers still have the bodies, and give them to another.
+- The end of a URL is written in the transaction that stores its result, and never before its new links are written.
+  Links to own hosts reach the recorder together with the page; for links to other fetchers, the page waits until the
+  ticket is answered. So a page whose links are not all durable is still `queued`, and will be fetched and read again.
+- Changes become durable in the order in which the recorder received them. A URL may be fetched before its row is
+  durable, but its end cannot become durable before its row, because both pass through the one recorder in that order.
+- **The leader dies**: all its processes die with it (`PR_SET_PDEATHSIG`). The ledger is as it was at the last
+  checkpoint. URLs fetched since then are `queued` and fetched again: at most what the bounds on unsaved pages allow,
+  about one checkpoint.
+- **A fetcher dies**: what reached the recorder stays. Its pages that wait for tickets do not count and are fetched
+  again. The recorder writes a checkpoint, and a new fetcher starts from the ledger: seen-set, queues, and the tickets
+  that were not answered. A batch arrives completely or not at all, so the recorder never has a part of one.
+- **A parser dies**: its fetchers still have the bodies, and send them to another parser.
 - **A fetcher or parser is stopped, or hangs**: it does not answer the leader's `Ping`, and is killed (process_tree.py).
-- **An input kills who reads it**: its mark (reading_marks.py) outlives the process. The leader reads the marks of its
-  children, the supervisor that of the leader; what was marked is blamed (suspects.py) and read in isolation from then
-  on. If that reader dies too, the URL is `failed` with `reader_died`, and the crawl goes on.
-- One URL, one row: only the owner of a host can report a URL as new, once, and its seen-set holds all that the ledger
-  has for its hosts. `UNIQUE (job_id, url_id)` and the settle that demands `queued` would turn a mistake into an error.
+- **An input kills the process that reads it**: its mark (reading_marks.py) survives the process. The leader reads the
+  marks of its children, and the supervisor reads the mark of the leader. The marked input is blamed (suspects.py) and
+  read in isolation from then on. If the isolated reader dies too, the URL is `failed` with `reader_died`, and the crawl
+  continues.
+- One URL, one row: only the owner of a host can report a URL as new, once, and its seen-set holds every URL that the
+  ledger has for its hosts. `UNIQUE (job_id, url_id)`, and settling only rows that are `queued`, would turn a mistake
+  into an error.
 """

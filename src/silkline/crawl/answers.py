@@ -1,4 +1,4 @@
-"""What is done with answers: each is decided on (decisions.py), and the decision is carried out here.
+"""Carries out the decision about each answer (see decisions.py).
 
 Holds the bodies that are being read, and the pages that are in a browser.
 """
@@ -38,7 +38,7 @@ from silkline.model.url import host_of
 
 
 class Answers:
-    """`after` is called when something has come to an end outside of `take`."""
+    """`after` is called when a URL was finished outside of `take`."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Answers:
 
     @property
     def under_way(self) -> int:
-        """Answers that came, and have no end yet."""
+        """Answers that arrived and are not finished yet."""
         return len(self._reading) + self.showing
 
     @property
@@ -75,14 +75,14 @@ class Answers:
 
     @property
     def full(self) -> bool:
-        """More waits to be read, rendered or stored than memory should hold."""
+        """More answers wait to be read, rendered or stored than memory should hold."""
         return self._reader.full or (self._screen is not None and self._screen.full) or self._purpose.full
 
     def shown_urls(self, most: int) -> list[str]:
         return self._screen.urls(most) if self._screen is not None else []
 
     def take(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched, started: float, now: float) -> None:
-        """The answer to a request that started then."""
+        """Process the answer to a request that was sent at `started`."""
         self._outbox.wire_bytes += fetched.wire_bytes
         note = note_for(fetched, time.time())
         if note is not None:
@@ -90,7 +90,7 @@ class Answers:
         self._act(host, entry, fetched, note, now)
 
     def cut_off(self) -> None:
-        """What has no end by now stays queued in the ledger."""
+        """Drop the answers that are not finished. Their URLs stay queued in the ledger."""
         self._reading.clear()
         if self._screen is not None:
             self._screen.cut_off()
@@ -101,7 +101,7 @@ class Answers:
 
     def _act(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched, note: Note | None, now: float) -> None:
         if fetched.ok:
-            troubles, given_up = NO_TROUBLES, False  # they matter to failures only
+            troubles, given_up = NO_TROUBLES, False  # only failures use these values
         else:
             clock = host.clock
             troubles = Troubles(clock.failures, clock.refusals, clock.waited, clock.waited_in_all)
@@ -147,7 +147,7 @@ class Answers:
 
     def _was_read(self, reading: Reading) -> None:
         known = self._reading.pop(reading.id, None)
-        if known is None:  # it came too late, after the time to drain was up
+        if known is None:  # the reading arrived after the time limit of the drain
             return
         host, entry, fetched = known
         if needs_rendering(fetched, needs_scripts=reading.needs_scripts, rendering=self._rendering):
@@ -160,11 +160,11 @@ class Answers:
 
     def _show(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched) -> None:
         if self._screen is None:
-            raise RuntimeError("a page is to be rendered, and the plan has no browser")
+            raise RuntimeError("a page must be rendered, but the plan has no browser")
         self._screen.show(entry, fetched, partial(self._shown, host, entry))
 
     def _shown(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched) -> None:
-        """The page has been in a browser. The host's clock hears nothing of that."""
+        """The page was rendered. The host's clock does not count this."""
         if fetched.rendered is not None:
             self._outbox.wire_bytes += fetched.rendered.wire_bytes
         self._act(host, entry, fetched, None, self._loop.time())

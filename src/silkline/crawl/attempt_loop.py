@@ -1,4 +1,4 @@
-"""What a leader waits with: its tasks, the orders of the supervisor, and errors that nobody expected; each wakes it."""
+"""The wait loop of a leader. It is woken by its tasks, by orders of the supervisor and by unexpected errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from silkline.model.kind import Control
 
 
 class AttemptLoop:
-    """Must be made inside an event loop, one for each attempt at a job."""
+    """Must be created inside an event loop, one for each attempt of a job."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -22,17 +22,16 @@ class AttemptLoop:
         self.order: End | None = None
 
     def catch_errors(self) -> None:
-        """From now on an error in a callback is raised by `check`: the job must not go on without what that callback
-        would have done.
-        """
+        """From now on `check` raises an error that happened in a callback. The job must not continue, because the work
+        of that callback is missing."""
         self._loop.set_exception_handler(self._unexpected)
 
     def hear(self, control: Control) -> None:
-        """From now on orders arrive in `order`."""
+        """From now on `order` holds the last order of the supervisor."""
         control.subscribe(self._ordered)
 
     def check(self) -> None:
-        """Raise the first error that came from a task or a callback."""
+        """Raise the first error of a task or a callback."""
         if self._failure is not None:
             raise self._failure
 
@@ -40,7 +39,7 @@ class AttemptLoop:
         self._woken.set()
 
     async def pause(self, seconds: float) -> None:
-        """Wait, but no longer than until something wakes us."""
+        """Wait until `wake`, at most this many seconds."""
         self._woken.clear()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._woken.wait(), seconds)
@@ -61,7 +60,7 @@ class AttemptLoop:
             self.order = order
             self._woken.set()
 
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and so has the attempt
+        with contextlib.suppress(RuntimeError):  # the loop was closed, so the attempt is over
             self._loop.call_soon_threadsafe(take)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:

@@ -1,6 +1,6 @@
-"""The entry of a child process: `python -m silkline.crawl.child_process fetcher|parser WIRE DOOR MARKS PARENT`.
+"""The entry point of a child process: `python -m silkline.crawl.child_process fetcher|parser WIRE DOOR MARKS PARENT`.
 
-It ends when its wire to the leader does, and the kernel ends it when the leader dies.
+It exits when its connection to the leader closes. The kernel kills it when the leader dies.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from silkline.reading_marks import ReadingMarks
 
 
 class RemoteDesk:
-    """The leader, at the other end of a wire."""
+    """The leader, at the other end of a connection."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -49,7 +49,7 @@ class RemoteDesk:
 
 
 class Process:
-    """One child from its first message to its last."""
+    """One child process, from its first message to its last."""
 
     def __init__(self, role: str, marks: ReadingMarks) -> None:
         self._role = role
@@ -87,7 +87,7 @@ class Process:
             pool = ParserPool(self._marks) if message.plan.parsers else None
             suspects = Suspects(message.blamed, everything=message.isolate_all)
             reader = GuardedReader(message.plan, self._marks, message.slot, pool=pool, suspects=suspects)
-            reader.prepare()  # a fetcher that is confined can start no process
+            reader.prepare()  # a confined fetcher cannot start a process
             confine_fetcher_of(message.plan)
             client = open_client(message.plan)
             self._fetcher = Fetcher(message.index, message.plan, client, reader, RemoteDesk(self._wire))
@@ -122,7 +122,7 @@ class Process:
 
 
 def _crash(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """An error that nobody expected: end at once, and let the leader start another in our place."""
+    """An unexpected error: exit at once. The leader starts another process instead."""
     loop.default_exception_handler(context)
     os._exit(70)
 
@@ -133,13 +133,13 @@ async def serve(role: str, wire: socket.socket, door: socket.socket, marks: Read
 
 def main(role: str, wire: str, door: str, marks: str, parent: str) -> None:
     die_with(int(parent))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the leader decides what ^C means
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the leader handles ^C
     if role == "parser":
-        refuse_rings()  # before the event loop makes one
+        refuse_rings()  # before the event loop creates one
     calm_collector()
     ends = socket.socket(fileno=int(wire)), socket.socket(fileno=int(door))
     uvloop.run(serve(role, *ends, ReadingMarks(int(marks))))
-    os._exit(0)  # nothing here needs saving, and threads that still look up a host need not be waited for
+    os._exit(0)  # there is nothing to save, and threads that still resolve a host need not be waited for
 
 
 if __name__ == "__main__":

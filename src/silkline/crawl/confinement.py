@@ -1,4 +1,4 @@
-"""What the processes of a crawl need before they are confined: modules for a reader, folders for a fetcher."""
+"""Preparation of the processes of a crawl before they are confined: modules for a reader, folders for a fetcher."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from silkline.confine.roles import confine_fetcher, confine_runner
 from silkline.crawl.plan import Plan
 from silkline.warc_files import folder_of
 
-# The encodings of the web platform. Python loads each from a file when it is first used, and a reader opens no file.
+# The encodings of the web platform. Python loads each from a file at first use, and a confined reader cannot open
+# files.
 _ENCODINGS: Final = (
     *(
         "ascii",
@@ -32,7 +33,7 @@ _ENCODINGS: Final = (
     *("gb2312", "gbk", "gb18030", "big5", "big5hkscs", "cp950", "euc_jp", "iso2022_jp", "shift_jis", "cp932"),
     *("euc_kr", "cp949", "tis_620"),
 )
-_IMAGES: Final = "pypdf.generic._image_xobject"  # loads a whole imaging library, and text needs no image
+_IMAGES: Final = "pypdf.generic._image_xobject"  # loads a whole imaging library, and extracting text needs no image
 _ALWAYS: Final = ("traceback", "linecache", "unicodedata", "stringprep")
 
 
@@ -40,20 +41,20 @@ _USUAL: Final = ("ascii", "latin_1", "cp1252", "utf_8_sig", "utf_16", "utf_16_be
 
 
 def load_usual() -> None:
-    """The same for a page in a usual charset that is no PDF: a few milliseconds."""
+    """Import what a page in a usual charset needs that is not a PDF: a few milliseconds."""
     for name in (*(f"encodings.{name}" for name in _USUAL), "unicodedata", "stringprep"):
         importlib.import_module(name)
 
 
 def load_everything(content: str) -> None:
-    """Import whatever reading a page may need: afterwards nothing can be imported. About 0.1 s, most of it for PDF."""
+    """Import all modules that reading may need: nothing can be imported later. About 0.1 s, most of it for PDF."""
     for name in (*(f"encodings.{name}" for name in _ENCODINGS), *_ALWAYS, *(_of_pdf() if content != "none" else ())):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
 
 
 def _of_pdf() -> Iterator[str]:
-    """All of pypdf, which loads parts of itself when a file first needs them."""
+    """All modules of pypdf. It loads some of them only when a file needs them."""
     import pypdf
 
     for module in pkgutil.walk_packages(pypdf.__path__, "pypdf.", onerror=lambda name: None):
@@ -62,7 +63,8 @@ def _of_pdf() -> Iterator[str]:
 
 
 def confine_fetcher_of(plan: Plan) -> None:
-    """A fetcher writes to the archive of its job only. One that starts browsers is confined like a runner."""
+    """Confine a fetcher: it can write only to the archive of its job. A fetcher that starts browsers is confined like a
+    runner."""
     if plan.rendering is not None and not plan.rendering.url:
         confine_runner()
         return

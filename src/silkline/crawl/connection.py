@@ -1,4 +1,4 @@
-"""Frames over a unix socket: four bytes of length, then msgpack. What one side sends is never lost half."""
+"""Frames over a unix socket: four bytes of length, then msgpack. A frame arrives completely or not at all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST: Final = 1 << 30
 
 
 class Wire(asyncio.Protocol):
-    """One end of a connection. `on_message` gets each decoded frame, `on_close` is called once."""
+    """One end of a connection. `on_message` gets each decoded frame. `on_close` is called once."""
 
     def __init__(
         self,
@@ -32,19 +32,19 @@ class Wire(asyncio.Protocol):
         self._transport: asyncio.WriteTransport | None = None
 
     async def open(self, end: socket.socket) -> None:
-        """Connect over one end of a socket pair. Messages may come in before this returns."""
+        """Connect over one end of a socket pair. Messages may arrive before this returns."""
         end.setblocking(False)
         await asyncio.get_running_loop().create_unix_connection(lambda: self, sock=end)
 
     def send(self, message: object) -> None:
-        """Hand a frame to the other side. After the end of the connection it goes nowhere."""
+        """Send a frame to the other side. After the connection was closed, this does nothing."""
         if self._transport is not None:
             frame = self._encode(message)
             self._transport.write(len(frame).to_bytes(_HEAD, "big") + frame)
 
     @property
     def unsent(self) -> int:
-        """Bytes that the other side has not taken yet."""
+        """Bytes that the other side has not read yet."""
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
     def close(self) -> None:
@@ -52,7 +52,7 @@ class Wire(asyncio.Protocol):
             self._transport.close()
 
     def _cut_off(self) -> None:
-        """The other side says what nobody of ours says: it was taken over, and counts as dead."""
+        """The other side sent an invalid message. It may be under the control of an attacker: abort the connection."""
         self._buffer = bytearray()
         if self._transport is not None:
             cast(asyncio.Transport, self._transport).abort()

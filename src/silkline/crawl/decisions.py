@@ -1,4 +1,4 @@
-"""What becomes of an answer: read it, render it, follow it, try again later, or settle it with a reason. Pure.
+"""Decides what to do with an answer: read it, render it, follow it, retry later, or settle it with a reason. Pure.
 
 Every kind that fetches uses `decide`; answers.py carries out the decision. `note_for` says what the clock of the host
 is told first. The clock counts failures, and `decide` needs these counts to give up a host.
@@ -26,17 +26,17 @@ _REFUSALS: Final = frozenset({"http_429", "http_503"})
 
 
 class Answered(NamedTuple):
-    """The host gave an answer that says nothing against asking on."""
+    """The host answered normally."""
 
 
 class Unwell(NamedTuple):
-    """The host did not answer, or with an error of its own."""
+    """The host did not answer, or answered with a server error."""
 
     reason: str
 
 
 class Refused(NamedTuple):
-    """The host asks to be left alone: for `wait` seconds, if it says for how long."""
+    """The host asked us to wait (Retry-After): for `wait` seconds, if it says for how long."""
 
     reason: str
     wait: float | None
@@ -58,7 +58,7 @@ class Troubles(NamedTuple):
 NO_TROUBLES: Final = Troubles()
 
 
-# What is done with a URL.
+# What to do with a URL.
 
 
 class Read(NamedTuple):
@@ -70,15 +70,15 @@ class Render(NamedTuple):
 
 
 class Follow(NamedTuple):
-    """The answer points at this URL."""
+    """The answer redirects to this URL."""
 
     target: str
 
 
 class TryAgain(NamedTuple):
-    """A failure that may pass: the same URL again, after so many seconds at least.
+    """A temporary failure: request the same URL again, after `wait` seconds or later.
 
-    `put_off` counts the tries whose failure was our own, so that they are none of the `attempts`.
+    `put_off` counts the tries that failed for a reason of our own. They do not count as `attempts`.
     """
 
     reason: str
@@ -88,7 +88,7 @@ class TryAgain(NamedTuple):
 
 
 class Settle(NamedTuple):
-    """The URL has its end, without a page."""
+    """The URL is finished, without a page."""
 
     state: str
     reason: str
@@ -96,7 +96,7 @@ class Settle(NamedTuple):
 
 
 class Forget(NamedTuple):
-    """The request was broken off by ourselves: the URL stays queued in the ledger."""
+    """We cancelled the request ourselves: the URL stays queued in the ledger."""
 
 
 Action = Read | Render | Follow | TryAgain | Settle | Forget
@@ -106,7 +106,7 @@ FORGET: Final = Forget()
 
 
 class Decision(NamedTuple):
-    """What is done with the URL, and why its whole host is given up, if it is."""
+    """What to do with the URL. `give_up` is the reason to give up its whole host, if there is one."""
 
     action: Action
     give_up: str = ""
@@ -118,7 +118,7 @@ _FORGET: Final = Decision(FORGET)
 
 
 def note_for(fetched: Fetched, time_of_day: float) -> Note | None:
-    """What the clock of the host is told of an answer; None: nothing."""
+    """What the clock of the host is told about an answer. None: nothing."""
     reason = fetched.reason
     if reason == reasons.CLOSED:
         return None
@@ -130,7 +130,7 @@ def note_for(fetched: Fetched, time_of_day: float) -> Note | None:
 
 
 def tell(clock: Clock, note: Note, fetched: Fetched, started: float, now: float, longest: float) -> None:
-    """Pass a note on. Not pure, and the only place where a clock hears of answers."""
+    """Tell the clock about an answer. Not pure, and the only place that does this."""
     match note:
         case Answered():
             clock.answered(now, fetched.timings.total)
@@ -152,10 +152,10 @@ def decide(
     troubles: Troubles = NO_TROUBLES,
     given_up: bool = False,
 ) -> Decision:
-    """What becomes of the answer for a URL.
+    """Decide what to do with the answer for a URL.
 
-    `note` is what the host's clock has been told of it, and `troubles` what that clock says now; `given_up`: the host
-    has been given up before. A page that was in a browser is decided again, without a note.
+    `note` is what the host's clock was told about the answer, and `troubles` are the counts of that clock after it.
+    `given_up`: the host was given up before. A rendered page is decided again, without a note.
     """
     if fetched.reason == reasons.CLOSED:
         return _FORGET
@@ -168,12 +168,12 @@ def decide(
 
 
 def needs_rendering(fetched: Fetched, *, needs_scripts: bool, rendering: Rendering | None) -> bool:
-    """Whether a page that was read goes through a browser, and is read again."""
+    """Whether a page that was read must be rendered and read again."""
     return needs_scripts and rendering is not None and fetched.rendered is None
 
 
 def _is_shown_first(entry: FrontierUrl, fetched: Fetched, rendering: Rendering | None) -> bool:
-    """Whether the page goes through a browser before anybody reads it."""
+    """Whether the page must be rendered before it is read."""
     if rendering is None or rendering.auto or fetched.rendered is not None or entry.via in SITEMAP_VIAS:
         return False
     return sniff(fetched.body, fetched.content_type, fetched.charset) == "html"
@@ -192,7 +192,7 @@ def _redirected(entry: FrontierUrl, fetched: Fetched, tuning: Tuning) -> Follow 
 
 
 def _why_given_up(note: Note | None, troubles: Troubles, tuning: Tuning) -> str:
-    """The host has failed too often in a row, or has asked too long to be left alone: why, or an empty string."""
+    """Why the host is given up, or an empty string: it failed too often in a row, or asked us to wait too long."""
     if isinstance(note, Refused):
         again = troubles.refusals > 1 and troubles.waited > tuning.most_waited
         too_long = troubles.waited_in_all > 3 * tuning.most_waited

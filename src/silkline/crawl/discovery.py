@@ -1,7 +1,7 @@
-"""From links to URLs of the ledger: what is new, and whether it is to be fetched. No I/O.
+"""Turns links into URLs of the ledger: which are new, and whether to fetch them. No I/O.
 
-Links to the hosts of other fetchers go to those; links to our own are held against everything seen before, and what is
-new enters the ledger, queued or with the reason why not.
+Links to hosts of other fetchers are sent to those fetchers. Links to our own hosts are compared with all URLs seen
+before. New ones enter the ledger, as queued or as skipped with the reason.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_COUNTED: Final = 1_000_000
 
 
 class Discovery:
-    """What one fetcher has seen."""
+    """The URLs that one fetcher has seen."""
 
     def __init__(self, index: int, plan: Plan, outbox: Outbox) -> None:
         self._index = index
@@ -44,25 +44,25 @@ class Discovery:
         self._hosts: dict[str, traps.HostBudget] = {}
 
     def know(self, keys: array[int]) -> None:
-        """URLs that the ledger has."""
+        """Add URLs that the ledger already has."""
         self._seen.load(keys)
 
     def know_budgets(self, known: KnownBudgets) -> None:
-        """How much of their budgets hosts have used up, by what the ledger has."""
+        """Add what the ledger says about how much of their budgets hosts have used."""
         for host, found, size, stored in known.hosts:
             self._traps.know(self._host(host), found, size, stored)
         for source, size in known.sources:
             self._traps.know_source(source, size)
 
     def page_bytes(self, wire_bytes: int) -> int:
-        """What the new URLs of a page of this size may take."""
+        """How many bytes the new URLs of a page of this size may take."""
         return self._traps.page_bytes(wire_bytes)
 
     def add_roots(self, urls: Iterable[str]) -> None:
         self._scope.add_roots(urls)
 
     def links(self, urls: Sequence[str], links: Links) -> None:
-        """Links of one page; where and how they were found is said by `links`."""
+        """Process the links of one page. `links` says where and how they were found."""
         if self._alone:
             self.ours(urls, links)
             return
@@ -85,7 +85,7 @@ class Discovery:
             self._outbox.foreign(owner, links._replace(urls=several))
 
     def ours(self, urls: Iterable[str], links: Links) -> None:
-        """Links to our own hosts."""
+        """Process links to our own hosts."""
         found, judge, make = self._outbox.found, self._judge, FoundUrl._make
         depth, via, chain, found_on = links.depth, links.via, links.chain or None, links.found_on or None
         source = links.source if via != "redirect" else ""
@@ -106,13 +106,13 @@ class Discovery:
             found.append(make((key_of(digest), url, host, depth, state, reason, detail, found_on, via, chain)))
 
     def _only_count(self, url: str) -> None:
-        """A URL beyond the budget of the page or host that names it. Another host may still bring it."""
+        """Count a URL beyond the budget of the page or host that links to it. Another host may still add it."""
         self._seen.forget(url)
         if len(self._counted) < _MOST_COUNTED and self._counted.add(url):
             self._outbox.not_stored += 1
 
     def arrived(self, urls: list[str]) -> None:
-        """The fetchers these links were sent to have them, durably: they need not be told again."""
+        """The other fetchers have stored these links durably: do not send them again."""
         if len(self._abroad) > _KNOWN_ABROAD:
             self._abroad = Seen()
         self._abroad.add_all(urls)
@@ -121,15 +121,15 @@ class Discovery:
         return self._traps.wants_simhash(self._host(host))
 
     def fetched(self, host: str, url: str, simhash: int | None) -> None:
-        """A page came: does the host still bring anything new?"""
+        """A page was fetched: update whether the host still has new content."""
         self._traps.fetched(self._host(host), url, simhash)
 
     def refuses_seed(self, url: str, host: str) -> str | None:
-        """Why a seed that stands in the ledger already is not to be fetched."""
+        """The reason not to fetch a seed that is already in the ledger. None: it may be fetched."""
         return self._scope.judge(url, host, 0) if self._has_closed_hosts else None
 
     def forget_hosts(self, names: Iterable[str]) -> None:
-        """Hosts that have nothing to do; those that were large keep their budgets."""
+        """Forget hosts that have nothing to do. Large hosts keep their budgets."""
         for name in names:
             host = self._hosts.get(name)
             if host is not None and host.found <= traps.CLOSE_LOOK and not host.stored:

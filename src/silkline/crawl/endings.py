@@ -1,4 +1,4 @@
-"""The ends of URLs that brought nothing: settled one by one, or all of a host that is given up."""
+"""Settles URLs that have no page: one URL, or all URLs of a host that is given up."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Endings:
         self._purpose = purpose
         self._on_end = on_end
         self.given_up: dict[str, str] = {}
-        """Hosts that are not asked any more, and why."""
+        """Hosts that get no more requests, with the reason."""
 
     def end(
         self,
@@ -45,7 +45,7 @@ class Endings:
         fetched: Fetched | None = None,
         attempts: int | None = None,
     ) -> None:
-        """A URL that brought nothing has its end."""
+        """Settle a URL that has no page."""
         tries = attempts if attempts is not None else entry.attempts + (state == FAILED)
         status = fetched.status or None if fetched is not None else None
         settled = Settled(entry.id, state, reason, storable(detail), tries, status)
@@ -57,19 +57,19 @@ class Endings:
         self._on_end()
 
     def give_up(self, host: HostQueue, reason: str) -> None:
-        """The host is not asked any more: what is left of it fails, and can be asked for again later."""
+        """Stop requests to the host. Its remaining URLs fail, and can be requeued later."""
         self.given_up[host.name] = reason
         for entry in (*self._frontier.clear_host(host), *self._frontier.clear_retries(host)):
             self.end(entry, FAILED, HOST_UNAVAILABLE, reason)
 
     def give_up_long_waits(self, now: float) -> None:
-        """Nothing else is left to do: do not wait for hosts that asked to be left alone for too long."""
+        """Nothing else is left to do: give up the hosts that asked us to wait too long."""
         longest = self._tuning.longest_wait
         for host in self._frontier.asleep_after(now + longest):
             self.give_up(host, too_long(host, now, longest))
 
     def without_robots(self, host: HostQueue, url: str, rules: Robots, failures: int, now: float) -> None:
-        """Nothing of an origin may be fetched: try again a few times, then leave what is queued of it alone."""
+        """The robots.txt of an origin is not available: retry a few times, then settle its queued URLs."""
         if failures < self._tuning.robots_tries and is_temporary(rules.reason):
             wait = retry_delay(failures, self._tuning.retry_base, self._tuning.retry_cap)
             wait = max(wait, rules.retry_after)
@@ -81,6 +81,6 @@ class Endings:
             if origin_of(entry.url) != origin:
                 self._frontier.put_back(host.name, entry, now)
             elif gone:
-                self.end(entry, FAILED, rules.reason, "asking for robots.txt", attempts=failures)
+                self.end(entry, FAILED, rules.reason, "the request for robots.txt failed", attempts=failures)
             else:
                 self.end(entry, SKIPPED, ROBOTS_UNAVAILABLE, rules.explain(entry.url))

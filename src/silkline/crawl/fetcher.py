@@ -1,13 +1,13 @@
-"""One fetcher: the URLs of its own hosts, from the ledger to their ends. Joins the parts, and hears the leader.
+"""One fetcher: processes the URLs of its own hosts. Connects the parts, and receives messages of the leader.
 
-It owns the queues, politeness clocks, robots rules, seen-set and trap budgets of its hosts. It never touches the
-database: what it comes to goes to the leader in batches, and counts once the leader says that it is durable.
+It owns the queues, politeness clocks, robots rules, seen-set and trap budgets of its hosts. It never uses the database:
+its output goes to the leader in batches, and counts when the leader says that it is durable.
 
-- pump.py starts requests, answers.py does what decisions.py says of their answers, endings.py gives reasons;
-- purpose.py is what the kind of the job makes of what was read;
-- outbox.py collects, and `Reporter` (reporter.py) hands in.
+- pump.py starts requests, answers.py carries out the decisions of decisions.py, endings.py settles URLs without a page;
+- purpose.py decides, for the kind of the job, how a page that was read is used;
+- outbox.py collects the output, and `Reporter` (reporter.py) sends it to the leader.
 
-A message of the leader arrives in `receive`, and has a method of its own name here.
+Messages of the leader arrive in `receive`. Each has a method with its name here.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from silkline.model.ledger import QUEUED, SKIPPED
 
 
 class Fetcher:
-    """Must be made inside an event loop. Without a `purpose` it crawls."""
+    """Must be created inside an event loop. Without a `purpose` it crawls."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Fetcher:
         return self._pump.in_flight + self._answers.under_way
 
     def add(self, found: list[FoundUrl]) -> None:
-        """URLs that the purpose of the job found: they are handed in, and asked for when they have ids."""
+        """Add URLs that the purpose of the job found. They are sent to the leader, and fetched when they have ids."""
         self._outbox.found += found
         self._reporter.flush_soon()
 
@@ -99,10 +99,10 @@ class Fetcher:
         self._reader.close()
         self._client.close()
 
-    # What the leader says.
+    # Messages of the leader.
 
     def receive(self, message: ToFetcher) -> None:
-        """Do what a message says."""
+        """Process a message."""
         match message:
             case Committed():
                 self._committed(message)
@@ -127,17 +127,17 @@ class Fetcher:
             case Blamed():
                 self._reader.suspects.learn(message.inputs)
             case _:
-                raise TypeError(f"a fetcher cannot be told {type(message).__name__}")
+                raise TypeError(f"a fetcher cannot process the message {type(message).__name__}")
 
     def _go(self) -> None:
-        """Everything that must be known is: begin with what the ledger has."""
+        """All needed state was received: start with the URLs of the ledger."""
         self._running = True
         self._frontier.more = True
         self._pump.start()
         self._reporter.look_on(self._pump.give_up_long_waits)
 
     def _assigned(self, message: Assigned) -> None:
-        """URLs we found have ids: they may be fetched."""
+        """New URLs of ours have ids: they may be fetched."""
         now = self._loop.time()
         offer = self._frontier.offer
         for id, found in enumerate(self._outbox.assigned(message.seq), message.first_id):
@@ -147,7 +147,7 @@ class Fetcher:
         self._pump.soon()
 
     def _committed(self, message: Committed) -> None:
-        """Batches we handed in are durable."""
+        """Batches that we sent are durable."""
         for seq in message.seqs:
             ids, abroad = self._outbox.committed(seq)
             self._frontier.held.difference_update(ids)
@@ -166,10 +166,10 @@ class Fetcher:
         for links in self._links_decoder.decode(message.links):
             self._discovery.ours(links.urls, links)
         self._outbox.answers.append(message.ticket)
-        self._reporter.flush_next()  # pages wait for this answer to count
+        self._reporter.flush_next()  # pages wait for this answer before they count
 
     def _refilled(self, message: Refilled) -> None:
-        """More of the ledger."""
+        """More queued URLs from the ledger."""
         now = self._loop.time()
         for row in message.rows:
             entry = FrontierUrl(row.depth, row.id, row.url, row.depth, row.attempts, row.chain or "", row.found_via)
@@ -180,27 +180,27 @@ class Fetcher:
         self._pump.refilled(message.cursor, end=message.end)
 
     def _refuse(self, entry: FrontierUrl, reason: str) -> None:
-        """A seed from a file that the rules of the crawl leave out."""
+        """Skip a seed from a file that the rules of the crawl exclude."""
         if entry.id not in self._frontier.held:
             self._frontier.held.add(entry.id)
             self._endings.end(entry, SKIPPED, reason, None)
 
     def _level(self, message: Level) -> None:
-        """Go so deep."""
+        """Fetch URLs down to this depth."""
         self._frontier.set_level(message.depth, self._loop.time())
         self._pump.soon()
 
     def _drain(self) -> None:
-        """Start nothing more; say so when what is in flight has ended, or its time is up."""
+        """Start no more requests. Report `drained` when the requests in flight have ended, or at the time limit."""
         self._draining = True
         self._pump.stop()
         self._loop.call_later(self._plan.tuning.drain_seconds, self._cut_off)
         self._maybe_drained()
 
-    # What the parts say.
+    # Callbacks of the parts.
 
     def _after(self) -> None:
-        """Something has come to an end: it is handed in soon, and there may be room for more."""
+        """A URL was finished: send it to the leader soon, and start more requests if there is room."""
         self._reporter.flush_soon()
         self._pump.soon()
         if self._draining:
@@ -211,7 +211,7 @@ class Fetcher:
         return Live(self.in_flight, self._frontier.size, urls)
 
     def _cut_off(self) -> None:
-        """What has not come by now stays queued in the ledger."""
+        """The time limit of the drain: URLs that are not finished stay queued in the ledger."""
         self._pump.cut_off()
         self._answers.cut_off()
         self._maybe_drained()

@@ -1,7 +1,7 @@
-"""How many requests at once the open files of a process allow, so that a crawl never runs out of them.
+"""Computes how many requests at once the open-file limit of a process allows, so that a crawl never reaches the limit.
 
-Beside its connections a process of a crawl needs files for the database, the wires to the other processes of its tree,
-and threads that look up names. What is left is shared by requests in flight and idle connections.
+Besides its connections, a process of a crawl needs files for the database, the connections to the other processes of
+its tree, and threads that resolve names. Requests in flight and idle connections share the rest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from silkline.crawl.plan import Plan
 from silkline.errors import Permanent
 
 LEAST_FILES: Final = 128
-"""With fewer a crawl is refused."""
+"""With fewer files a crawl is refused."""
 _OWN: Final = 48
 _PER_PROCESS: Final = 4
 _PER_LOOK_UP: Final = 2
@@ -32,7 +32,7 @@ def allowed_files() -> int:
 
 
 def fitted(plan: Plan, log: logging.Logger, files: int | None = None) -> Plan:
-    """The plan with a concurrency that fits; says so if that is less. `Permanent` where nothing fits."""
+    """The plan with a concurrency that fits. Logs a warning if it was reduced. Raises `Permanent` if nothing fits."""
     files = allowed_files() if files is None else files
     room = connections_for(plan, files)
     if files < LEAST_FILES or room < _LEAST_CONNECTIONS:
@@ -61,5 +61,5 @@ def connections_for(plan: Plan, files: int) -> int:
 
 
 def look_ups_for(files: int) -> int:
-    """Threads that look up names."""
+    """The number of threads that resolve names."""
     return min(_MOST_LOOK_UPS, max(4, files // 32))

@@ -1,8 +1,8 @@
-"""What a fetcher has still to do: per-host queues, breadth first, each host on its own clock. Pure: time comes in.
+"""The queued URLs of a fetcher: per-host queues, breadth first, one clock per host. Pure: the caller passes the time.
 
-Memory holds a window. What does not fit stays in the ledger, where every queued URL stands anyway, and is read back
-from there by a cursor over its ids once there is room. `held` names the ids that are in memory in any form, so that
-reading the ledger again never brings a URL in twice.
+Memory holds a window. URLs that do not fit stay in the ledger, which has every queued URL. They are read from there
+with a cursor over the ids when there is room. `held` has the ids that are in memory in any form, so that reading the
+ledger again never adds a URL twice.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from silkline.crawl.politeness import Address, Clock
 
 
 class FrontierUrl(NamedTuple):
-    """A URL to fetch. `chain` are the URLs that redirected to it, first to last, separated by blanks."""
+    """A URL to fetch. `chain` has the URLs that redirected to it, first to last, separated by blanks."""
 
     rank: float
     id: int
@@ -28,11 +28,11 @@ class FrontierUrl(NamedTuple):
     chain: str = ""
     via: str = ""
     put_off: int = 0
-    """How often it was tried without counting, since the failure was our own."""
+    """How often it was tried without counting an attempt, because the failure was our own."""
 
 
 class HostQueue:
-    """One host: what is queued for it and when it may be asked."""
+    """One host: its queued URLs, and the time of its next request."""
 
     __slots__ = ("address", "behind", "clock", "due", "in_flight", "name", "parked", "queue", "reserved")
 
@@ -42,14 +42,14 @@ class HostQueue:
         self.queue: list[FrontierUrl] = []
         self.in_flight = 0
         self.due = False
-        self.parked = ""  # why it is left out until it is woken, if it is
+        self.parked = ""  # why it is left out until `wake`; empty: it is not
         self.reserved = False
         self.behind = False
         self.address: Address | None = None
 
 
 class Frontier:
-    """Every queued URL of one fetcher, as far as memory goes."""
+    """Every queued URL of one fetcher that is in memory."""
 
     def __init__(self, pace: Pace, *, window: int, per_host: int) -> None:
         self._pace = pace
@@ -62,8 +62,8 @@ class Frontier:
         self.held: set[int] = set()
         self.size = 0
         self.level: float = inf
-        # The ledger has been read up to the cursor and may hold `more`. `_behind` is the lowest id that there was no
-        # room for; `_again`: there may be room now, so go back to it.
+        # The ledger was read up to the cursor, and `more`: it may have further rows. `_behind` is the lowest id that
+        # had no room. `_again`: there may be room now, so read from `_behind` again.
         self.cursor = 0
         self.more = False
         self._behind: int | None = None
@@ -75,10 +75,10 @@ class Frontier:
             host = self.hosts[name] = HostQueue(name, self._pace)
         return host
 
-    # What comes in.
+    # Input.
 
     def offer(self, name: str, entry: FrontierUrl, now: float) -> bool:
-        """Take a URL into memory. False: there is no room, and it waits in the ledger."""
+        """Take a URL into memory. False: there is no room, and it stays in the ledger."""
         if entry.id in self.held:
             return True
         host = self.host(name)
@@ -93,19 +93,19 @@ class Frontier:
         return True
 
     def put_back(self, name: str, entry: FrontierUrl, now: float) -> None:
-        """A URL that was taken and not fetched."""
+        """Add a URL again that was taken and not fetched."""
         self._enqueue(self.host(name), entry, now)
 
     def retry(self, name: str, entry: FrontierUrl, at: float) -> None:
-        """A URL that is to be tried again, not before a time."""
+        """Add a URL that is to be tried again, not before `at`."""
         self.size += 1
         heappush(self._later, (at, entry.id, name, entry))
 
     def forget(self, id: int) -> None:
-        """The end of a URL is in the ledger."""
+        """The end of the URL is in the ledger."""
         self.held.discard(id)
 
-    # What goes out.
+    # Output.
 
     def take(self, now: float) -> tuple[HostQueue, FrontierUrl] | None:
         """The next URL that may be fetched now."""
@@ -126,31 +126,31 @@ class Frontier:
         return None
 
     def started(self, host: HostQueue, now: float) -> None:
-        """A request to the host is on its way."""
+        """A request to the host was started."""
         host.in_flight += 1
         host.clock.started(now)
         self._schedule(host, now)
 
     def ended(self, host: HostQueue, now: float) -> None:
-        """A request to the host is over."""
+        """A request to the host has ended."""
         host.in_flight -= 1
         self.wake(host, now)
 
     def wake(self, host: HostQueue, now: float) -> None:
-        """Something about the host changed: look again when it may be asked."""
+        """The state of the host changed: compute again when it may get a request."""
         self._schedule(host, now)
         if host.behind and len(host.queue) < self._host_limit() // 2:
             host.behind = False
             self._again = True
 
     def set_level(self, depth: int, now: float) -> None:
-        """Take nothing deeper than this."""
+        """Take only URLs down to this depth."""
         self.level = depth
         for host in self.hosts.values():
             self._schedule(host, now)
 
     def clear_host(self, host: HostQueue) -> Iterator[FrontierUrl]:
-        """Take out everything queued for a host."""
+        """Remove and return everything queued for a host."""
         while host.queue:
             self.size -= 1
             yield heappop(host.queue)
@@ -159,7 +159,7 @@ class Frontier:
             self._again = True
 
     def asleep_after(self, moment: float) -> list[HostQueue]:
-        """Hosts with something to do that may not be asked before a moment, though nothing else holds them up."""
+        """Hosts with something to do whose clock allows no request before `moment`, and which are not parked."""
         later = {name for at, _, name, _ in self._later if at > moment}
         return [
             host
@@ -168,7 +168,7 @@ class Frontier:
         ]
 
     def clear_retries(self, host: HostQueue) -> list[FrontierUrl]:
-        """Take out everything of a host that was to be tried again."""
+        """Remove and return all URLs of a host that wait for a retry."""
         mine = [entry for _, _, name, entry in self._later if name == host.name]
         if mine:
             self._later = [each for each in self._later if each[2] != host.name]
@@ -177,16 +177,16 @@ class Frontier:
         return mine
 
     def retries(self, most: int) -> Iterator[tuple[float, str]]:
-        """Some of the URLs that are to be tried again: when, and their hosts."""
+        """Some of the URLs that wait for a retry: the time, and the host."""
         return ((at, name) for at, _, name, _ in islice(self._later, most))
 
     def next_at(self) -> float | None:
-        """When there may be something to take."""
+        """The next time at which there may be a URL to take."""
         moments = [heap[0][0] for heap in (self._due, self._later) if heap]
         return min(moments) if moments else None
 
     def wants_more(self) -> bool:
-        """Whether the ledger should be read on: there is room, and it has URLs that are not here."""
+        """Whether to read more of the ledger: there is room, and it has URLs that are not in memory."""
         if self.size > self._window // 2:
             return False
         if self.more:
@@ -197,12 +197,12 @@ class Frontier:
         return False
 
     def read_to(self, cursor: int, *, end: bool) -> None:
-        """The ledger was read up to an id; `end`: that is its last one."""
+        """The ledger was read up to an id. `end`: that is its last one."""
         self.cursor = cursor
         self.more = not end
 
     def drop_idle(self, keep: int, now: float) -> list[str]:
-        """Forget hosts that have nothing to do and owe no delay, oldest first, until no more than `keep` are left."""
+        """Forget hosts with nothing to do and no delay to wait for, oldest first, until at most `keep` are left."""
         surplus = len(self.hosts) - keep
         if surplus <= 0:
             return []
@@ -217,7 +217,7 @@ class Frontier:
         return idle
 
     def _host_limit(self) -> int:
-        """A few hosts may use the whole window; many must leave room for each other."""
+        """A few hosts may use the whole window. With many hosts, each gets a share."""
         return max(self._per_host, self._window // (2 * len(self.hosts) or 1))
 
     def _enqueue(self, host: HostQueue, entry: FrontierUrl, now: float) -> None:

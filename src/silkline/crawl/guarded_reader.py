@@ -1,7 +1,7 @@
-"""Where an input is read: here, in a parser, or, if it looks risky or its host is suspect, in isolation.
+"""Decides where an input is read: here, in a parser, or, if it looks risky or its host is suspect, in isolation.
 
-Whatever is read in this process is marked first (reading_marks.py), links that are judged included. One for each
-fetcher, and one for each job that fetches pages. The test for "risky" costs well below a microsecond.
+Every input read in this process is marked first (reading_marks.py), including links that are checked. There is one for
+each fetcher, and one for each job that fetches pages. The test for "risky" costs well below a microsecond.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LARGE_BODY: Final = 1 << 20
 LARGE_SITEMAP: Final = 128 << 10
 LARGE_ROBOTS: Final = 64 << 10
 SMALL_BODY: Final = 64 << 10
-"""Whatever its compression, so little cannot do much."""
+"""A body this small cannot do much harm, whatever its compression."""
 MOST_INFLATED: Final = 32
 """HTML shrinks to a fifth, rarely to a twentieth."""
 ORDINARY_CHARSETS: Final = frozenset(
@@ -40,13 +40,13 @@ ORDINARY_CHARSETS: Final = frozenset(
     }
 )
 Answer = TypeVar("Answer")
-_GIVEN_UP: Final = "not read: it ended two processes before"
+_GIVEN_UP: Final = "not read: two processes died while reading it"
 
 
 class GuardedReader:
-    """Fulfils `Reader`. Made inside an event loop, by the process that reads.
+    """Implements `Reader`. Must be created inside an event loop, by the process that reads.
 
-    `pool`: parsers read the ordinary pages. `isolate_all`: nobody watches this process, so it reads nothing itself.
+    `pool`: parsers read the ordinary pages. `isolate_all`: no process watches this one, so it reads nothing itself.
     """
 
     def __init__(
@@ -73,11 +73,11 @@ class GuardedReader:
 
     @property
     def full(self) -> bool:
-        """More is waiting to be read than memory should hold."""
+        """More inputs wait to be read than memory should hold."""
         return self._isolated.full or (self._pool is not None and self._pool.full)
 
     def prepare(self) -> None:
-        """Start what isolated reading needs, before this process gives up the right to start anything."""
+        """Start the processes for isolated reading, before this process gives up the right to start any."""
         self._isolated.prepare()
 
     def close(self) -> None:
@@ -119,7 +119,7 @@ class GuardedReader:
         self._isolated.submit(ReadPage(body), len(body.body), host_of(body.url), answered, blamed=blamed)
 
     def _judge(self, body: Body, on_done: OnReading, reading: Reading) -> None:
-        """The page was read elsewhere; what it says is used here."""
+        """The page was read in another process; its reading is used here."""
         self._slot.begin(LINKS, body.url)
         try:
             on_done(reading)
@@ -134,7 +134,7 @@ class GuardedReader:
     # robots.txt.
 
     async def robots(self, answer: Fetched, origin: str, now: float, product: str) -> Robots:
-        """What an answer for the robots.txt of an origin means. If no reader survives it: nothing may be fetched."""
+        """The rules in the robots.txt answer of an origin. If its readers die, nothing may be fetched."""
         if not answer.ok:
             return robots.decide(answer, now, product)
         url, body = f"{origin}/robots.txt", answer.body
@@ -147,7 +147,7 @@ class GuardedReader:
         return self._marked(ROBOTS, url, lambda: robots.decide(answer, now, product))
 
     def allows(self, rules: Robots, url: str) -> bool:
-        """Whether the rules allow a URL; marked, since patterns and URL come from the web."""
+        """Whether the rules allow a URL. Marked, because patterns and URL come from the web."""
         slot = self._slot
         slot.begin(RULES, url)
         allowed = rules.allows(url)
@@ -166,7 +166,7 @@ class GuardedReader:
 
 
 def _risky(body: Body) -> bool:
-    """Whether an input is of the kind that ends processes: large, packed tightly, a PDF, in an unusual charset."""
+    """Whether an input may kill a process: it is large, highly compressed, a PDF, or in an unusual charset."""
     size = len(body.body)
     if size > SMALL_BODY:
         if size > LARGE_BODY or (body.sitemap and size > LARGE_SITEMAP):
@@ -184,5 +184,5 @@ def _no_rules(now: float) -> Robots:
 
 
 def _shared(rules: Robots) -> Robots:
-    """Equal groups are shared between hosts, here too."""
+    """Intern the group, so that hosts with equal rules share one string."""
     return msgspec.structs.replace(rules, group=sys.intern(rules.group))

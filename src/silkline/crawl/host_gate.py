@@ -1,4 +1,4 @@
-"""Before a host is asked for its first page: its address, whose other hosts must leave room, and its robots.txt."""
+"""Prepares a host for its first request: resolves the host, enforces the limit for its address, loads robots.txt."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OnIntroduced = Callable[[HostQueue, str, Robots, int], None]
 
 
 class Introductions:
-    """`on_introduced` gets the host, the URL it was for, its rules, and how often in a row they could not be had."""
+    """`on_introduced` gets the host, the URL, its robots rules, and how often in a row they could not be fetched."""
 
     def __init__(
         self,
@@ -52,17 +52,18 @@ class Introductions:
         self._looked_up: set[str] = set()
 
     def rules_for(self, host: HostQueue, url: str) -> Robots | None:
-        """What holds for a URL; None: the host must be introduced first."""
+        """The robots rules for a URL. None: the host must be introduced first."""
         return self._robots.of(origin_of(url)) if host.address is not None else None
 
     @property
     def under_way(self) -> int:
-        """Hosts that are being asked for their robots.txt."""
+        """Hosts whose robots.txt is being fetched."""
         return len(self._tasks)
 
     @property
     def busy(self) -> bool:
-        """Whether anything is asked or looked up. Look-ups take no place of a request: their turn may be far away."""
+        """Whether a request or a DNS lookup is running. A lookup takes no request slot, because it may wait long for
+        its turn."""
         return bool(self._tasks or self._look_ups)
 
     async def load_rules(self, url: str) -> Robots:
@@ -74,7 +75,7 @@ class Introductions:
         return rules
 
     def introduce(self, host: HostQueue, url: str) -> int:
-        """Park the host until it is known, or its address is; how many requests that makes."""
+        """Park the host until its robots.txt or its address is loaded. Returns the number of requests started."""
         host.parked = reasons.ROBOTS_LOADING
         name = self._name_to_look_up(url)
         if name and host.name not in self._looked_up:
@@ -90,7 +91,7 @@ class Introductions:
         task.add_done_callback(partial(self._ended, tasks))
 
     def forget(self, names: list[str]) -> None:
-        """Hosts that have nothing to do."""
+        """Forget hosts that have nothing to do."""
         for name in names:
             self._robots.forget(name)
             self._looked_up.discard(name)
@@ -105,7 +106,7 @@ class Introductions:
     # Addresses.
 
     def may_start(self, host: HostQueue, now: float) -> bool:
-        """Whether the hosts that share an address leave room for one more request; else this host waits its turn."""
+        """Whether the limit for the address of the host allows one more request. If not, the host waits."""
         address = host.address
         if address is None:
             return False
@@ -138,7 +139,7 @@ class Introductions:
             self._frontier.wake(next_host, now)
 
     def _name_to_look_up(self, url: str) -> str:
-        """Empty where there is none, or its address is known."""
+        """The name to resolve. Empty if there is none, or if its address is known."""
         target = locate(url)
         if self._plan.proxy or isinstance(target, str) or target.origin.literal:
             return ""
@@ -146,8 +147,8 @@ class Introductions:
         return name if self._client.resolver.cached(name) is None else ""
 
     async def _look_up(self, host: HostQueue, name: str) -> None:
-        """Only for the resolver to know it: what the answer means is said when the host is asked."""
-        with suppress(Exception):  # whatever a resolver does, the host must not stay parked
+        """Fill the cache of the resolver. An error is handled later, when the host gets a request."""
+        with suppress(Exception):  # the host must not stay parked, whatever error the resolver raises
             await self._client.resolver.resolve(name)
         self._looked_up.add(host.name)
         host.parked = ""
@@ -162,11 +163,11 @@ class Introductions:
             host.clock.started(self._loop.time())
             rules, failures = await self._load(host, url)
         host.parked = ""
-        # The task counts as under way until it has ended, and what it makes possible must be started after that.
+        # The task counts as under way until it has ended. So the callback must run after that.
         self._loop.call_soon(self._on_introduced, host, url, rules, failures)
 
     async def _load(self, host: HostQueue, url: str) -> tuple[Robots, int]:
-        """Ask for the robots.txt; it counts among the requests to the address."""
+        """Load robots.txt. The request counts against the limit for the address."""
         if host.address is None:
             host.address = await self._address_of(url, host.name)
         self.started(host)
@@ -176,7 +177,7 @@ class Introductions:
             self.ended(host, self._loop.time())
 
     async def _address_of(self, url: str, name: str) -> Address:
-        """Behind a proxy, or where the name has no address, each host stands for itself."""
+        """The shared address of a host. Behind a proxy, or if the name has no address, each host has its own."""
         key, target = name, locate(url)
         if not isinstance(target, str):
             key = target.origin.literal or name
@@ -190,4 +191,4 @@ class Introductions:
     def _ended(self, tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
         tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._loop.call_exception_handler({"message": "a host could not be introduced", "exception": error})
+            self._loop.call_exception_handler({"message": "preparing a host for requests failed", "exception": error})

@@ -1,7 +1,7 @@
-"""Why the hosts of a fetcher wait, looked at once in a while and never for a page: a bounded number of hosts each time.
+"""Shows why the hosts of a fetcher wait. It runs at intervals, not per page, and checks a limited number of hosts.
 
-A crawl may know more hosts than are looked at in one go; the next look goes on where this one ended, and those that
-were found to wait longest are looked at every time.
+A crawl may know more hosts than one run checks. The next run continues where this one stopped. The hosts that wait
+longest are checked every time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Lookout:
         self._names: list[str] = []
 
     def look(self, now: float, time_of_day: float) -> list[Wait]:
-        """Those that wait longest first. `now` is the clock of the frontier, `time_of_day` what people call it."""
+        """The longest waits, longest first. `now` is the clock of the frontier, `time_of_day` the wall clock."""
         hosts = self._frontier.hosts
         retries, retry_at = self._retries()
         seen = {name: hosts[name] for name in (*self._names, *retries) if name in hosts}
@@ -54,7 +54,7 @@ class Lookout:
         return found
 
     def _retries(self) -> tuple[Counter[str], dict[str, float]]:
-        """How many URLs of each host wait to be tried again, and when the first of them is."""
+        """How many URLs of each host wait for a retry, and the time of the first retry."""
         number: Counter[str] = Counter()
         first: dict[str, float] = {}
         for at, name in self._frontier.retries(_LOOKED_AT):
@@ -76,7 +76,7 @@ class Lookout:
         )
 
     def _reason(self, host: HostQueue, retry_at: float, now: float) -> tuple[str, str, float, float | None]:
-        """Reason, what happened before, the seconds it is about, and when it is over."""
+        """The reason, the failure before it, the seconds of the reason, and the time when the wait ends."""
         clock = host.clock
         if host.parked:
             return host.parked, "", 0.0, None
@@ -92,7 +92,7 @@ class Lookout:
 
 
 def _seconds_left(host: HostQueue, retries: int, retry_at: float, now: float) -> float:
-    """What is queued takes about this long."""
+    """An estimate of how long the queued URLs take."""
     clock = host.clock
     start = clock.next_at if host.queue else max(clock.next_at, retry_at)
     each = max(clock.delay, clock.usual) / clock.at_once
@@ -100,11 +100,11 @@ def _seconds_left(host: HostQueue, retries: int, retry_at: float, now: float) ->
 
 
 def most_waiting(waits: list[Wait]) -> list[Wait]:
-    """The hosts that hold the crawl up most."""
+    """The hosts that delay the crawl most."""
     return nlargest(SHOWN, waits, key=_left)
 
 
 def too_long(host: HostQueue, now: float, longest: float) -> str:
-    """Why a host is given up that asked to be left alone."""
+    """Why we give up a host that asked us to wait."""
     said = host.clock.trouble or "it"
     return f"{said} asks for {host.clock.next_at - now:.0f} s more, the longest wait is {longest:.0f} s"

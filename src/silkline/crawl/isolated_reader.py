@@ -1,10 +1,11 @@
-"""The owner's side of the reader process: risky inputs are read one at a time, each within a limit of time and memory.
+"""The owner's side of the reader process: it reads risky inputs one at a time, with limits on time and memory.
 
 Time is CPU time of the reader, so that an input does not fail because the machine is loaded. Hosts take turns: an input
-waits for one of each other host, not for all that one host sent before.
+waits for one input of each other host, not for all inputs that one host sent before.
 
-A reader that dies or takes too long costs its own input only. The input gets one more try, alone in a fresh reader,
-unless it had ended a process before; then it is given up. Must be made and used inside an event loop.
+If a reader dies or takes too long, only its current input is affected. The input gets one more try, alone in a new
+reader. If it had already killed a process before, it is given up instead. Must be created and used inside an event
+loop.
 """
 
 from __future__ import annotations
@@ -43,24 +44,24 @@ _STATUS_SECONDS: Final = 2.0
 _START_SECONDS: Final = 60.0
 _LOOK_AGAIN: Final = 0.02
 _CPU_CLOCK: Final = 2
-"""The kernel's CPUCLOCK_SCHED: with the complement of a pid it names the clock of that process."""
+"""The kernel's CPUCLOCK_SCHED: together with the complement of a pid it is the clock id of that process."""
 _START_WAITS: Final = (0.1, 1.0, 5.0, 15.0)
-# A host whose inputs keep ending readers gets less time for each, so that a thousand of them end as well.
+# A host whose inputs kill readers repeatedly gets less time for each input, so that a thousand of them finish as well.
 _PATIENT_UNTIL: Final = 3
 _LEAST_SECONDS: Final = 0.5
 _LEAST_SECONDS_FOR_MIB: Final = 0.5
 _WALL_FACTOR: Final = 4
-"""A reader that uses less than its CPU time, since the machine is loaded or it waits, has so many times as long."""
+"""The limit on wall time, as a multiple of the CPU limit: for a reader that waits, or on a loaded machine."""
 
 
 class ReaderDied(NamedTuple):
-    """Why there is no answer, for people."""
+    """Why there is no answer, as text for people."""
 
     why: str
 
 
 OnAnswer = Callable[[Any], None]
-"""Gets the answer that belongs to the task, or `ReaderDied`."""
+"""Gets the answer to the task, or `ReaderDied`."""
 
 
 class QueuedInput(NamedTuple):
@@ -72,10 +73,10 @@ class QueuedInput(NamedTuple):
 
 
 class IsolatedReader:
-    """One reader process, started when it is first needed and again when it died.
+    """One reader process. It is started when it is first needed, and again after it died.
 
-    With `here` it is a copy of this process: cheap for a command that reads one page. Otherwise it comes from a server
-    process of its own, which knows nothing of the job but how to read.
+    With `here` it is a copy of this process: cheap for a command that reads one page. Otherwise a separate server
+    process forks it. That server knows nothing about the job except how to read.
     """
 
     def __init__(self, plan: Plan, marks: ReadingMarks, slot: int, *, here: bool = False) -> None:
@@ -96,21 +97,21 @@ class IsolatedReader:
 
     @property
     def full(self) -> bool:
-        """More is waiting to be read than memory should hold."""
+        """More inputs wait to be read than memory should hold."""
         return self._bytes > _MOST_BYTES
 
     def prepare(self) -> None:
-        """Start the server of readers now, as a copy of this process, since none can be started later."""
+        """Start the reader server now, as a copy of this process, because no process can be started later."""
         self._server = ReaderServer(self._plan, self._marks, self._slot, self._memory, forked=True)
         self._prepared = True
 
     def submit(self, task: ReadingTask, size: int, host: str, on_answer: OnAnswer, *, blamed: bool = False) -> None:
-        """Read it when its turn comes. `blamed`: it has ended a process before, and gets one try only."""
+        """Queue the input. `blamed`: it killed a process before, and gets one try only."""
         if self._closed:
             return
         self._bytes += size
         self._queues.setdefault(host, deque()).append(QueuedInput(task, size, host, blamed, on_answer))
-        # One that is done may not have been taken away yet: what is submitted in between needs another.
+        # A finished task may still be in `_task`: an input submitted at that moment needs a new task.
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._work())
             self._task.add_done_callback(self._ended)
@@ -183,7 +184,8 @@ class IsolatedReader:
         await reader.status()
 
     def _seconds_for(self, host: str, size: int) -> float:
-        """However many inputs of a host ended readers, a healthy one of this size can be read in the time."""
+        """The time limit. It falls with the deaths of the host, but a normal input of this size can always be read in
+        it."""
         deaths = self._deaths[host]
         if deaths < _PATIENT_UNTIL:
             return self._seconds
@@ -191,11 +193,11 @@ class IsolatedReader:
         return max(min(least, self._seconds), self._seconds / deaths)
 
     async def _once(self, frame: bytes, seconds: float, kind: Any) -> tuple[Any, str]:
-        """The answer of one reader, or why it gave none."""
+        """The answer of one reader, or the reason why there is none."""
         try:
             reader = self._reader = self._reader or await self._started()
         except (OSError, TimeoutError) as error:
-            if self._prepared:  # this process cannot start another server, but whoever replaces it can
+            if self._prepared:  # this process cannot start another server, but the process that replaces it can
                 raise
             return None, f"no reader could be started: {error}"
         try:
@@ -206,7 +208,7 @@ class IsolatedReader:
         except OSError:
             self._reader = None
             return None, self._cause(await reader.status())
-        if meant == LEAVES:  # it has grown, and makes room for another
+        if meant == LEAVES:  # its memory has grown too much: it exits, and a new reader replaces it
             self._reader = None
             await reader.status()
         return msgspec.msgpack.decode(data, type=kind), ""
@@ -216,10 +218,10 @@ class IsolatedReader:
         if os.WIFEXITED(status):
             code = os.WEXITSTATUS(status)
             return f"memory: it needs more than {limit}" if code == EXIT_MEMORY else f"the reader crashed (exit {code})"
-        return f"the reader was ended by signal {os.WTERMSIG(status)} (its memory limit is {limit})"
+        return f"the reader was killed by signal {os.WTERMSIG(status)} (its memory limit is {limit})"
 
     async def _started(self) -> ReaderLink:
-        """A reader; a machine that has no room for another process now may have some in a moment."""
+        """Start a reader. If the machine has no room for a process now, try again a few times."""
         for wait in () if self._prepared else _START_WAITS:
             try:
                 return await self._start()
@@ -252,13 +254,14 @@ class ReaderLink:
         self._loop = asyncio.get_running_loop()
 
     async def exchange(self, frame: bytes) -> tuple[int, bytes]:
-        """Send a task; the answer, and how it is meant. `OSError`: the reader is gone."""
+        """Send a task. Returns the answer, and its flag. `OSError`: the reader has exited."""
         await self._loop.sock_sendall(self._end, frame)
         head = await self._receive(HEAD)
         return head[-1], await self._receive(int.from_bytes(head[: HEAD - 1], "big"))
 
     async def exchange_within(self, frame: bytes, seconds: float) -> tuple[int, bytes]:
-        """The same. `TimeoutError`: the reader used so much CPU time, or took several times as long without it."""
+        """The same with a limit. `TimeoutError`: the reader used this much CPU time, or several times as much wall
+        time."""
         exchange = self._loop.create_task(self.exchange(frame))
         started, cpu_started = time.monotonic(), cpu_seconds(self._pid)
         try:
@@ -275,14 +278,14 @@ class ReaderLink:
         finally:
             if not exchange.done():
                 exchange.cancel()
-                await asyncio.wait({exchange})  # it must let go of the socket before that is closed
+                await asyncio.wait({exchange})  # it must release the socket before that is closed
 
     async def _receive(self, size: int) -> bytes:
         data = bytearray()
         while len(data) < size:
             some = await self._loop.sock_recv(self._end, min(size - len(data), 1 << 20))
             if not some:
-                raise ConnectionError("the reader is gone")
+                raise ConnectionError("the reader has exited")
             data += some
         return bytes(data)
 
@@ -291,7 +294,7 @@ class ReaderLink:
             os.kill(self._pid, signal.SIGKILL)
 
     def end(self) -> None:
-        """Kill it, and do not ask how it ended."""
+        """Kill it, without asking for its exit status."""
         self._end.close()
         self.kill()
         if self._server is None:
@@ -299,7 +302,7 @@ class ReaderLink:
                 os.waitpid(self._pid, 0)
 
     async def status(self) -> int:
-        """How it ended; it is killed if it does not end soon."""
+        """Its exit status. It is killed if it does not exit soon."""
         self._end.close()
         if self._server is not None:
             return await self._server.status(self.kill)
@@ -313,7 +316,7 @@ class ReaderLink:
 
 
 class ReaderServer:
-    """The process that forks readers: a fresh program, or a copy of this process if none can be started later."""
+    """The process that forks readers: a new program, or a copy of this process if no program can be started later."""
 
     def __init__(self, plan: Plan, marks: ReadingMarks, slot: int, memory: int, *, forked: bool = False) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -330,13 +333,13 @@ class ReaderServer:
                     pass_fds=(theirs.fileno(), marks.descriptor),
                     stdin=subprocess.DEVNULL,
                 )
-                process.returncode = 0  # it is waited for here; tell subprocess not to
+                process.returncode = 0  # this class waits for the process, so subprocess must not
                 self._pid = process.pid
         self._control.send(msgspec.msgpack.encode(plan))
         self._control.setblocking(False)
 
     async def fork(self, end: socket.socket) -> int:
-        """A reader at the other end of this socket; its pid."""
+        """Fork a reader that uses the other end of this socket. Returns its pid."""
         socket.send_fds(self._control, [b"fork"], [end.fileno()])
         return int(await self._hear(_START_SECONDS))
 
@@ -348,13 +351,13 @@ class ReaderServer:
                 kill()
                 return int(await self._hear(_START_SECONDS))
         except TimeoutError:
-            self.close()  # whoever needs a reader next starts another server
+            self.close()  # the next caller that needs a reader starts another server
             return signal.SIGKILL
         except OSError:
             return signal.SIGKILL
 
     async def _hear(self, seconds: float) -> bytes:
-        """The next message. One that comes too late is kept for the next call: a cancelled receiver would lose it."""
+        """The next message. A late message is kept for the next call, because cancelling the receive would lose it."""
         if self._receiving is None:
             self._receiving = self._loop.create_task(self._loop.sock_recv(self._control, _CONTROL_BYTES))
         done, _ = await asyncio.wait({self._receiving}, timeout=seconds)
@@ -363,7 +366,7 @@ class ReaderServer:
         received, self._receiving = self._receiving, None
         said = received.result()
         if not said:
-            raise ConnectionError("the server of readers is gone")
+            raise ConnectionError("the reader server has exited")
         return said
 
     def close(self) -> None:
@@ -376,7 +379,7 @@ class ReaderServer:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time that a process has used; 0 if that cannot be told, as of one that is gone."""
+    """CPU time that a process has used. 0 if it is not known, for example because the process has exited."""
     try:
         return time.clock_gettime((~pid << 3) | _CPU_CLOCK)
     except OSError:
@@ -384,13 +387,13 @@ def cpu_seconds(pid: int) -> float:
 
 
 def _wait_for(pid: int, options: int) -> int | None:
-    """The wait status of a child; None: it lives."""
+    """The wait status of a child. None: it is still running."""
     ended, status = os.waitpid(pid, options)
     return status if ended else None
 
 
 def plan_for_readers(plan: Plan) -> Plan:
-    """Without what a reader has no need of: credentials, addresses and rules of the job."""
+    """The plan without the parts that a reader does not need: credentials, addresses and rules of the job."""
     return msgspec.structs.replace(
         plan, include=(), exclude=(), exclude_hosts=(), proxy="", allow_private=(), origin_headers={}, archive=None
     )

@@ -1,8 +1,8 @@
-"""The leader: it is fetcher 0 itself, starts the others and the parsers, carries messages between them and the
-recorder, replaces who died, and decides when the crawl is over.
+"""The leader: it is fetcher 0, starts the other fetchers and the parsers, passes messages between them and the
+recorder, replaces processes that died, and decides when the crawl is finished.
 
-The end is seen in one place: the recorder's books count every URL that is queued or in flight anywhere as pending,
-since only its end takes it out; so nothing is left to do when nothing is pending and no link is on its way.
+The end is detected in one place. The recorder counts every URL that is queued or in flight anywhere as pending, until
+it has its end. So the crawl is finished when nothing is pending and no links are in transit.
 """
 
 from __future__ import annotations
@@ -62,9 +62,10 @@ from silkline.store import blames, urls
 OVER_LIMIT = "over_limit"
 OVER_DURATION = "over_duration"
 INDEX_FROM = 500_000
-"""Among so many, finding one by a scan costs 0.05 s of CPU; an index costs 1.8 µs for each URL."""
+"""With this many URLs, a scan for one of them costs 0.05 s of CPU; an index costs 1.8 µs for each URL."""
 MOST_TO_ADD_UP = 1_000_000
-"""Adding up what each host brought takes 5 s for half a million URLs; beyond this, these budgets begin anew."""
+"""Adding up the rows that each host caused takes 5 s for half a million URLs. Above this, these budgets start from
+zero."""
 _BEAT = 0.05
 _REPORT = 5.0
 _MOST_DEATHS = 20
@@ -72,7 +73,7 @@ _LOOK_AT_MARKS = 0.25
 
 
 class Leader:
-    """One attempt at a crawl, from the ledger as it stands to the order, or the reason, to end."""
+    """One attempt of a crawl: from the current state of the ledger until it is finished, or an order stops it."""
 
     def __init__(self, context: Context, plan: Plan, seeds: list[str]) -> None:
         self._context = context
@@ -106,13 +107,13 @@ class Leader:
         self._deaths = [0] * plan.fetchers
 
     async def run(self) -> End | None:
-        """Crawl until there is an end of it; the order that ended it, or None: completed."""
+        """Crawl until finished. Returns the order that stopped the crawl. None: completed."""
         self._attempt.catch_errors()
         recorder = self._recorder
         recorder.on_saved, recorder.live, recorder.in_flight = self._saved, self._show, self._in_flight
         try:
             if await recorder.ask(try_failed_seeds_again, self._context.progress):
-                self._log.info("nothing was stored so far: the seeds that failed are tried again")
+                self._log.info("nothing was stored so far: the failed seeds are retried")
             await recorder.open()
             self._stored_at_start = recorder.stored
             self._suspects.learn(await recorder.ask(blames.listed, self._database, self._context.progress.job.id))
@@ -135,7 +136,7 @@ class Leader:
     def _database(self) -> Any:
         return self._context.progress.database
 
-    # The beginning.
+    # Start.
 
     async def _plant_seeds(self) -> None:
         if self._recorder.next_id > 1:
@@ -166,7 +167,7 @@ class Leader:
         await self._brief(self._seats)
 
     async def _brief(self, seats: Sequence[Seat]) -> None:
-        """Tell fetchers all they must know, and let them go."""
+        """Send fetchers the state they need, and start them."""
         job_id = self._context.progress.job.id
         owner_of = None if self._plan.fetchers == 1 else self._shards.owner_of
         chunks = urls.keys(self._database, job_id)
@@ -203,25 +204,25 @@ class Leader:
             self._attempt.spawn(self._replace(seat))
 
     async def _replace(self, seat: Seat) -> None:
-        """Another fetcher takes the place of a dead one, with what the books say."""
+        """Start a new fetcher in place of a dead one, with the state from the ledger."""
         self._deaths[seat.index] += not seat.blamed
         deaths = self._deaths[seat.index]
         self._log.warning("fetcher %d died; starting another", seat.index)
         if deaths > _MOST_DEATHS:
-            raise RuntimeError(f"fetcher {seat.index} died {deaths} times without bringing anything home")
+            raise RuntimeError(f"fetcher {seat.index} died {deaths} times in a row before anything was saved")
         await asyncio.sleep(min(0.05 * 2**deaths, 5.0) if deaths else 0)
         another = await self._tree.start_fetcher(seat.index)
         self._seats[seat.index] = another
-        await self._recorder.save()  # after it has its seat: what it is told from the ledger and what it hears join up
+        await self._recorder.save()  # after the seat is set: then it misses nothing between the ledger and its messages
         await self._brief([another])
 
-    # What ended a process.
+    # Inputs that killed a process.
 
     def _start_message(self, index: int, slot: int) -> StartFetcher:
         return StartFetcher(index, self._plan, slot, self._suspects.listed(), self._suspects.everything)
 
     def _blame(self, mark: Mark) -> None:
-        """A fetcher or parser died while it read this: from now on it is read in isolation, by everyone."""
+        """A fetcher or parser died while it read this input. From now on all processes read it in isolation."""
         blamed = self._suspects.blame(mark)
         self._log.warning("a process died while it read %s; it is read in isolation from now on", mark)
         for seat in self._seats:
@@ -229,7 +230,7 @@ class Leader:
         self._attempt.spawn(self._store_blame(blamed))
 
     async def _store_blame(self, blamed: tuple[str, int]) -> None:
-        """For the next attempt. One that does not know it only loses a process more."""
+        """Store it for the next attempt. If this fails, the next attempt only loses one more process."""
         with contextlib.suppress(StoreError):
             await self._recorder.ask(blames.add, self._database, self._context.progress.job, [blamed])
 
@@ -239,7 +240,7 @@ class Leader:
             self._looked_at_marks = now
             self._tree.end_overdue(self._plan.tuning.read_seconds)
 
-    # What fetchers say.
+    # Messages of fetchers.
 
     def heard(self, seat: Seat, message: FromFetcher) -> None:
         if isinstance(message, Batch):
@@ -259,7 +260,7 @@ class Leader:
         self._live[seat.index] = batch.live
         recorder.count_bytes(batch.wire_bytes)
         if batch.not_stored and recorder.count_not_stored(seat.index, batch.not_stored):
-            self._log.warning("a host has too many URLs, or brings too many: further ones are counted, not stored")
+            self._log.warning("a host has too many URLs, or links to too many: further URLs are counted, not stored")
         recorder.settle(batch.settled)
         if batch.found:
             first = recorder.append(batch.found)
@@ -280,21 +281,21 @@ class Leader:
             self._attempt.wake()
 
     def _rise(self) -> None:
-        """Let everyone go deeper when the level above is done."""
+        """Allow the next depth when the current one is finished."""
         levels = self._recorder.levels
         if levels.advance(self._loop.time()) and levels.current is not None:
             for seat in self._seats:
                 seat.send(Level(levels.current))
 
     def _spread_roots(self, found: list[FoundUrl]) -> None:
-        """What a seed redirected to widens the scope, for everyone and before its links are seen."""
+        """Redirect targets of seeds widen the scope. Tell all fetchers before they see links of these pages."""
         roots = [each.url for each in found if each.depth == 0 and each.found_via == "redirect"]
         if roots:
             for seat in self._seats:
                 seat.send(Roots(roots))
 
     async def _refill(self, seat: Seat, cursor: int) -> None:
-        """Read on in the ledger for a fetcher; all that is in the books must be in the ledger first."""
+        """Read more of the ledger for a fetcher. Write a checkpoint first, so that the ledger has everything."""
         await self._recorder.save()
         wanted = self._plan.tuning.refill_rows
         owner_of = self._shards.owner_of
@@ -310,10 +311,10 @@ class Leader:
             self._deaths[seat.index] = 0
             seat.send(Committed(seqs, self._recorder.allowance))
 
-    # The loop of a crawl.
+    # The main loop of a crawl.
 
     async def _watch(self) -> str | None:
-        """Write checkpoints until the crawl is over; why it is, where something is left over."""
+        """Write checkpoints until the crawl is finished. Returns the reason if URLs are left over."""
         recorder, reported = self._recorder, self._loop.time()
         while self._attempt.order is None:
             self._rise()
@@ -329,7 +330,7 @@ class Leader:
                 await recorder.save()
                 continue
             if recorder.since_saved >= self._plan.tuning.idle_seconds:
-                await recorder.save(idle=True)  # nothing came: show what the crawl waits for
+                await recorder.save(idle=True)  # there is no news: show what the crawl waits for
                 continue
             if self._loop.time() - reported > _REPORT:
                 reported = self._loop.time()
@@ -341,7 +342,7 @@ class Leader:
         return self._recorder.pending == 0 and not self._tickets
 
     def _starved(self) -> bool:
-        """With a limit near, fetchers wait to hear how much of it is left."""
+        """Near the limit, fetchers wait to be told how many pages are left."""
         allowance = self._recorder.allowance
         return allowance is not None and allowance <= 8 * self._plan.fetchers
 
@@ -352,7 +353,7 @@ class Leader:
     # The end.
 
     async def _settle_down(self) -> None:
-        """Let what is in flight come in, as far as it comes soon, and make it durable."""
+        """Wait a short time for requests in flight, and make their results durable."""
         for seat in self._seats:
             if seat.ready:
                 seat.send(Drain())
@@ -360,10 +361,10 @@ class Leader:
         while self._loop.time() < deadline and not self._quiet():
             await self._attempt.pause(_BEAT)
         self._settled = True
-        await self._recorder.save(idle=True)  # nothing is in flight any more, and nothing waits
+        await self._recorder.save(idle=True)  # now nothing is in flight, and nothing waits
 
     async def _complete(self, reason: str | None) -> None:
-        """Nothing more will come: account for what is left over, and make every URL of a large crawl findable."""
+        """No more pages will arrive: settle the remaining URLs, and create the URL index of a large crawl."""
         job = self._context.progress.job
         if reason is not None:
             await self._recorder.ask(urls.skip_queued, self._database, job, reason)
@@ -381,7 +382,7 @@ class Leader:
         await self._tree.close()
         self._recorder.close()
 
-    # What people see.
+    # Status for people.
 
     def _in_flight(self) -> int:
         return 0 if self._settled else min(sum(live.in_flight for live in self._live), self._recorder.pending)
@@ -402,7 +403,7 @@ class Leader:
 
 
 class LocalDesk:
-    """The leader as its own fetcher 0 sees it: no socket between them."""
+    """The leader as its own fetcher 0 sees it, without a socket."""
 
     def __init__(self, heard: Callable[[Seat, FromFetcher], None]) -> None:
         self._heard = heard
@@ -422,7 +423,7 @@ class LocalDesk:
 
 
 def _keys_of(chunks: Iterator[list[tuple[int, str]]], owner_of: Any, indices: list[int]) -> list[bytes] | None:
-    """The next chunk of keys, packed, for each of some fetchers; None at the end."""
+    """The next chunk of keys, packed, for each of these fetchers. None at the end."""
     chunk = next(chunks, None)
     if chunk is None:
         return None

@@ -1,8 +1,8 @@
-"""How deep fetchers may go at the moment, for a crawl with a limit on depth. Pure.
+"""How deep fetchers may go at the moment, in a crawl with a limit on depth. Pure.
 
-Such a crawl goes level by level, so that every URL is found by its shortest path: a page that is first seen too deep
-and later from nearer would otherwise be missing. A level whose rest brings nothing for a while, such as a host that
-asked to be left alone, does not hold up the others.
+Such a crawl goes level by level, so that every URL is found by its shortest path. Otherwise a page that is first found
+too deep, and later on a shorter path, would be missing. If the rest of a level makes no progress for a while, for
+example because a host asked us to wait, the next level starts anyway.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PATIENCE: Final = 10.0
 
 
 class Levels:
-    """Counts what is pending at each depth."""
+    """Counts the pending URLs at each depth."""
 
     def __init__(self, *, limited: bool, now: float) -> None:
         self._limited = limited

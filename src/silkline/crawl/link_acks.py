@@ -1,4 +1,4 @@
-"""Links on their way between fetchers. A page counts only when every fetcher it sent links to has taken them in."""
+"""Links in transit between fetchers. A page counts only when every fetcher that got links of it has processed them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from silkline.crawl.recorder import Delivery
 
 @dataclass(slots=True)
 class UnansweredBatch:
-    """The pages of one batch, and how many fetchers have yet to answer."""
+    """The pages of one batch, and how many fetchers must still answer."""
 
     delivery: Delivery
     pages: list[FetchedPage]
@@ -31,7 +31,7 @@ class LinkAcks:
     def issue(
         self, delivery: Delivery, pages: list[FetchedPage], foreign: list[tuple[int, bytes]]
     ) -> list[tuple[int, int]]:
-        """A ticket for each part: (ticket, fetcher)."""
+        """Issue a ticket for each part: (ticket, fetcher)."""
         waiting = UnansweredBatch(delivery, pages, len(foreign))
         issued = []
         for fetcher, links in foreign:
@@ -44,17 +44,17 @@ class LinkAcks:
         return self._open[ticket][2]
 
     def answered(self, ticket: int) -> UnansweredBatch | None:
-        """A fetcher took the links in; the batch, if that was the last answer it waited for."""
+        """A fetcher has processed the links. Returns the batch if this was the last open answer."""
         waiting, _, _ = self._open.pop(ticket)
         waiting.answers -= 1
         return waiting if waiting.answers == 0 else None
 
     def disown(self, fetcher: object) -> None:
-        """A fetcher died: its pages that still wait for answers will be fetched again, so they count for nothing."""
+        """A fetcher died: its pages that still wait for answers will be fetched again, so they do not count."""
         for waiting, _, _ in self._open.values():
             if waiting.delivery[0] is fetcher:
                 waiting.pages = []
 
     def unanswered(self, fetcher: int) -> Iterator[int]:
-        """Tickets that a fetcher has not answered, in order: for the one that takes its place."""
+        """Tickets that a fetcher has not answered, in order, for its replacement."""
         return iter([ticket for ticket, (_, owner, _) in self._open.items() if owner == fetcher])

@@ -1,4 +1,4 @@
-"""What travels between the processes of a crawl: msgpack frames, batched. Values only."""
+"""The messages between the processes of a crawl: msgpack frames, batched. Values only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from silkline.model.wait import Wait
 
 
 class FoundUrl(NamedTuple):
-    """A new URL, as `model.ledger.NewUrl` but without its id: the recorder gives it one."""
+    """A new URL, as `model.ledger.NewUrl` but without its id: the recorder assigns it."""
 
     url_key: int
     url: str
@@ -28,9 +28,9 @@ class FoundUrl(NamedTuple):
 
 
 class Links(NamedTuple):
-    """Links of one page that lead to hosts of one other fetcher; `chain` as in the ledger, or empty.
+    """Links of one page to hosts of one other fetcher. `chain` as in the ledger, or empty.
 
-    `source` is the host of the page, where its budget counts. `most_bytes`: what the new ones may take; 0: anything.
+    `source` is the host of the page, whose budget they use. `most_bytes` limits the size of the new URLs; 0: no limit.
     """
 
     found_on: int
@@ -43,9 +43,9 @@ class Links(NamedTuple):
 
 
 class FetchedPage(NamedTuple):
-    """A page that was fetched: its end, what it brought and what it names.
+    """A page that was fetched: its end, its result, and the addresses in it.
 
-    It counts once its links have found their owners. `names` has eight bytes for each address (seen.py).
+    It counts when the owners of its links have processed them. `names` has eight bytes for each address (seen.py).
     """
 
     settled: Settled
@@ -55,7 +55,7 @@ class FetchedPage(NamedTuple):
 
 
 class Live(NamedTuple):
-    """What a fetcher is doing, for people to see."""
+    """What a fetcher is doing, as status for people."""
 
     in_flight: int = 0
     queued: int = 0
@@ -66,12 +66,12 @@ class Live(NamedTuple):
 
 
 class Batch(msgspec.Struct, array_like=True, tag=True, gc=False):
-    """Everything a fetcher came to in a few milliseconds.
+    """All output of a fetcher in a few milliseconds.
 
-    `settled` (each with its depth) has no links and counts at once; `pages` count when each part of `foreign` (the
-    number of a fetcher, and encoded `Links` for it) has been answered. `answers` are the tickets of foreign links this
-    fetcher took in; what was new among them is in `found`. `not_stored` are URLs that were only counted, all since this
-    fetcher started.
+    `settled` (each with its depth) has no links and counts at once. `pages` count when each part of `foreign` (the
+    number of a fetcher, and encoded `Links` for it) was answered. `answers` are the tickets of foreign links that this
+    fetcher has processed; the new URLs among them are in `found`. `not_stored` is the number of URLs that were only
+    counted, since this fetcher started.
     """
 
     seq: int
@@ -86,14 +86,14 @@ class Batch(msgspec.Struct, array_like=True, tag=True, gc=False):
 
 
 class HostReport(msgspec.Struct, array_like=True, tag=True, gc=False):
-    """The hosts this fetcher waits for most, and what it is doing, once in a while."""
+    """The hosts this fetcher waits for most, and what it is doing. Sent at intervals."""
 
     waits: list[Wait]
     live: Live
 
 
 class Refill(msgspec.Struct, array_like=True, tag=True, gc=False):
-    """There is room: what is queued in the ledger after this id?"""
+    """Request for queued URLs after this id: the fetcher has room."""
 
     cursor: int
 
@@ -102,7 +102,7 @@ class Refill(msgspec.Struct, array_like=True, tag=True, gc=False):
 
 
 class StartFetcher(msgspec.Struct, array_like=True, tag=True):
-    """`slot` is where the process marks what it reads; `blamed` as in `Blamed`."""
+    """`slot` is where the process marks its inputs; `blamed` as in `Blamed`."""
 
     index: int
     plan: Plan
@@ -118,31 +118,31 @@ class Known(msgspec.Struct, array_like=True, tag=True, gc=False):
 
 
 class KnownBudgets(msgspec.Struct, array_like=True, tag=True, gc=False):
-    """What the ledger has of hosts, as in `store.urls.spent` and `store.urls.brought`."""
+    """The used budgets of hosts in the ledger, as in `store.urls.spent` and `store.urls.brought`."""
 
     hosts: list[tuple[str, int, int, int]]
     sources: list[tuple[str, int]]
 
 
 class Roots(msgspec.Struct, array_like=True, tag=True, gc=False):
-    """Seeds, and what seeds redirected to."""
+    """Seeds, and redirect targets of seeds."""
 
     urls: list[str]
 
 
 class Go(msgspec.Struct, array_like=True, tag=True, gc=False):
-    """Everything that must be known is: start."""
+    """All needed state was sent: start."""
 
 
 class Assigned(msgspec.Struct, array_like=True, tag=True, gc=False):
-    """The URLs found in a batch have ids from this one on."""
+    """The URLs found in a batch have ids, starting with this one."""
 
     seq: int
     first_id: int
 
 
 class Committed(msgspec.Struct, array_like=True, tag=True, gc=False):
-    """These batches are durable. `allowance`: pages that may still be stored, None for any number."""
+    """These batches are durable. `allowance`: pages that may still be stored. None: no limit."""
 
     seqs: list[int]
     allowance: int | None
@@ -162,27 +162,27 @@ class Refilled(msgspec.Struct, array_like=True, tag=True, gc=False):
 
 
 class Level(msgspec.Struct, array_like=True, tag=True, gc=False):
-    """How deep to go for now."""
+    """The depth down to which to fetch for now."""
 
     depth: int
 
 
 class Drain(msgspec.Struct, array_like=True, tag=True, gc=False):
-    """Start nothing more; tell when what is in flight has ended, or its time is up."""
+    """Start no more requests. Answer with `Drained` when the requests in flight have ended, or at the time limit."""
 
 
 class Drained(msgspec.Struct, array_like=True, tag=True, gc=False):
-    """Nothing is in flight, and everything has been said."""
+    """Nothing is in flight, and all output was sent."""
 
 
 class Blamed(msgspec.Struct, array_like=True, tag=True, gc=False):
-    """Inputs that ended a process which read them, and how often each did."""
+    """Inputs that killed a process, and how often each did."""
 
     inputs: list[tuple[str, int]]
 
 
 class Ping(msgspec.Struct, array_like=True, tag=True, gc=False):
-    """Is the process running? It answers with `Pong`."""
+    """Asks whether the process is running. It answers with `Pong`."""
 
 
 class Pong(msgspec.Struct, array_like=True, tag=True, gc=False):

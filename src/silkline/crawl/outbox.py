@@ -1,4 +1,4 @@
-"""What a fetcher has come to since it last spoke to the leader, and what of that is not durable yet."""
+"""Collects the output of a fetcher for the leader, and tracks which part is not durable yet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Outbox:
-    """Collects a batch. `unsaved` and `unsaved_bytes` are what a crash now would make us fetch again."""
+    """Collects a batch. `unsaved` and `unsaved_bytes` are what must be fetched again after a crash."""
 
     def __init__(self) -> None:
         self._seq = 0
@@ -33,12 +33,12 @@ class Outbox:
         self.unsaved_bytes = 0
 
     def settle(self, settled: Settled, depth: int) -> None:
-        """The end of a URL that leads nowhere, or one more try behind it."""
+        """Add the end of a URL without links, or a failed try that will be retried."""
         self.settled.append((settled, depth))
         self.unsaved += 1
 
     def page(self, ended: FetchedPage) -> None:
-        """The end of a URL that brought something."""
+        """Add the end of a URL with a result or links."""
         self.pages.append(ended)
         size = len(ended.names) + (len(ended.result.data) if ended.result is not None else 0)
         self._bytes += size
@@ -47,7 +47,7 @@ class Outbox:
         self.unsaved_pages += ended.result is not None
 
     def foreign(self, fetcher: int, links: Links) -> None:
-        """Links that another fetcher must judge."""
+        """Add links that another fetcher must check."""
         self._foreign[fetcher].append(links)
 
     def __bool__(self) -> bool:
@@ -55,11 +55,11 @@ class Outbox:
 
     @property
     def waits(self) -> bool:
-        """Something has not been handed in, or URLs that were have no ids yet."""
+        """Something was not sent yet, or URLs that were sent have no ids yet."""
         return bool(self) or bool(self._unassigned)
 
     def pack(self, live: Live) -> Batch:
-        """Everything collected, as one batch; a new one begins."""
+        """Return everything collected as one batch, and start a new one."""
         self._seq += 1
         ids = [settled.id for settled, _ in self.settled if settled.state != QUEUED]
         ids += [ended.settled.id for ended in self.pages]
@@ -93,7 +93,7 @@ class Outbox:
         return self._unassigned.pop(seq)
 
     def committed(self, seq: int) -> tuple[list[int], list[str]]:
-        """A batch is durable: the ids of the URLs that ended in it, and the links it sent abroad."""
+        """A batch is durable. Returns the ids of its finished URLs, and its links to hosts of other fetchers."""
         ids, stored, size, abroad = self._sent.pop(seq)
         self.unsaved -= len(ids)
         self.unsaved_pages -= stored

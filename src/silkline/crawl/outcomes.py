@@ -1,4 +1,4 @@
-"""What a fetched page becomes in the ledger and among the results. Pure."""
+"""Builds the ledger entry and the result of a fetched page. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def body_of(entry: FrontierUrl, fetched: Fetched, *, simhash: bool, sitemap: bool) -> Body:
-    """The page as it is handed to a reader."""
+    """The page in the form for a reader."""
     robots_tag = fetched.headers.get("x-robots-tag", "")
     base, body, charset = as_seen(entry.url, fetched)
     wire_bytes = fetched.wire_bytes if fetched.rendered is None else 0
@@ -29,10 +29,10 @@ def body_of(entry: FrontierUrl, fetched: Fetched, *, simhash: bool, sitemap: boo
 
 
 def as_seen(url: str, fetched: Fetched) -> tuple[str, bytes, str]:
-    """Base of its links, body and charset of a page: what its scripts made of it, where they ran.
+    """Base for links, body and charset of a page. If the page was rendered, they come from the browser.
 
-    Scripts can set any address of their origin (`history.replaceState`). So it serves for links, and never as the
-    address of the page, under which the cache would find it.
+    Scripts can set any address of their origin (`history.replaceState`). So that address is only used as base for
+    links, and never as the address of the page in the cache.
     """
     shown = fetched.rendered
     if shown is None or shown.reason is not None:
@@ -41,12 +41,12 @@ def as_seen(url: str, fetched: Fetched) -> tuple[str, bytes, str]:
 
 
 def all_wire_bytes(fetched: Fetched) -> int:
-    """What came over the network for a page, in a browser too."""
+    """Bytes received over the network for a page, including by the browser."""
     return fetched.wire_bytes + (fetched.rendered.wire_bytes if fetched.rendered is not None else 0)
 
 
 def rendering_of(fetched: Fetched) -> dict[str, Any]:
-    """What a result says of the browser that the page was in."""
+    """The fields of a result about rendering."""
     shown = fetched.rendered
     if shown is None:
         return {}
@@ -78,18 +78,18 @@ def page_of(entry: FrontierUrl, fetched: Fetched, reading: Reading) -> FetchedPa
 
 
 def redirect_of(entry: FrontierUrl, fetched: Fetched, target: str) -> FetchedPage:
-    """The end of a URL that pointed elsewhere: what it points at is a URL of its own."""
+    """The end of a URL that redirects. The target is a separate URL."""
     settled = Settled(entry.id, SKIPPED, REDIRECTED, target, entry.attempts + 1, fetched.status)
     return FetchedPage(settled, None, entry.depth, digest_of(target))
 
 
 def storable(detail: str | None) -> str | None:
-    """What servers and libraries said, short, and in characters that both databases take."""
+    """Text of servers and libraries, shortened, and only with characters that both databases accept."""
     return (detail or "")[:1000].replace("\x00", "\ufffd").encode(errors="replace").decode() or None
 
 
 def _result(entry: FrontierUrl, fetched: Fetched, reading: Reading) -> NewResult:
-    """A page that came by way of redirects is stored under the URL first asked for and the one it landed on."""
+    """The result of a page. After redirects it has the URL first requested and the final one."""
     asked = entry.chain.split(" ", 1)[0] if entry.chain else entry.url
     metadata: dict[str, Any] = {
         "http_status": fetched.status,

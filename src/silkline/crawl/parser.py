@@ -1,7 +1,7 @@
 """Parsers: processes that read pages for fetchers, and the fetcher's side of them.
 
-A fetcher keeps each body until its reading has come back, so a parser that dies loses nothing: its pages go to another.
-The page that it was reading is known by its mark (reading_marks.py), and is not given to a parser again.
+A fetcher keeps each body until it has the reading, so a parser that dies loses nothing: its pages go to another parser.
+The mark (reading_marks.py) names the page that the parser was reading. That page is not given to a parser again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_BYTES: Final = 64 << 20
 
 
 class ParserQueue:
-    """One parser, and the pages it was given, oldest first."""
+    """One parser, and the pages sent to it, oldest first."""
 
     def __init__(self, slot: int) -> None:
         self.slot = slot
@@ -32,7 +32,7 @@ class ParserQueue:
 
 
 class ParserPool:
-    """Hands pages to parsers, the one with the fewest first.
+    """Sends pages to parsers. The parser with the fewest pages is next.
 
     `on_blamed` gets the page that a parser was reading when it died.
     """
@@ -48,7 +48,7 @@ class ParserPool:
 
     @property
     def full(self) -> bool:
-        """More is waiting to be read than memory should hold."""
+        """More pages wait to be read than memory should hold."""
         return self._bytes > _MOST_BYTES
 
     def read(self, body: Body, on_done: OnReading) -> None:
@@ -56,7 +56,7 @@ class ParserPool:
         self._give(body, on_done)
 
     def adopt(self, slot: int, end: socket.socket) -> None:
-        """Another parser is there, which marks in this slot what it reads."""
+        """Add a parser. It marks its inputs in this slot."""
         task = asyncio.get_running_loop().create_task(self._connect(ParserQueue(slot), end))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -84,7 +84,7 @@ class ParserPool:
         line.wire.send(body)
 
     def _was_read(self, line: ParserQueue, reading: Reading) -> None:
-        if reading.id not in line.waiting:  # it answers what was not asked: it was taken over
+        if reading.id not in line.waiting:  # it answered a request that we did not send: an attacker may control it
             if line.wire is not None:
                 line.wire.close()
             return
@@ -108,7 +108,7 @@ class ParserPool:
 
 
 class Parser:
-    """The parser's own side: reads what comes, in order, and sends back what it says."""
+    """The parser's own side: reads pages in order of arrival, and sends back the readings."""
 
     def __init__(self, plan: Plan, marks: ReadingMarks, slot: int) -> None:
         self._reader = PageReader(plan)
@@ -116,7 +116,7 @@ class Parser:
         self._wires: set[Wire] = set()
 
     async def adopt(self, end: socket.socket) -> None:
-        """Another fetcher is there."""
+        """Add a fetcher."""
         wire = Wire(
             msgspec.msgpack.Decoder(Body),
             lambda body: wire.send(self._read(body)),

@@ -1,4 +1,4 @@
-"""What a crawl is told to do, as one value that every process of its tree gets. No I/O, no policy."""
+"""The plan of a crawl, as one value for every process of its tree. No I/O, no policy."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ HOME: Final = "https://github.com/silkline/silkline"
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """How hard a host, and an address, may be worked.
+    """The limits on the load of a host and of an address.
 
-    A host's least delay is `patience` times its answering time; `most` is the longest that its failures bring about.
+    The smallest delay of a host is `patience` times its response time. `most` is the longest delay that failures can
+    cause.
     """
 
     delay: float
@@ -35,7 +36,7 @@ PACES: Final = {
 
 
 class Tuning(msgspec.Struct, frozen=True):
-    """Times, sizes and bounds of the engine. The defaults serve; tests make them small."""
+    """Times, sizes and bounds of the engine. Normal use needs only the defaults; tests make them small."""
 
     checkpoint_seconds: float = 1.0
     checkpoint_pages: int = 500
@@ -54,15 +55,15 @@ class Tuning(msgspec.Struct, frozen=True):
     retry_base: float = 3.0
     retry_cap: float = 300.0
     longest_wait: float = 300.0
-    """A job with nothing else to do gives up a host that asks to be left alone for longer than this."""
+    """A job with nothing else to do gives up a host that asks us to wait longer than this."""
     fail_long_waits: bool = False
-    """A URL whose host asks for more than `longest_wait` fails at once, whatever else there is to do."""
+    """A URL whose host asks for more than `longest_wait` fails at once, even if the job has other work."""
     most_waited: float = 1200.0
-    """A host that asks to be left alone again and again is given up after so long, whatever else there is to do."""
+    """A host that asks us to wait again and again is given up after this long, even if the job has other work."""
     give_up_after: int = 10
     robots_tries: int = 3
     robots_count: bool = True
-    """After robots.txt a host is left alone for its delay, as after any request."""
+    """The request for robots.txt counts like any other request: the next one waits for the delay of the host."""
     idle_hosts: int = 20_000
     max_redirects: int = 10
     max_body: int = 20 << 20
@@ -74,32 +75,33 @@ class Tuning(msgspec.Struct, frozen=True):
     query_budget: int = 2_000
     trap_rows: int = 2_000
     host_bytes: int = 64 << 20
-    """What the URLs of one host may take in the ledger; 200,000 URLs of 100 bytes take half of it."""
+    """Limit on the size of the URLs of one host in the ledger; 200,000 URLs of 100 bytes take half of it."""
     source_bytes: int = 64 << 20
-    """What the rows that the pages of one host bring may take, its own URLs that are to be fetched not counted. It is
-    enough for 400,000 links of 80 bytes to other sites."""
+    """Limit on the size of the rows that pages of one host cause. URLs of the host itself that are to be fetched do not
+    count. It is enough for 400,000 links of 80 bytes to other sites."""
     page_bytes: int = 32 << 10
-    """What the new URLs of one page may take, beside `page_factor` for each byte of the page on the wire."""
+    """Limit on the size of the new URLs of one page, in addition to `page_factor` for each byte of the page on the
+    wire."""
     page_factor: int = 64
     most_rendering: int = 64
     most_rendering_bytes: int = 64 << 20
     render_seconds: float = 20.0
     read_seconds: float = 8.0
-    """How long one input may be read."""
+    """How long reading one input may take."""
     read_memory: int = 1 << 30
-    """What a reader process may use for one input; 0: no limit."""
+    """Memory that a reader process may use for one input; 0: no limit."""
 
     @property
     def small_bytes(self) -> int:
-        """A host that has used so little of its budgets may be forgotten."""
+        """A host that has used less than this of its budgets may be forgotten."""
         return min(self.source_bytes, self.host_bytes) >> 10
 
 
 class Rendering(msgspec.Struct, frozen=True):
-    """That pages go through a browser, and where it is."""
+    """How pages are rendered, and with which browser."""
 
     auto: bool
-    """Only those that need it; else all."""
+    """Render only pages that need it; otherwise all."""
     count: int
     """Pages in browsers at once, on this machine."""
     places: str
@@ -108,7 +110,7 @@ class Rendering(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """A spec made ready for the engine."""
+    """A spec prepared for the engine."""
 
     fetchers: int
     parsers: int
@@ -131,16 +133,16 @@ class Plan(msgspec.Struct, frozen=True):
     origin_headers: dict[str, tuple[tuple[str, str], ...]] = {}
     tuning: Tuning = Tuning()
     archive: tuple[str, str, int] | None = None
-    """Where answers are kept as they came, if they are: the data directory, the job and its lease."""
+    """Where raw answers are archived, if they are: the data directory, the job and its lease."""
     rendering: Rendering | None = None
     by_name: bool = False
-    """Each URL was asked for by name: it is read whatever `noindex` says, and as text if it is a feed or other XML."""
+    """Each URL was requested by name: it is read even with `noindex`, and as text if it is a feed or other XML."""
     listings: bool = False
     """Readings of sitemaps hold their entries, with dates and priorities."""
 
     @property
     def scoped(self) -> bool:
-        """Whether the scope depends on where the crawl began."""
+        """Whether the scope depends on the seeds."""
         return self.scope != "any" or self.seeded_hosts_only
 
 
@@ -154,7 +156,7 @@ def plan_of(
     tuning: Tuning | None = None,
     rendering: Rendering | None = None,
 ) -> Plan:
-    """The plan for a spec. `fetchers`, `parsers`, `concurrency` and `contact` hold where the spec says nothing.
+    """The plan for a spec. `fetchers`, `parsers`, `concurrency` and `contact` are used if the spec has no value.
 
     `concurrency` is the number of requests in flight of the whole crawl, so the fetchers share it; there are never more
     fetchers than requests. The number in the spec is for each fetcher.
@@ -191,14 +193,14 @@ def plan_of(
 
 
 def user_agent_of(own: str | None, contact: str) -> str:
-    """Names the crawler and whom to write to."""
+    """The user agent: the name of the crawler and a contact."""
     if own:
         return own
     return f"{PRODUCT} (+{contact})" if contact else f"{PRODUCT} (+{HOME})"
 
 
 def _headers_of(spec: SiteSpec) -> dict[str, tuple[tuple[str, str], ...]]:
-    """The job's own headers and cookies, for the origins of its seeds and no other."""
+    """The job's own headers and cookies, only for the origins of its seeds."""
     headers = list(spec.headers.items())
     if spec.cookies:
         headers.append(("Cookie", "; ".join(f"{name}={value}" for name, value in spec.cookies.items())))

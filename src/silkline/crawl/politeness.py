@@ -1,9 +1,10 @@
-"""When a host, or an address that many hosts share, may be asked again. Pure: time comes in as an argument.
+"""When a host, or an address that many hosts share, may get the next request. Pure: the caller passes the time.
 
-The delay of a host is the largest of what the crawl was told, what its robots.txt asks for, and what its answers call
-for: a slow host is asked more slowly, one that fails twice as slowly each time, one that says 429 or 503 not at all
-for as long as it says. What counts is what is usual for the host: the median of its last answers, not the last one.
-One slow page changes nothing, and neither does a stray error of a host that answers most of the time.
+The delay of a host is the largest of three values: the delay of the crawl, the delay in its robots.txt, and the delay
+that follows from its answers. A slow host gets a longer delay. For a host that fails, the delay doubles each time. A
+host that answers 429 or 503 gets no request for as long as it asks. The response time is the median of the last
+answers, not the last one. So one slow page changes nothing, and neither does a single error of a host that answers most
+of the time.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from silkline.crawl.plan import Pace
 from silkline.model import wait as reasons
 
 _REMEMBERED: Final = 9
-"""Answers of which the median is taken. From so many on, a host that slows down is noticed after five slow answers."""
+"""Number of answers for the median. With this many, five slow answers are enough to notice that a host slows down."""
 _STRAY: Final = 3
-"""One of so many remembered answers may be an error before the host is asked more slowly."""
+"""One of this many remembered answers may be an error before the delay of the host grows."""
 _TROUBLES: Final = frozenset({reasons.ERRORS, reasons.REFUSED, reasons.RETRY_AFTER, reasons.ROBOTS_UNAVAILABLE})
 
 
@@ -67,14 +68,14 @@ class Clock:
 
     @property
     def usual(self) -> float:
-        """Seconds this host usually takes to answer, of late."""
+        """The usual response time of this host in seconds, from its last answers."""
         return self._usual
 
     def started(self, now: float) -> None:
         self.next_at = max(self.next_at, now + self.delay)
 
     def answered(self, now: float, seconds: float) -> None:
-        """The host gave an answer that says nothing against asking on."""
+        """The host answered normally."""
         self.failures = 0
         self.refusals = 0
         self.waited = 0.0
@@ -87,7 +88,7 @@ class Clock:
             self._penalty = self._penalty / 2 if self._penalty > 0.1 else 0.0
 
     def failed(self, now: float, started: float) -> None:
-        """The host did not answer, or with an error of its own, to a request that started then."""
+        """The host did not answer, or answered with a server error, to a request that was sent at `started`."""
         self._remember(None)
         if _STRAY * self._last.count(None) <= len(self._last) and not self._penalty:
             self.failures += started >= self._penalized_at
@@ -97,7 +98,7 @@ class Clock:
         self.sleep_until(now + self._penalty, reasons.ERRORS, self._penalty)
 
     def refused(self, now: float, started: float, wait: float | None, longest: float) -> None:
-        """The host asked to be left alone: for `wait` seconds, else for longer each time, up to `longest`."""
+        """The host asked us to wait: for `wait` seconds. If it gave no time, the wait grows up to `longest`."""
         if self._penalize(now, started):
             self.failures += 1
             self.refusals += 1
@@ -115,7 +116,7 @@ class Clock:
             del self._last[0]
 
     def _penalize(self, now: float, started: float) -> bool:
-        """Ask half as often. Requests that were in flight together and fail together count once."""
+        """Double the delay. Requests that were in flight together and fail together count once."""
         if started < self._penalized_at:
             return False
         self._penalized_at = now
@@ -123,13 +124,13 @@ class Clock:
         return True
 
     def sleep_until(self, moment: float, why: str, seconds: float = 0.0) -> None:
-        """Not before that moment, for a reason; `seconds` is what the reason is about."""
+        """Allow no request before `moment`, for the reason `why`; `seconds` is the figure shown with the reason."""
         if moment > self.next_at:
             self.next_at = moment
             self._asleep = (moment, why, seconds)
 
     def waits_for(self) -> tuple[str, str, float]:
-        """What made `next_at` what it is: the reason, what happened before it, the seconds it is about."""
+        """What determines `next_at`: the reason, the failure before it, and the figure in seconds shown with it."""
         until, why, seconds = self._asleep
         delay = self.delay
         if until >= self.next_at:
@@ -146,12 +147,12 @@ class Clock:
 
 
 class Address:
-    """What all the hosts behind one address share."""
+    """The limit that all hosts with one address share."""
 
     __slots__ = ("_next_at", "_spacing", "in_flight", "most")
 
     def __init__(self, pace: Pace, share: int) -> None:
-        """`share` is the number of fetchers, each of which may use its part of what the address can bear."""
+        """`share` is the number of fetchers. Each may use its part of the limit."""
         self.most = max(1, pace.per_address // share)
         self.in_flight = 0
         self._next_at = 0.0
@@ -162,7 +163,7 @@ class Address:
         return self.in_flight >= self.most
 
     def reserve(self, now: float) -> float:
-        """The next moment that is nobody else's."""
+        """Reserve and return the next free moment."""
         moment = max(now, self._next_at)
         self._next_at = moment + self._spacing
         return moment

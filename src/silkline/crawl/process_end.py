@@ -1,4 +1,4 @@
-"""A child process ends when its parent does."""
+"""Ends a child process when its parent dies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def die_with(parent: int) -> None:
-    """Ask the kernel to kill this process when its parent dies; do so at once if it is dead already."""
+    """Ask the kernel to kill this process when its parent dies. If the parent is dead already, kill it now."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,7 +1,7 @@
-"""The processes of a crawl: starts fetchers and parsers, joins them by sockets, notices who died.
+"""The processes of a crawl: starts fetchers and parsers, connects them by sockets, detects which ones died.
 
-Each child gets two sockets: a wire for messages, and a door through which the leader hands it the ends of further
-sockets. A fetcher and a parser talk over a socket of their own; bodies never pass through the leader.
+Each child gets two sockets: a wire for messages, and a door over which the leader passes it the ends of further
+sockets. A fetcher and a parser have a direct socket; bodies never pass through the leader.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _FIRST_SLOT: Final = 2  # the leader has the first pair
 
 
 class Seat(Protocol):
-    """A fetcher, as the leader sees it. `ready`: it has been told all it must know."""
+    """A fetcher, as the leader sees it. `ready`: it has received the state it needs."""
 
     index: int
     ready: bool
     blamed: bool
-    """It died while it read something, and that was blamed."""
+    """It died while it read an input, and that input was blamed."""
 
     def send(self, message: Any) -> None: ...
     def close(self) -> None: ...
@@ -116,10 +116,10 @@ class CrawlProcess:
             self.wire.send(message)
 
     def hand(self, number: int, end: socket.socket) -> None:
-        """Give the child an end of a socket; who is at the other end is said by a number."""
+        """Pass the child an end of a socket. `number` says which process has the other end."""
         try:
             socket.send_fds(self.door, [number.to_bytes(4, "big")], [end.fileno()])
-        except OSError:  # it is dead; whoever takes its place gets sockets of its own
+        except OSError:  # it is dead; its replacement gets new sockets
             return
 
     def close(self) -> None:
@@ -132,9 +132,9 @@ class CrawlProcess:
 
 
 class ProcessTree:
-    """All children of one leader. `on_message` and `on_death` are told of fetchers; parsers are replaced here.
+    """All children of one leader. `on_message` and `on_death` report fetchers; parsers are replaced here.
 
-    `on_blame` is told what a child was reading when it died.
+    `on_blame` gets the input that a child was reading when it died.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class ProcessTree:
         self.pool = ParserPool(marks) if plan.parsers else None
 
     async def start(self) -> list[Seat]:
-        """Fetchers 1 to N-1, and all parsers."""
+        """Start fetchers 1 to N-1, and all parsers."""
         for index in range(self._plan.parsers):
             await self._start_parser(index)
         return [await self.start_fetcher(index) for index in range(1, self._plan.fetchers)]
@@ -188,7 +188,7 @@ class ProcessTree:
             await self._join(fetcher, child)
 
     async def _with_files(self, make: Callable[[], Made]) -> Made:
-        """Make something that needs files; where there are none left, wait until there are."""
+        """Call a function that opens files. If the limit of open files is reached, wait and try again."""
         told = False
         while True:
             try:
@@ -197,12 +197,12 @@ class ProcessTree:
                 if error.errno not in EXHAUSTED or self._closing:
                     raise
                 if not told:
-                    self._warn("no more files can be opened: waiting until there are some for another process")
+                    self._warn("no more files can be opened: waiting for free ones to start another process")
                 told = True
                 await asyncio.sleep(WAIT)
 
     async def _join(self, fetcher: CrawlProcess | None, parser: CrawlProcess) -> None:
-        """A socket between a fetcher (None: the leader's own) and a parser."""
+        """Connect a fetcher (None: the leader's own) and a parser with a socket."""
         one, other = await self._with_files(socket.socketpair)
         parser.hand(fetcher.index if fetcher is not None else 0, one)
         one.close()
@@ -230,7 +230,7 @@ class ProcessTree:
             task.add_done_callback(self._tasks.discard)
 
     async def _replace_parser(self, dead: CrawlProcess) -> None:
-        """Another in its place, at once or, where they keep dying young, after a while."""
+        """Start another parser: at once, or after a delay if parsers die repeatedly soon after their start."""
         lived = time.monotonic() - dead.started_at
         deaths = self._young_deaths[dead.index] = self._young_deaths.get(dead.index, 0) + 1 if lived < _YOUNG else 0
         await asyncio.sleep(min(0.05 * 2**deaths, _LONGEST_WAIT) if deaths > 1 else 0)
@@ -238,21 +238,22 @@ class ProcessTree:
             await self._start_parser(dead.index)
 
     def end_overdue(self, seconds: float) -> None:
-        """Kill whoever has been reading one input for longer than this; its end is noticed as any other."""
+        """Kill each process that has been reading one input for longer than this. Its end is handled like any other."""
         for child in (*self._fetchers.values(), *self._parsers.values()):
             mark = self._marks.mark_of(child.slot)
             if mark is None or mark.pid != child.process.pid or child.process.returncode is not None:
                 continue
             if not child.overdue and time.monotonic() - mark.started > seconds:
                 child.overdue = True
-                self._warn("%s %d read for more than %g s and is ended: %s", child.role, child.index, seconds, mark)
+                self._warn("%s %d read for more than %g s and is killed: %s", child.role, child.index, seconds, mark)
                 child.process.kill()
         self._end_silent(seconds)
 
     def _end_silent(self, seconds: float) -> None:
-        """Kill whoever does not answer for several times as long as it may read one input: it is stopped, or hangs.
+        """Kill each process that does not answer for several times the time limit of one input: it is stopped, or
+        hangs.
 
-        A process that is stopped between two inputs has no mark. Time in which the leader was stopped itself does not
+        A process that is stopped between two inputs has no mark. Time in which the leader itself was stopped does not
         count, and a process that is still starting has more time.
         """
         now = time.monotonic()
@@ -268,7 +269,7 @@ class ProcessTree:
             most = _SILENT_READS * seconds + (_SHORTEST_SILENCE if child.answered else _LONGEST_START)
             if child.silent > most:
                 child.overdue = True
-                self._warn("%s %d did not answer for %g s and is ended", child.role, child.index, most)
+                self._warn("%s %d did not answer for %g s and is killed", child.role, child.index, most)
                 child.process.kill()
 
     def _blame(self, child: CrawlProcess) -> None:
@@ -278,7 +279,7 @@ class ProcessTree:
             self._on_blame(mark)
 
     def _free_slots(self) -> int:
-        """The first of two slots that belong to no living child; those of the dead are kept for a while."""
+        """The first of two slots that no living child uses. Slots of dead children are reused late."""
         used = {child.slot for child in (*self._fetchers.values(), *self._parsers.values())}
         while True:
             slot = self._next_slot
@@ -287,7 +288,7 @@ class ProcessTree:
                 return slot
 
     def _bury(self, child: CrawlProcess) -> None:
-        """Kill what is left of a child, and reap it at once: a dead process that nobody waits for is a zombie."""
+        """Kill what is left of a child, and reap it at once, so that it does not stay as a zombie."""
         child.close()
         if not self._closing and child not in self._dead:
             self._dead.add(child)
@@ -300,7 +301,7 @@ class ProcessTree:
         self._dead.discard(child)
 
     async def close(self) -> None:
-        """End every child, and wait until it is gone."""
+        """Kill every child, and wait until it has exited."""
         self._closing = True
         children = [*self._fetchers.values(), *self._parsers.values(), *self._dead]
         for child in children:

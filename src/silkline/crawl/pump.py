@@ -1,4 +1,4 @@
-"""The pump: takes URLs from the frontier as their hosts' clocks, addresses and rules allow, and starts requests."""
+"""The pump: takes URLs from the frontier when clock, address and robots rules allow it, and starts requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROBOTS: Final = "robots"
 
 
 class Pump:
-    """`ask_for_more` is called with the place up to which the ledger is known; `after` when a request is over."""
+    """`ask_for_more` is called with the id up to which the ledger was read; `after` when a request has ended."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Pump:
         self.gate = Introductions(plan, client, frontier, reader, self._introduced, self.soon)
         self._flying: dict[int, tuple[FrontierUrl, float, Exchange | None]] = {}
         self.allowance = plan.limit
-        """Pages that may still be stored; None: any number."""
+        """Pages that may still be stored; None: no limit."""
         self._running = False
         self._asked = False
         self._soon: asyncio.Handle | None = None
@@ -68,7 +68,7 @@ class Pump:
         return len(self._flying)
 
     def urls(self, most: int) -> list[str]:
-        """Some of the URLs that are being asked for now."""
+        """Some of the URLs that are being requested now."""
         return [entry.url for entry, _, _ in islice(self._flying.values(), most)]
 
     def start(self) -> None:
@@ -76,11 +76,11 @@ class Pump:
         self._refill()
 
     def stop(self) -> None:
-        """Start nothing more."""
+        """Start no more requests."""
         self._running = False
 
     def cut_off(self) -> None:
-        """Break off what is in flight; it stays queued in the ledger."""
+        """Cancel the requests in flight. Their URLs stay queued in the ledger."""
         for _, _, exchange in self._flying.values():
             if exchange is not None:
                 self._client.cancel(exchange)
@@ -100,12 +100,12 @@ class Pump:
         self.soon()
 
     def soon(self) -> None:
-        """Something changed: look what may start."""
+        """Something changed: check soon which requests may start."""
         if self._soon is None and self._running:
             self._soon = self._loop.call_soon(self._pump)
 
     def give_up_long_waits(self) -> None:
-        """Where nothing else is left to do, do not wait for hosts that asked to be left alone for too long."""
+        """If nothing else is left to do, give up the hosts that asked us to wait too long."""
         if not self._running:
             return
         at, now = self._frontier.next_at(), self._loop.time()
@@ -115,10 +115,10 @@ class Pump:
         if not busy and not self._frontier.wants_more():
             self._endings.give_up_long_waits(now)
 
-    # Starting what may start.
+    # Starting requests.
 
     def _room(self) -> int:
-        """Requests that may start: fewer beyond the soft limit of what is not durable yet, none beyond the hard one."""
+        """How many requests may start: fewer above the soft limit of unsaved pages, none above the hard limit."""
         if self._answers.full:
             return 0
         tuning, outbox = self._plan.tuning, self._outbox
@@ -130,13 +130,13 @@ class Pump:
         )
         if pressure > 0:
             most = int(most * (1 - pressure))
-        most += self._answers.showing  # they are in flight, but it is not the network that they wait for
+        most += self._answers.showing  # they count as in flight, but do not use the network
         if self.allowance is not None:
             most = min(most, self.allowance - outbox.unsaved_pages)
         return most - len(self._flying) - self._answers.under_way - self.gate.under_way
 
     def _pump(self) -> None:
-        """Start what may start, and set the alarm for what may not yet."""
+        """Start the requests that may start, and set a timer for the next one."""
         self._soon = None
         if not self._running:
             return
@@ -168,7 +168,7 @@ class Pump:
             self._ask_for_more(self._frontier.cursor)
 
     def _begin(self, host: HostQueue, entry: FrontierUrl, now: float) -> int:
-        """Send a request for the URL, or for what must be known before; how many requests that makes."""
+        """Send a request for the URL, or first for robots.txt of its host. Returns the number of requests sent."""
         if host.name in self._endings.given_up:
             return self._leave(host, entry, now, FAILED, HOST_UNAVAILABLE, self._endings.given_up[host.name])
         rules = self.gate.rules_for(host, entry.url)
@@ -176,7 +176,7 @@ class Pump:
             self._frontier.put_back(host.name, entry, now)
             return self.gate.introduce(host, entry.url)
         if self._purpose.is_over(entry):
-            return self._leave(host, entry, now, SKIPPED, OVER_LIMIT, "the crawl has taken enough from sitemaps")
+            return self._leave(host, entry, now, SKIPPED, OVER_LIMIT, "the crawl has enough URLs from sitemaps")
         if rules.group and not self._reader.allows(rules, entry.url):
             why = ROBOTS_UNAVAILABLE if rules.reason else ROBOTS
             return self._leave(host, entry, now, SKIPPED, why, rules.explain(entry.url))
@@ -192,7 +192,7 @@ class Pump:
         return 1
 
     def _leave(self, host: HostQueue, entry: FrontierUrl, now: float, state: str, reason: str, detail: str) -> int:
-        """A URL that is not asked for has its end; the number of requests that makes."""
+        """Settle a URL without a request. Returns the number of requests sent: 0."""
         self._endings.end(entry, state, reason, detail)
         self._frontier.wake(host, now)
         return 0

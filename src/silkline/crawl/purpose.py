@@ -1,6 +1,6 @@
-"""What a kind of job is after: the one place where `site`, `page` and `map` differ in what they make of an answer.
+"""The purpose of a job: the only place where `site`, `page` and `map` differ in how they use an answer.
 
-How a URL is asked for, and what becomes of an answer, is the same for all of them (pump.py, decisions.py, answers.py).
+Requests and decisions about answers are the same for all of them (pump.py, decisions.py, answers.py).
 """
 
 from __future__ import annotations
@@ -16,41 +16,41 @@ from silkline.model.ledger import Settled
 
 
 class Purpose(Protocol):
-    """Fulfilled by `SiteCrawl` (site_crawl.py), and by the jobs of the kinds `page` and `map`."""
+    """Implemented by `SiteCrawl` (site_crawl.py), and by the jobs of the kinds `page` and `map`."""
 
     @property
     def full(self) -> bool:
-        """More waits to be stored than memory should hold: start no request."""
+        """More results wait to be stored than memory should hold: start no request."""
         ...
 
     def introduced(self, host: str, url: str, rules: Robots) -> None:
-        """The robots.txt of a host has been read, for this URL."""
+        """The robots.txt of a host was read, for this URL."""
         ...
 
     def is_over(self, entry: FrontierUrl) -> bool:
-        """Whether the limits of the job leave a URL out that was queued before."""
+        """Whether the limits of the job now exclude a URL that was queued before."""
         ...
 
     def body(self, host: str, entry: FrontierUrl, fetched: Fetched) -> Body:
-        """What is handed to the reader."""
+        """The input for the reader."""
         ...
 
     def follow(self, entry: FrontierUrl, fetched: Fetched, target: str) -> FrontierUrl | FetchedPage:
-        """A redirect: what is asked next in the same row of the ledger, or the end of this row."""
+        """A redirect: returns the next URL for the same row of the ledger, or the end of this row."""
         ...
 
     def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> FetchedPage:
-        """A body was read: the end of its URL."""
+        """A body was read: returns the end of its URL."""
         ...
 
     def ended(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> FetchedPage:
-        """A URL brought nothing, for the reason in `settled`; `fetched` is the last answer, if one came."""
+        """A URL has no page, for the reason in `settled`. `fetched` is the last answer, if there was one."""
         ...
 
     def close(self) -> None: ...
 
 
 def onward(entry: FrontierUrl, target: str) -> FrontierUrl:
-    """A redirect that is followed within one row: the target, with the URLs that led to it."""
+    """A redirect within one row: the target, with the URLs that redirected to it."""
     chain = f"{entry.chain} {entry.url}" if entry.chain else entry.url
     return entry._replace(url=target, chain=chain, attempts=0, put_off=0)

@@ -1,8 +1,8 @@
 """The process that reads one risky input at a time, and the small server that starts such processes.
 
-A reader has a limit on its memory and does nothing but read: its owner sends a task, waits for the answer, and kills it
-when its time is up. `python -m silkline.crawl.reader_process CONTROL MARKS SLOT MEMORY PARENT` is the server: it has
-the parsers loaded, never reads anything itself, and forks a reader in milliseconds whenever the owner asks for one.
+A reader has a memory limit and does nothing but read: its owner sends a task, waits for the answer, and kills it at the
+time limit. `python -m silkline.crawl.reader_process CONTROL MARKS SLOT MEMORY PARENT` is the server: it has the parser
+modules loaded, never reads an input itself, and forks a reader in milliseconds when the owner requests one.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from silkline.parse.charsets import is_utf8
 from silkline.reading_marks import PAGE, ROBOTS, SITEMAP, MarkSlot, ReadingMarks
 
 EXIT_MEMORY: Final = 71
-"""The exit code of a reader that ran into its memory limit."""
+"""The exit code of a reader that reached its memory limit."""
 HEAD: Final = 5
-"""Four bytes of length, and one that says how the answer is meant."""
+"""Four bytes of length, and one byte that says whether the reader stays or exits."""
 STAYS, LEAVES = 0, 1
 _CONTROL_BYTES: Final = 1 << 20
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 class ReadPage(msgspec.Struct, array_like=True, tag=True):
-    """Answered by a `Reading`."""
+    """The answer is a `Reading`."""
 
     body: Body
 
 
 class ReadRobots(msgspec.Struct, array_like=True, tag=True):
-    """Answered by `Robots`."""
+    """The answer is a `Robots`."""
 
     url: str
     body: bytes
@@ -62,7 +62,7 @@ ANSWERS: Final[dict[type[Any], Any]] = {
 
 
 class TaskReader:
-    """Does what a task says."""
+    """Carries out a task."""
 
     def __init__(self, plan: Plan, slot: MarkSlot) -> None:
         self._pages = PageReader(plan)
@@ -81,7 +81,7 @@ class TaskReader:
 
 
 def needs_more(task: ReadingTask) -> bool:
-    """Whether reading it may take modules that are not loaded yet: those for PDF, and for codecs but the usual ones."""
+    """Whether the task may need modules that are not loaded yet: those for PDF, and for unusual codecs."""
     if isinstance(task, ReadRobots):
         return False
     page = task.body
@@ -97,9 +97,9 @@ _LOADED_CHARSETS: Final = frozenset({b"", b"utf-8", b"UTF-8", b"utf8", b"us-asci
 
 
 def serve(end: socket.socket, plan: Plan, slot: MarkSlot, memory: int, *, loaded: bool) -> None:
-    """The whole life of a reader: tasks come in, answers go out, until the owner closes the socket.
+    """The main loop of a reader: receives tasks and sends answers until the owner closes the socket.
 
-    Unless everything is `loaded`, the first task says whether that is necessary: it takes 20 to 100 ms.
+    If not everything is `loaded`, the first task decides whether that is necessary: it takes 20 to 100 ms.
     """
     code = 1
     try:
@@ -136,7 +136,7 @@ def _receive(end: socket.socket) -> bytes:
 
 
 class MemorySize:
-    """The bytes of address space that this process has; the file is opened once, before files can no longer be."""
+    """The size of the address space of this process. The file is opened once, because no file can be opened later."""
 
     def __init__(self) -> None:
         self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
@@ -146,20 +146,20 @@ class MemorySize:
 
 
 def _limit_memory(memory: int, now: int) -> int:
-    """Allow `memory` bytes more than there are now; the size above which a reader ends after its task."""
+    """Allow `memory` bytes more than are used now. Returns the size above which a reader exits after its task."""
     if memory:
         resource.setrlimit(resource.RLIMIT_AS, (now + memory, now + memory))
     return now + (memory // 2 or 1 << 62)
 
 
 def _give_way() -> None:
-    """Where the kernel has to kill for want of memory, this process is the one to go."""
+    """If the kernel must kill a process because memory is short, it should choose this one."""
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("800")
 
 
 def fork_reader(end: socket.socket, plan: Plan, marks: ReadingMarks, slot: int, memory: int, *, loaded: bool) -> int:
-    """A reader as a copy of this process, at the other end of a socket; its pid."""
+    """Fork a reader as a copy of this process, at the other end of a socket. Returns its pid."""
     pid = _fork_with(end.fileno(), marks.descriptor)
     if pid:
         return pid
@@ -174,7 +174,7 @@ def fork_reader(end: socket.socket, plan: Plan, marks: ReadingMarks, slot: int, 
 
 
 def _fork_with(*kept: int) -> int:
-    """The pid of a copy of this process; 0 in the copy, which dies with us and has no other descriptors than these."""
+    """Fork a copy of this process that dies with it and has only these descriptors. Returns the pid; 0 in the copy."""
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
@@ -187,15 +187,15 @@ def _fork_with(*kept: int) -> int:
 
 
 def _forget_descriptors(*kept: int) -> None:
-    """Close what belongs to the parent: connections, the database, locks. A limit on their number may not exist."""
+    """Close the descriptors of the parent: connections, the database, locks. There may be no limit on their number."""
     for descriptor in [int(name) for name in os.listdir("/proc/self/fd")]:  # noqa: PTH208
         if descriptor > 2 and descriptor not in kept:
-            with contextlib.suppress(OSError):  # the one that listed them is closed already
+            with contextlib.suppress(OSError):  # the descriptor of the listing itself is already closed
                 os.close(descriptor)
 
 
 def fork_server(control: socket.socket, marks: ReadingMarks, slot: int, memory: int) -> int:
-    """The server as a copy of this process, which must hold no secret yet; its pid."""
+    """Fork the server as a copy of this process, which must not have any secret yet. Returns its pid."""
     pid = _fork_with(control.fileno(), marks.descriptor)
     if pid:
         return pid
@@ -206,7 +206,7 @@ def fork_server(control: socket.socket, marks: ReadingMarks, slot: int, memory: 
 
 
 def run_server(control: socket.socket, marks: ReadingMarks, slot: int, memory: int) -> None:
-    """One reader at a time, each told of with its pid and, when it has ended, its wait status."""
+    """Run one reader at a time. Sends the pid of each and, when it has exited, its wait status."""
     control.setblocking(True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     plan = msgspec.msgpack.decode(control.recv(_CONTROL_BYTES), type=Plan)

@@ -1,6 +1,6 @@
-"""What a body came to: facts, links and the JSON that is stored. Runs in a fetcher, or in a parser process.
+"""Reads a body into facts, links and the JSON that is stored. Runs in a fetcher, or in a parser process.
 
-Pure: a `Body` in, a `Reading` out. Whatever a page does to the parser ends here as a reason.
+Pure: a `Body` in, a `Reading` out. Every parse error becomes a reason here.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from silkline.parse.sniff import sniff
 
 NOT_A_PAGE: Final = "not_a_page"
 NOT_TEXT: Final = "not_text"
-"""The same for a URL that was asked for by name."""
+"""The same for a URL that was requested by name."""
 NOINDEX: Final = "noindex"
 PARSE_FAILED: Final = "parse_failed"
 SITEMAP: Final = "sitemap"
-_PDF_SECONDS: Final = 3.0  # in a crawl: others wait for the reader; who asked for one PDF waits for that one
+_PDF_SECONDS: Final = 3.0  # in a crawl other pages wait for the reader; a single requested PDF may take longer
 _PDF_SECONDS_BY_NAME: Final = 20.0
 _WHAT: Final = {"image": "an image", "other": "a file of another kind"}
 
@@ -45,15 +45,15 @@ class Body(msgspec.Struct, array_like=True, gc=False):
     simhash: bool = False
     sitemap: bool = False
     wire_bytes: int = 0
-    """What came over the network; 0: not known."""
+    """Bytes received over the network; 0: not known."""
     base: str = ""
-    """What links are relative to, where a script has set another address than `url`."""
+    """The base for relative links, if a script has set another address than `url`."""
 
 
 class Reading(msgspec.Struct, array_like=True, gc=False):
-    """What it says. With a `reason` there is nothing to store, though there may be links to follow.
+    """The content of a page. With a `reason` there is nothing to store, though there may be links to follow.
 
-    `names` holds eight bytes (seen.py) for every address that the page names, whether it is to be followed or not.
+    `names` holds eight bytes (seen.py) for every address in the page, whether it is to be followed or not.
     """
 
     id: int
@@ -66,14 +66,14 @@ class Reading(msgspec.Struct, array_like=True, gc=False):
     names: bytes = b""
     needs_scripts: bool = False
     sitemap: Sitemap | None = None
-    """All that a sitemap lists, for jobs that are after that."""
+    """All entries of a sitemap, for jobs that need them."""
 
 
 OnReading = Callable[[Reading], None]
 
 
 class PageReader:
-    """Reads pages by what the plan wants of them."""
+    """Reads pages as the plan requires."""
 
     def __init__(self, plan: Plan) -> None:
         agent = plan.user_agent.partition("/")[0].lower() or "silkline"
@@ -86,7 +86,7 @@ class PageReader:
         self._with_simhash = msgspec.structs.replace(self._wanted, simhash=True)
         self._by_name = plan.by_name
         self._listings = plan.listings
-        # Who asks for one page by name wants that page: `noindex` is for those who build an index.
+        # A user who requests one page by name wants that page: `noindex` is for programs that build an index.
         self._obeys = not plan.ignore_robots and not plan.by_name
 
     def reading_of(self, body: Body) -> Reading:
@@ -181,7 +181,7 @@ class PageReader:
 
 
 def _sitemap(body: Body) -> Reading:
-    """A list of pages, most important first, or of further sitemaps; nothing to store."""
+    """A list of pages, most important first, or of further sitemaps. There is nothing to store."""
     sitemap = parse_sitemap(body.body, body.url)
     if sitemap.kind in ("index", "unknown"):
         further = [entry.url for entry in sitemap.entries] if sitemap.kind == "index" else []

@@ -1,8 +1,8 @@
-"""The recorder: gives URLs their ids, keeps the books of the whole crawl, and writes the checkpoints.
+"""The recorder: assigns ids to URLs, keeps the state of the whole crawl, and writes the checkpoints.
 
-Bookkeeping runs on the leader's event loop; the database is only touched by one thread of its own, so a slow disk
-never stalls a fetch. Everything that is read from the ledger while the crawl runs goes through the same thread, so
-that what is read is never older than what was said to be durable before.
+The state is kept on the leader's event loop. Only one separate thread uses the database, so a slow disk never blocks a
+fetch. All reads from the ledger during the crawl use the same thread. So they are never older than what was reported as
+durable before.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from silkline.model.ledger import DONE, QUEUED, Checkpoint, NewResult, NewUrl, P
 from silkline.store import pages, urls
 from silkline.store.statements import load_all
 
-# A fetcher's seat, which the recorder knows nothing about, and the number of its batch; None: no fetcher is to be told.
+# The seat of a fetcher (the recorder does not use it) and the number of its batch. None: there is no fetcher to tell.
 Delivery = tuple[Any, int]
 
 
 class Recorder:
-    """The books of one crawl."""
+    """The state of one crawl since the last checkpoint, and its counters."""
 
     def __init__(self, progress: Progress, plan: Plan, log: logging.Logger) -> None:
         self._progress = progress
@@ -56,7 +56,7 @@ class Recorder:
         self.on_saved: Callable[[list[Delivery]], None] = lambda deliveries: None
 
     async def open(self) -> None:
-        """Take up the books where the last attempt left them."""
+        """Load the state that the last attempt left."""
         job_id, database = self._progress.job.id, self._progress.database
         load_all(database.dialect)
         pages.prepare()
@@ -71,13 +71,13 @@ class Recorder:
                 self.levels.add(depth, pending)
 
     async def ask(self, question: Callable[..., Any], *arguments: Any) -> Any:
-        """Run something that touches the database in the recorder's thread."""
+        """Run a function that uses the database in the recorder's thread."""
         return await self._loop.run_in_executor(self._thread, question, *arguments)
 
-    # The books.
+    # The state of the crawl.
 
     def append(self, found: list[FoundUrl]) -> int:
-        """New URLs, in the order of discovery; the id of the first."""
+        """Add new URLs, in the order of discovery. Returns the id of the first."""
         first = self.next_id
         new_url = NewUrl._make
         self._found += [new_url((id, *each)) for id, each in enumerate(found, first)]
@@ -91,14 +91,14 @@ class Recorder:
         return first
 
     def settle(self, settled: list[tuple[Settled, int]]) -> None:
-        """Ends that have no links, and tries that failed; each with its depth."""
+        """Record ends without links, and failed tries, each with its depth."""
         for each, depth in settled:
             self._settled[each.id] = each
             if each.state != QUEUED:
                 self._end(each, depth)
 
     def deliver(self, delivery: Delivery, pages: list[FetchedPage]) -> None:
-        """Pages all of whose links are in the books. Those beyond the limit are left as if never fetched."""
+        """Record pages whose links are all recorded. Pages beyond the limit are ignored, as if never fetched."""
         limit = self._plan.limit
         for settled, result, depth, names in pages:
             if settled.state == DONE:
@@ -113,7 +113,7 @@ class Recorder:
         self._deliveries.append(delivery)
 
     def end(self, settled: Settled, result: NewResult | None = None) -> None:
-        """The end of a URL that no fetcher was asked for."""
+        """Record the end of a URL that no fetcher requested."""
         self.deliver((None, 0), [FetchedPage(settled, result, 0)])
 
     def _end(self, settled: Settled, depth: int) -> None:
@@ -123,7 +123,8 @@ class Recorder:
             self.reasons[settled.reason] += 1
 
     def count_not_stored(self, fetcher: int, number: int) -> bool:
-        """A fetcher only counted so many URLs since it started; whether these are the first of this attempt."""
+        """Record how many URLs a fetcher has only counted since it started. Returns whether they are the first in this
+        attempt."""
         first = number > 0 and not self._not_stored
         if number > self._not_stored[fetcher]:
             self._not_stored[fetcher] = number
@@ -131,7 +132,8 @@ class Recorder:
 
     @property
     def not_stored(self) -> int:
-        """URLs that were only counted, at least: whoever starts anew may count the same ones, so the most holds."""
+        """URLs that were only counted. A lower bound: after a restart the same URLs may be counted again, so this is
+        the maximum."""
         return max(self._not_stored_before, self._not_stored.total())
 
     def count_bytes(self, wire_bytes: int) -> None:
@@ -165,7 +167,7 @@ class Recorder:
     # The checkpoints.
 
     async def save(self, *, idle: bool = False) -> None:
-        """Make everything in the books durable, in one transaction; `idle`: even if that is only what people see."""
+        """Make everything recorded durable, in one transaction. `idle`: even if only the status for people changed."""
         async with self._saving:
             if self.unsaved or idle:
                 await self._save()

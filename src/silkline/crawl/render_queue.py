@@ -1,4 +1,4 @@
-"""The pages of one fetcher that wait for a browser, or are in one. Fetching goes on meanwhile, up to a bound."""
+"""The pages of one fetcher that wait for a browser, or are in one. Fetching continues meanwhile, up to a limit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OnShown = Callable[[Fetched], None]
 
 
 def open_renderer(plan: Plan, client: HttpClient) -> Renderer:
-    """The renderer that a plan calls for."""
+    """The renderer for a plan."""
     rendering = plan.rendering
     if rendering is None:
         raise ValueError("the plan renders no pages")
@@ -36,7 +36,7 @@ def open_renderer(plan: Plan, client: HttpClient) -> Renderer:
 
 
 class Screen:
-    """Must be made and used inside an event loop."""
+    """Must be created and used inside an event loop."""
 
     def __init__(self, plan: Plan, client: HttpClient) -> None:
         self._plan = plan
@@ -50,7 +50,7 @@ class Screen:
 
     @property
     def full(self) -> bool:
-        """More is waiting for a browser than memory should hold."""
+        """More pages wait for a browser than memory should hold."""
         tuning = self._plan.tuning
         return len(self._tasks) >= tuning.most_rendering or self._bytes >= tuning.most_rendering_bytes
 
@@ -58,7 +58,7 @@ class Screen:
         return [url for _, url, _ in islice(self._tasks.values(), most)]
 
     def show(self, entry: FrontierUrl, fetched: Fetched, on_shown: OnShown) -> None:
-        """Render the page, and hand over what came of it; nothing is handed over after `cut_off`."""
+        """Render the page, and call `on_shown` with the outcome. It is not called after `cut_off`."""
         size = len(fetched.body)
         self._bytes += size
         task = self._loop.create_task(self._renderer.render(fetched))
@@ -66,7 +66,7 @@ class Screen:
         task.add_done_callback(partial(self._shown, entry.id, on_shown))
 
     def cut_off(self) -> None:
-        """Give up whatever is under way."""
+        """Cancel everything that is under way."""
         for task, _, _ in self._tasks.values():
             task.cancel()
         self._tasks.clear()

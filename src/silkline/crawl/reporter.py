@@ -1,4 +1,4 @@
-"""What a fetcher tells the leader, and when: batches soon after something has ended, its waits once in a while."""
+"""Reports of a fetcher to the leader: batches soon after a URL was finished, waiting hosts at intervals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Desk(Protocol):
 
 
 class Reporter:
-    """Must be made inside an event loop."""
+    """Must be created inside an event loop."""
 
     def __init__(
         self, tuning: Tuning, desk: Desk, outbox: Outbox, frontier: Frontier, live: Callable[[], Live]
@@ -44,7 +44,7 @@ class Reporter:
             self._flush_later = self._loop.call_later(self._tuning.flush_seconds, self.flush)
 
     def flush_next(self) -> None:
-        """Before anything else that takes time."""
+        """Send the batch in the next step of the event loop."""
         if self._flush_later is not None:
             self._flush_later.cancel()
         self._flush_later = self._loop.call_soon(self.flush)
@@ -55,7 +55,7 @@ class Reporter:
             self._desk.hand_in(self._outbox.pack(self._live()))
 
     def look_on(self, first: Callable[[], None]) -> None:
-        """Say which hosts wait, and why, now and then until `close`; `first` is called before each look."""
+        """Report which hosts wait, and why, at intervals until `close`. `first` is called before each report."""
         first()
         self._desk.show(self._lookout.look(self._loop.time(), time.time()), self._live())
         self._look_later = self._loop.call_later(self._tuning.look_seconds, self.look_on, first)

@@ -1,4 +1,4 @@
-"""The rules of the origins a fetcher asks, and how often it has tried in vain to get them."""
+"""The robots rules of the origins of a fetcher, and how often in a row they could not be fetched."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from silkline.model.url import host_of
 
 ROBOTS_TOO_LARGE: Final = "robots_too_large"
 _NO_RULES = Robots(ALLOW_ALL, float("inf"))
-# Groups up to this size are always kept. Larger ones are rare, and together they may take this much memory; when that
-# is used up, the rules of one more such host count as unavailable, and nothing of it is fetched.
+# Groups up to this size are always kept. Larger ones are rare, and together they may take this much memory. When it is
+# used up, the rules of one more such host count as unavailable, and nothing of it is fetched.
 _SMALL_GROUP: Final = 4_096
 _MOST_LARGE_GROUPS: Final = 64 << 20
 
@@ -45,7 +45,7 @@ class RobotsCache:
         self._large = 0
 
     def of(self, origin: str) -> Robots | None:
-        """What holds for an origin; None: it must be loaded first."""
+        """The rules for an origin. None: they must be loaded first."""
         if self._ignore:
             return _NO_RULES
         rules = self._rules.get(origin)
@@ -55,10 +55,10 @@ class RobotsCache:
         return None
 
     async def load(self, origin: str) -> tuple[Robots, int]:
-        """The rules, and how often in a row they could not be had. Those that could not are not kept."""
+        """The rules, and how often in a row they could not be fetched. Rules that could not be fetched are not kept."""
         answer = await robots.ask(self._client, origin, self._may_follow)
         rules = await self._reader.robots(answer, origin, time.time(), self._product)
-        if rules.reason == READER_DIED:  # kept, so that nobody dies of this file again
+        if rules.reason == READER_DIED:  # kept, so that no other process dies while reading this file
             self._rules[origin] = rules
         if rules.group == DISALLOW_ALL and rules.reason is not None:
             self._failures[origin] = failures = self._failures.get(origin, 0) + 1
@@ -70,11 +70,11 @@ class RobotsCache:
             rules = Robots(DISALLOW_ALL, rules.expires_at, reason=ROBOTS_TOO_LARGE)
             return rules, 1
         self._large += size
-        self._rules[origin] = msgspec.structs.replace(rules, sitemaps=())  # who asked has them now
+        self._rules[origin] = msgspec.structs.replace(rules, sitemaps=())  # the caller has them now
         return rules, 0
 
     def _may_follow(self, url: str) -> str | None:
-        """A host that the crawl excludes gets no request, not even for the robots.txt of another one."""
+        """A host that the crawl excludes gets no request, not even for the robots.txt of another host."""
         return BAD_REDIRECT if self._excludes(host_of(url)) else None
 
     def forget(self, host: str) -> None:
@@ -93,7 +93,7 @@ def _large_size(rules: Robots) -> int:
 
 
 def unreachable(rules: Robots) -> bool:
-    """The host itself could not be reached, as opposed to its robots.txt being broken."""
+    """The host itself could not be reached. This is different from a broken robots.txt."""
     reason = rules.reason or ""
     return not reason.startswith("http_") and (is_temporary(reason) or reason in _NO_SUCH_PLACE)
 

@@ -1,7 +1,7 @@
 """Which URLs belong to a crawl. Pure: a URL and its depth in, a reason or None out.
 
-The scope hangs on the roots: the seeds, and what a seed redirected to. Roots are kept as 64-bit keys, since a broad
-crawl has a million of them.
+The scope depends on the roots: the seeds, and the redirect targets of seeds. Roots are kept as 64-bit keys, because a
+broad crawl has a million of them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Scope:
         self._everything = not any(bounds)
 
     def add_roots(self, urls: Iterable[str]) -> None:
-        """What these seeds stand for belongs to the crawl."""
+        """Add these roots to the scope."""
         urls = list(urls)
         hosts = [host_of(url) for url in urls]
         self._hosts.add_all(map(_bare_host, hosts))
@@ -51,7 +51,7 @@ class Scope:
         self._verdicts.clear()
 
     def judge(self, url: str, host: str, depth: int) -> str | None:
-        """Why this URL is not to be fetched; None: it is. A root (depth 0) is never out of scope."""
+        """Why this URL is not to be fetched. None: it is. A root (depth 0) is never out of scope."""
         if self._everything:
             return None
         plan = self._plan
@@ -76,11 +76,11 @@ class Scope:
         return None
 
     def excludes(self, host: str) -> bool:
-        """Whether nothing of this host may be fetched, sitemaps included."""
+        """Whether nothing of this host may be fetched, including sitemaps."""
         return bool(self._excluded_hosts) and self._excluded_hosts.covers(host)
 
     def covers(self, host: str) -> bool:
-        """Whether the host is part of the crawl, whatever holds for its URLs one by one."""
+        """Whether the host is part of the crawl. Other rules may still exclude single URLs of it."""
         known = self._verdicts.get(host)
         return self._judge_host(host) if known is None else known
 
@@ -114,7 +114,7 @@ class Scope:
 
 
 def _bare_host(host: str) -> str:
-    """Without `www.`: sites send visitors from one to the other as they like."""
+    """The host without `www.`: many sites redirect from one form to the other."""
     return host[4:] if host.startswith("www.") else host
 
 
@@ -126,6 +126,6 @@ def _folder_of(url: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def domain_of(host: str) -> str:
-    """The registrable domain of a host, from the bundled public suffix list; the host itself where there is none."""
+    """The registrable domain of a host, from the bundled public suffix list. The host itself if there is none."""
     name = host if host.startswith("[") else host.partition(":")[0]
     return _suffixes(name).top_domain_under_public_suffix or host

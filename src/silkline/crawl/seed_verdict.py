@@ -1,9 +1,9 @@
-"""Whether a job whose work is over has brought anything, and what a retry does when it has not. See decision 0021.
+"""Whether a finished job has stored anything, and what a retry does if it has not. See decision 0021.
 
 - Something was stored: the job is completed.
 - Nothing was stored, and a seed failed (a name that does not resolve, a refused connection, a 404): the job has failed.
-- Nothing was stored, and every seed was left out on purpose (robots.txt, noindex, the scope): that is no failure of the
-  machine. The job is completed, and its log and its message say that nothing was stored.
+- Nothing was stored, and every seed was skipped on purpose (robots.txt, noindex, the scope): this is not a technical
+  failure. The job is completed, and its log and its message say that nothing was stored.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def check_seeds(progress: Progress, log: logging.Logger, vias: Collection[str] |
 
 
 def verdict(ends: Collection[RootEnd]) -> str | None:
-    """Why a job that stored nothing has failed; None: it has not."""
+    """Why a job that stored nothing has failed. None: it has not."""
     failed = [end for end in ends if end.state == FAILED]
     if not failed or any(end.state in (DONE, UNCHANGED) for end in ends):
         return None
@@ -45,7 +45,7 @@ def verdict(ends: Collection[RootEnd]) -> str | None:
 
 
 def try_failed_seeds_again(progress: Progress) -> bool:
-    """A retry of a job that stored nothing, and has nothing left to do, begins with its failed seeds again."""
+    """For a retry of a job that stored nothing and has nothing left to do: requeue its failed seeds."""
     database, id = progress.database, progress.job.id
     counts = urls.counts(database, id)
     if counts.done or counts.unchanged or counts.queued or counts.in_flight or not counts.failed:
@@ -55,7 +55,7 @@ def try_failed_seeds_again(progress: Progress) -> bool:
 
 
 def _last(ends: Collection[RootEnd]) -> list[RootEnd]:
-    """Without the seeds that only pointed elsewhere: what they point at stands for them."""
+    """The ends without seeds that only redirect: their targets are checked instead."""
     return [end for end in ends if end.reason != REDIRECTED]
 
 

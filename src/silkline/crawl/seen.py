@@ -1,8 +1,8 @@
 """Which URLs a fetcher has seen: 64-bit keys in about 12 bytes each, where a Python set of integers takes 75 to 83.
 
-Keys lie packed side by side in small buckets, which `bytes.find` searches; buckets are split one at a time as the set
-grows (linear hashing), so no insertion ever waits for a rebuild of the whole. In front of them stands a memory of the
-last URLs asked for, as text: the links that every page of a site repeats are answered from it.
+Keys are packed in small buckets, which `bytes.find` searches. Buckets are split one at a time as the set grows (linear
+hashing), so no insertion ever waits for a rebuild of the whole set. A cache of the last URLs, as text, is checked
+first: it covers the links that every page of a site repeats.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LONGEST_RECENT: Final = 1_000  # characters: longer URLs are not remembered as 
 
 
 def digest_of(url: str) -> bytes:
-    """The eight bytes that stand for a URL here; as a signed big-endian number they are its `url_key`."""
+    """The eight bytes that represent a URL here. As a signed big-endian number they are its `url_key`."""
     return xxh3_64_digest(url.encode())
 
 
@@ -28,7 +28,7 @@ def key_of(digest: bytes) -> int:
 
 
 def digests_of(urls: Iterable[str]) -> bytes:
-    """The eight bytes of each URL one after the other, in order, a URL that comes again left out."""
+    """The eight bytes of each URL, concatenated in order, without duplicates."""
     return b"".join(map(xxh3_64_digest, map(str.encode, dict.fromkeys(urls))))
 
 
@@ -49,7 +49,7 @@ class Seen:
         return self._size
 
     def add_all(self, urls: Iterable[str]) -> list[tuple[str, bytes]]:
-        """Those that are new, each once and in order, with their digests. All of them count as seen from now on."""
+        """The new URLs, each once and in order, with their digests. All of them count as seen from now on."""
         recent, older = self._recent, self._older
         buckets, mask, split = self._buckets, self._mask, self._split
         digest_of, number_of = xxh3_64_digest, int.from_bytes
@@ -61,7 +61,7 @@ class Seen:
                 recent.add(url)
             if url in older:
                 continue
-            # `_add`, written out: called for every link of every page, it takes a third less time this way.
+            # `_add`, inlined: it runs for every link of every page, and takes a third less time this way.
             digest = digest_of(url.encode())
             number = number_of(digest, "little")
             at = number & mask
@@ -80,11 +80,11 @@ class Seen:
         return fresh
 
     def add(self, url: str) -> bool:
-        """Whether it is new."""
+        """Add a URL. Returns whether it is new."""
         return self._add(xxh3_64_digest(url.encode()))
 
     def forget(self, url: str) -> None:
-        """Take a URL out, if it is there."""
+        """Remove a URL, if it is in the set."""
         digest = xxh3_64_digest(url.encode())
         at = self._bucket_of(digest)
         bucket = self._buckets[at]
@@ -96,7 +96,7 @@ class Seen:
         self._older.discard(url)
 
     def load(self, keys: array[int]) -> None:
-        """Take `url_key`s of a ledger."""
+        """Add `url_key`s of a ledger."""
         packed = array("q", keys)
         packed.byteswap()
         digests = packed.tobytes()
@@ -143,7 +143,7 @@ class Seen:
 
 
 def _place(bucket: bytes, digest: bytes) -> int:
-    """Where the digest stands in the bucket, or -1. A match across two neighbours is none."""
+    """The position of the digest in the bucket, or -1. A match across two neighbouring digests does not count."""
     at = bucket.find(digest)
     while at & 7 and at >= 0:
         at = bucket.find(digest, at + 1)

@@ -1,4 +1,4 @@
-"""Which fetcher owns a host: computed, the same in every process, from the number of fetchers alone."""
+"""Which fetcher owns a host. Every process computes the same owner, from the number of fetchers alone."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from silkline.model.url import shard_of
 SLOTS: Final = 840
 """Divisible by every number of fetchers up to eight."""
 RECORDING: Final = 0.29
-"""What writing all checkpoints costs the leader, against fetching all pages (measured: 3.8 to 13.1 s of CPU)."""
+"""The cost of writing all checkpoints, relative to fetching all pages (measured: 3.8 to 13.1 s of CPU)."""
 
 
 class Shards:
-    """The hosts are spread over slots, and the slots over fetchers."""
+    """Hosts are assigned to slots, and slots to fetchers."""
 
     def __init__(self, fetchers: int) -> None:
         self.fetchers = fetchers

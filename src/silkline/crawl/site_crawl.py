@@ -1,4 +1,4 @@
-"""What a `site` job makes of answers: links and redirect targets are new URLs, and what was read is stored."""
+"""The purpose of a `site` job: links and redirect targets become new URLs, and pages that were read are stored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from silkline.warc_files import open_archive
 
 
 class SiteCrawl:
-    """Fulfils `Purpose`, for one fetcher of a crawl."""
+    """Implements `Purpose`, for one fetcher of a crawl."""
 
     full = False
 

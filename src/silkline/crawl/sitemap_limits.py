@@ -1,4 +1,5 @@
-"""How many sitemaps a job reads, how deep they nest, and what it takes from them: the same for `site` and `map`."""
+"""How many sitemaps a job reads, how deep they nest, and how many URLs it takes from them: the same for `site` and
+`map`."""
 
 from __future__ import annotations
 
@@ -6,34 +7,34 @@ import re
 from typing import Final
 
 SITEMAP_VIAS: Final = frozenset({"robots", "sitemap_index"})
-"""How a URL is found that is itself a sitemap: no page, and judged by rules of its own."""
+"""How a URL was found that is a sitemap itself. It is not a page, and has its own rules."""
 MOST_URLS: Final = 1_000_000
 MOST_SITEMAPS: Final = 20_000
 MOST_NESTED: Final = 10
 MOST_NAMED: Final = 100
-"""That one robots.txt may name."""
+"""How many sitemaps one robots.txt may name."""
 MOST_FOREIGN: Final = 5
-"""That one robots.txt may name on hosts which are no part of the job."""
+"""How many sitemaps one robots.txt may name on hosts that are not part of the job."""
 OVER_LIMIT: Final = "over_limit"
-FOREIGN: Final = "a sitemap on another host, which robots.txt does not name there"
+FOREIGN: Final = "a sitemap on another host that robots.txt does not name"
 _LEVEL: Final = re.compile(r"level-(\d{1,4})(?: |\Z)")
 
 
 def level_of(chain: str) -> int:
-    """How many sitemap indexes lie above a sitemap; `chain` is what the ledger keeps of how it was found."""
+    """How many sitemap indexes are above a sitemap. `chain` is the ledger's note on how it was found."""
     found = _LEVEL.match(chain)
     return int(found[1]) if found is not None else 0
 
 
 def chain_at(level: int) -> str:
-    """What the ledger keeps of a sitemap that lies below so many indexes."""
+    """The ledger's note for a sitemap below this many indexes."""
     return f"level-{level}"
 
 
 class SitemapAllowance:
-    """What may still be taken from sitemaps. A job with a limit takes little more than the limit can use.
+    """How much may still be taken from sitemaps. A job with a limit takes only a few times that limit.
 
-    More than the limit itself, since some of the pages that sitemaps list are missing, known already, or out of scope.
+    It takes more, because some pages in sitemaps are missing, already known, or out of scope.
     """
 
     def __init__(self, limit: int | None) -> None:

@@ -1,7 +1,7 @@
-"""What a fetcher takes from sitemaps: those that robots.txt names, those that an index lists, and the pages they list.
+"""The sitemaps of a fetcher: those that robots.txt names, those that an index lists, and the pages they list.
 
-A sitemap obeys the robots.txt and the pace of the host it lies on, like any page. On a host that is no part of the
-crawl it is read only if the robots.txt of a host of the crawl names it, and only a few of those are.
+A sitemap obeys the robots.txt and the pace of its host, like any page. On a host that is not part of the crawl it is
+read only if the robots.txt of a host of the crawl names it, and only a few of those are read.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Sitemaps:
         self._allowance = SitemapAllowance(plan.limit)
 
     def named(self, host: str, url: str, rules: Robots) -> None:
-        """The robots.txt of a host names these."""
+        """Add the sitemaps that the robots.txt of a host names."""
         covers = self._discovery.covers
         if not rules.sitemaps or not self._wanted or not covers(host):
             return
@@ -53,7 +53,7 @@ class Sitemaps:
         return entry.via in SITEMAP_VIAS and self._allowance.urls <= 0
 
     def was_read(self, entry: FrontierUrl, reading: Reading) -> Reading:
-        """Takes what a sitemap lists, as far as it is wanted; the reading, with a word on what was left out."""
+        """Take the entries of a sitemap, up to the limits. Returns the reading, with a note on what was left out."""
         allowance, discovery = self._allowance, self._discovery
         pages = allowance.take_urls(reading.links)
         further = allowance.take_sitemaps(reading.sitemaps)
@@ -66,9 +66,9 @@ class Sitemaps:
         taken, listed = len(pages) + len(further), len(reading.links) + len(reading.sitemaps)
         if taken == listed:
             return reading
-        detail = f"{taken} of {listed} entries taken: the limits of the crawl leave no room for more"
+        detail = f"{taken} of {listed} entries taken: the limits of the crawl allow no more"
         return msgspec.structs.replace(reading, detail=detail, names=reading.names[: _DIGEST * taken])
 
     def via_after_redirect(self, entry: FrontierUrl, target: str) -> str:
-        """How a URL counts as found that a sitemap redirects to: robots.txt names only what lies on that very host."""
+        """The `via` for the redirect target of a sitemap. On another host it does not count as named by robots.txt."""
         return entry.via if host_of(target) == host_of(entry.url) else "sitemap_index"

@@ -1,4 +1,4 @@
-"""The leader of a job that one fetcher does, in this process: no children, no parsers, no links.
+"""The leader of a job with one fetcher, in this process: no children, no parsers, no links.
 
 Like the leader of a crawl, it writes checkpoints, reads the ledger for the fetcher, and ends when nothing is queued.
 """
@@ -27,24 +27,24 @@ _REPORT: Final = 5.0
 
 
 class SmallJob(Purpose, Protocol):
-    """What a kind does beside its fetcher."""
+    """What a kind does besides its fetcher."""
 
     @property
     def over(self) -> bool:
-        """The job has enough, whatever is still queued."""
+        """The job has enough, even if URLs are still queued."""
         ...
 
     async def begin(self, fetcher: Fetcher) -> None:
-        """Put into the recorder's books what the job begins with, if they are empty."""
+        """Record the first URLs of the job, if there are none yet."""
         ...
 
     async def select(self, rows: list[QueuedUrl]) -> list[QueuedUrl]:
-        """Those of the queued URLs that are to be asked for; the others have been given their ends."""
+        """The queued URLs that are to be requested. The others have been settled."""
         ...
 
 
 class SmallLeader:
-    """Fulfils `Desk`. Made inside an event loop, for one attempt at a job; `close` it afterwards."""
+    """Implements `Desk`. Must be created inside an event loop, for one attempt of a job; `close` it afterwards."""
 
     def __init__(self, context: Context, plan: Plan, reader: GuardedReader) -> None:
         self._context = context
@@ -63,7 +63,7 @@ class SmallLeader:
         self._live = Live()
 
     async def run(self, job: SmallJob) -> End | None:
-        """Until nothing is left, or the job has enough, or an order comes; that order, if something is left."""
+        """Run until nothing is left, the job has enough, or an order arrives. Returns the order if work is left."""
         self._attempt.catch_errors()
         recorder = self.recorder
         recorder.on_saved, recorder.live, recorder.in_flight = self._saved, self._show, self._in_flight
@@ -87,7 +87,7 @@ class SmallLeader:
         self._client.resolver.close()
         self.recorder.close()
 
-    # What the fetcher says.
+    # Messages of the fetcher.
 
     def hand_in(self, batch: Batch) -> None:
         recorder = self.recorder
@@ -110,7 +110,7 @@ class SmallLeader:
         self._drained = True
         self._attempt.wake()
 
-    # What the fetcher is told.
+    # Messages to the fetcher.
 
     def _tell(self, message: Assigned | Committed | Drain | Go | Refilled) -> None:
         if self._fetcher is not None:
@@ -124,7 +124,7 @@ class SmallLeader:
         self._attempt.wake()
 
     async def _refill(self, cursor: int) -> None:
-        """Read on in the ledger; all that is in the books must be in the ledger first."""
+        """Read more of the ledger. Write a checkpoint first, so that the ledger has everything."""
         recorder = self.recorder
         await recorder.save()
         wanted = self._plan.tuning.refill_rows
@@ -136,10 +136,10 @@ class SmallLeader:
     def _saved(self, deliveries: list[Delivery]) -> None:
         self._tell(Committed([seq for who, seq in deliveries if who is self], None))
 
-    # The loop of a job.
+    # The main loop of a job.
 
     async def _watch(self) -> None:
-        """Write checkpoints until the job is over."""
+        """Write checkpoints until the job is finished."""
         recorder, reported = self.recorder, self._loop.time()
         while self._attempt.order is None:
             self._attempt.check()
@@ -148,7 +148,7 @@ class SmallLeader:
             if recorder.due:
                 await recorder.save()
             elif recorder.since_saved >= self._plan.tuning.idle_seconds:
-                await recorder.save(idle=True)  # nothing came: show what the job waits for
+                await recorder.save(idle=True)  # there is no news: show what the job waits for
             else:
                 if self._loop.time() - reported > _REPORT:
                     reported = self._loop.time()
@@ -156,17 +156,17 @@ class SmallLeader:
                 await self._attempt.pause(_BEAT)
 
     async def _settle_down(self) -> None:
-        """Let what is in flight come in, as far as it comes soon, and make it durable."""
+        """Wait a short time for requests in flight, and make their results durable."""
         if self._begun:
             self._tell(Drain())
             deadline = self._loop.time() + self._plan.tuning.drain_seconds + 0.3
             while self._loop.time() < deadline and not self._drained:
                 await self._attempt.pause(_BEAT)
         self._settled = True
-        await self.recorder.save(idle=True)  # nothing is in flight any more, and nothing waits
+        await self.recorder.save(idle=True)  # now nothing is in flight, and nothing waits
         self._attempt.check()
 
-    # What people see.
+    # Status for people.
 
     def _in_flight(self) -> int:
         return 0 if self._settled or self._fetcher is None else min(self._fetcher.in_flight, self.recorder.pending)

@@ -1,7 +1,7 @@
-"""Which inputs of a job have ended a process that read them, and so are read in a process of their own from then on.
+"""Which inputs of a job have killed a process that read them. They are read in isolation from then on.
 
-One blamed input makes everything of its host suspect, and a few of them the whole job: a site with a thousand bombs
-must not cost a thousand processes.
+One blamed input makes its whole host suspect, and a few blamed inputs the whole job: a site with a thousand harmful
+pages must not cost a thousand processes.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from silkline.model.url import host_of, origin_of
 from silkline.reading_marks import ROBOTS, RULES, Mark, clipped
 
 MOST_BLAMED: Final = 3
-"""So many blamed inputs, and the whole job is read in isolation."""
+"""With this many blamed inputs, the whole job is read in isolation."""
 GIVE_UP_AT: Final = 2
-"""An input that was blamed so often is not read again: it ends processes even after it was read in isolation."""
+"""An input that was blamed this often is not read again: it kills processes even in isolation."""
 
 
 def input_of(mark: Mark) -> str:
@@ -36,7 +36,7 @@ class Suspects:
         return self.everything or bool(self._times)
 
     def learn(self, blamed: Iterable[tuple[str, int]]) -> None:
-        """What others know: each input and how often it was blamed."""
+        """Add what other processes know: each input and how often it was blamed."""
         for name, times in blamed:
             self._times[name] = max(times, self._times.get(name, 0))
             self._hosts.add(host_of(name))
@@ -44,7 +44,7 @@ class Suspects:
             self.everything = True
 
     def blame(self, mark: Mark) -> tuple[str, int]:
-        """A process died while it read this; the name of the input, and how often it was blamed now."""
+        """A process died while it read this input. Returns its name, and how often it was blamed so far."""
         name = input_of(mark)
         times = self._times.get(name, 0) + 1
         self.learn([(name, times)])
@@ -54,13 +54,13 @@ class Suspects:
         return list(self._times.items())
 
     def includes(self, host: str) -> bool:
-        """Whether what comes from this host is read in isolation."""
+        """Whether inputs from this host are read in isolation."""
         return self.everything or host in self._hosts
 
     def blamed(self, name: str) -> bool:
-        """Whether this very input was blamed."""
+        """Whether this input itself was blamed."""
         return bool(self._times) and clipped(name) in self._times
 
     def hopeless(self, name: str) -> bool:
-        """Whether this input is not to be read any more."""
+        """Whether this input must not be read any more."""
         return bool(self._times) and self._times.get(clipped(name), 0) >= GIVE_UP_AT

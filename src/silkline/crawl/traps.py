@@ -1,12 +1,12 @@
-"""Recognises sites that never end: calendars, session ids in paths, every combination of filters. Pure.
+"""Detects sites with endless URLs: calendars, session ids in paths, every combination of filters. Pure.
 
-Each host has budgets; a URL beyond one is skipped with the reason `trap` and a detail that names the budget. The ledger
-has only the first of those (`Tuning.trap_rows` for each host), so that a site cannot fill it with endless links. Small
-hosts are never looked at closely: nothing is counted but URLs until a host has shown more than a few hundred.
+Each host has budgets. A URL beyond one is skipped with the reason `trap` and a detail that names the budget. The ledger
+has only the first of those (`Tuning.trap_rows` for each host), so that a site cannot fill it with endless links. For
+small hosts only the URLs are counted. The other checks start when a host has more than a few hundred URLs.
 
-The pages of a host have a budget too: the bytes of the rows that they bring (`Tuning.source_bytes`), except for URLs of
-the host itself that are to be fetched. A single page may bring `Tuning.page_bytes`, and more if it is large. What is
-beyond is only counted; if the page of another host brings the same URL, it is stored.
+The pages of a host have a budget too: the bytes of the rows that they cause (`Tuning.source_bytes`), except for URLs of
+the host itself that are to be fetched. A single page may cause `Tuning.page_bytes`, and more if it is large. URLs
+beyond that are only counted; if a page of another host links to the same URL, it is stored.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ CLOSE_LOOK: Final = 300
 MOST_SEGMENTS: Final = 40
 LAST_ROW: Final = "further URLs of this host that look like a trap are counted, but not stored"
 _HOSTS_OF_TRAPS: Final = 50
-"""A site with endless hosts has traps on each: one fetcher stores as many as for so many hosts."""
+"""A site with endless hosts has traps on each host. One fetcher stores at most the traps of this many hosts."""
 ROW_BYTES: Final = 64
-"""What a row takes beside its URL. So a budget of bytes is also one of rows."""
+"""What a row takes besides its URL. So a limit on bytes is also a limit on rows."""
 _SOURCES: Final = 200_000
 _REPEATS: Final = 4
 _TEMPLATES: Final = 20_000
@@ -34,7 +34,7 @@ _MASK: Final = (1 << 64) - 1
 
 
 class HostBudget:
-    """What is known of one host's URLs."""
+    """What is known about the URLs of one host."""
 
     __slots__ = ("budgets", "bytes", "closed", "duplicates", "found", "stored")
 
@@ -49,7 +49,7 @@ class HostBudget:
 
 
 class Duplicates:
-    """How much of what one template brings is new."""
+    """How many pages of one template are new."""
 
     __slots__ = ("last", "pages", "same")
 
@@ -68,18 +68,18 @@ class Traps:
         self._brought: dict[str, int] = {}
 
     def know(self, host: HostBudget, found: int, size: int, stored: int) -> None:
-        """The ledger has so many URLs of this host, of this size; `stored` of them look like a trap."""
+        """The ledger has `found` URLs of this host, of this size; `stored` of them look like a trap."""
         host.found += found
         host.bytes += size
         host.stored += stored
         self._stored += stored
 
     def know_source(self, source: str, size: int) -> None:
-        """The pages of this host have brought rows of this size."""
+        """The pages of this host have caused rows of this size."""
         self._brought[source] = self._brought.get(source, 0) + size
 
     def bring(self, source: str, url: str) -> bool:
-        """Whether the pages of a host may bring one more row."""
+        """Whether the pages of a host may cause one more row."""
         size = self._brought.get(source, 0) + ROW_BYTES + len(url)
         if size > self._tuning.source_bytes:
             return False
@@ -90,11 +90,11 @@ class Traps:
         return True
 
     def page_bytes(self, wire_bytes: int) -> int:
-        """What the new URLs of a page of this size may take."""
+        """How many bytes the new URLs of a page of this size may take."""
         return self._tuning.page_bytes + self._tuning.page_factor * wire_bytes
 
     def store(self, host: HostBudget, why: str) -> str | None:
-        """The detail for one more URL that looks like a trap; None: the ledger has enough of them, only count it."""
+        """The detail for one more URL that looks like a trap. None: the ledger has enough of them, only count it."""
         most = self._tuning.trap_rows
         if host.stored >= most or self._stored >= most * _HOSTS_OF_TRAPS:
             return None
@@ -117,7 +117,7 @@ class Traps:
         return self._over_budget(host, url)
 
     def fetched(self, host: HostBudget, url: str, simhash: int | None) -> None:
-        """A page came; a template whose pages are nearly all alike is closed."""
+        """A page was fetched. A template whose pages are nearly all alike is closed."""
         if simhash is None or host.found <= CLOSE_LOOK:
             return
         template = template_of(url)
@@ -145,7 +145,7 @@ class Traps:
         if len(budgets) >= _TEMPLATES:
             budgets.clear()
         path, _, query = url.partition("?")
-        if "&" in query:  # one parameter names a page on many honest sites; combinations of them explode
+        if "&" in query:  # one parameter is normal on many sites; the number of combinations explodes
             budgets[path] = used = budgets.get(path, 0) + 1
             if used > self._tuning.query_budget:
                 return f"more than {self._tuning.query_budget} queries of {path}"
@@ -166,7 +166,7 @@ def template_of(url: str) -> str:
 
 
 def _endless(url: str) -> str | None:
-    """A path that repeats itself, or that is deeper than any honest one."""
+    """A path that repeats itself, or that is deeper than on any normal site."""
     segments = url.partition("?")[0].split("/")[3:]
     if len(segments) > MOST_SEGMENTS:
         return f"more than {MOST_SEGMENTS} path segments"
@@ -175,5 +175,5 @@ def _endless(url: str) -> str | None:
         if segment:
             counted[segment] = seen = counted.get(segment, 0) + 1
             if seen >= _REPEATS:
-                return f"the path segment {segment!r} comes {_REPEATS} times"
+                return f"the path segment {segment!r} occurs {_REPEATS} times"
     return None

@@ -1,1 +1,1 @@
-"""What a job can be. `registry` knows every kind; the other modules are their code, loaded only by a runner."""
+"""The kinds of jobs. `registry` knows every kind. The other modules are their code, which only a runner loads."""

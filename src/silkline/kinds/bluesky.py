@@ -1,6 +1,7 @@
 """The kind `bluesky`: a profile with its posts, a thread, or a search, through the public XRPC endpoints.
 
-Each page of answers is one checkpoint, together with the cursor for the next, so a job goes on exactly where it was.
+Each page of answers is one checkpoint, together with the cursor for the next page. So a job continues exactly where it
+stopped.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ REMOVED: Final = "removed"
 BLOCKED: Final = "blocked"
 _PROFILE: Final = re.compile(r"/profile/([^/]+)(?:/post/([^/]+))?/?")
 _ADVICE: Final = {
-    "AccountTakedown": "the account was taken down by Bluesky; there is nothing to be had",
+    "AccountTakedown": "the account was taken down by Bluesky; its posts cannot be fetched",
     "AccountDeactivated": "the account was deactivated by its owner; try again when it is back",
-    "BlockedActor": "the account is blocked for whoever asks; ask through another server (setting bluesky_url)",
-    "BlockedByActor": "the account has blocked whoever asks; ask through another server (setting bluesky_url)",
-    "NotFound": "the post was removed, or never was",
+    "BlockedActor": "the account is blocked for this client; use another server (setting bluesky_url)",
+    "BlockedByActor": "the account has blocked this client; use another server (setting bluesky_url)",
+    "NotFound": "the post was removed, or never existed",
     "AuthMissing": "this needs a login; set bluesky_url to a server that answers without one",
     "AuthenticationRequired": "this needs a login; set bluesky_url to a server that answers without one",
 }
@@ -85,7 +86,7 @@ class BlueskyJob:
         elif post is not None:
             await self._thread(actor, post)
         else:
-            self._most += 1  # the profile comes besides the posts
+            self._most += 1  # the profile is stored in addition to the posts
             if self._next_id == 1:
                 found = await self._ask("app.bsky.actor.getProfile", {"actor": actor})
                 self._record([(posts.profile_url(found.get("handle") or actor), posts.profile(found))], cursor=None)
@@ -136,7 +137,7 @@ class BlueskyJob:
         missing: Iterable[dict[str, Any]] = (),
         finished: bool = False,
     ) -> None:
-        """One checkpoint: what is new among these, and where to go on."""
+        """One checkpoint: the new items among these, and where to continue."""
         rows: list[NewUrl] = []
         results: list[NewResult] = []
         for url, data in found:
@@ -167,13 +168,13 @@ class BlueskyJob:
 
 
 def _result(row: NewUrl, data: dict[str, Any]) -> NewResult:
-    """Numbered by its key until the rows have their ids. A post is no page: the cache must not find it."""
+    """It has its key as id until the rows have their ids. A post is not a page: the cache must not find it."""
     key, final_key = HIDDEN_KEYS
     return NewResult(row.url_key, row.url, key, row.url, final_key, _encode(data).decode(), True, "{}")
 
 
 def subject(spec: BlueskySpec) -> tuple[str, str | None, str | None]:
-    """Actor, name of a post, and words to search for, from whichever the spec has."""
+    """Actor, name of a post, and search words, depending on what the spec has."""
     if spec.search is not None:
         return "", None, spec.search
     if spec.actor is not None:
@@ -188,7 +189,7 @@ def subject(spec: BlueskySpec) -> tuple[str, str | None, str | None]:
 
 
 def complaint(fetched: Fetched, answer: Any, parameters: dict[str, Any]) -> str:
-    """What Bluesky refused, in words that say what to do."""
+    """What Bluesky refused, with advice on what to do."""
     told = answer if isinstance(answer, dict) else {}
     error, message = str(told.get("error") or ""), str(told.get("message") or "")
     about = parameters.get("actor") or parameters.get("uri") or parameters.get("q") or ""
@@ -197,5 +198,5 @@ def complaint(fetched: Fetched, answer: Any, parameters: dict[str, Any]) -> str:
     if fetched.status in (401, 403):
         return f"{about}: {_ADVICE['AuthMissing']}"
     if "not found" in message.lower() or "could not find" in message.lower():
-        return f"{about}: there is no such account; look at how its handle is written"
+        return f"{about}: there is no such account; check the spelling of its handle"
     return f"Bluesky refuses {about!r}: {message or error or fetched.reason or fetched.status}"

@@ -1,4 +1,4 @@
-"""Whether the pages of a job go through a browser, and through which; says early what stands in the way."""
+"""Whether and with which browser the pages of a job are rendered. Reports early if that is not possible."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ SWITCHED_OFF = "no page is rendered here: the setting max_concurrent_chrome is 0
 
 
 def rendering_for(spec: Fetching, context: Context) -> Rendering | None:
-    """How the pages of a spec are rendered; None: not at all. `Permanent` where they must be and cannot."""
+    """How the pages of a spec are rendered; None: not at all. Raises `Permanent` if they must be rendered and cannot
+    be."""
     if spec.render == "never":
         return None
     auto, settings = spec.render == "auto", context.settings
@@ -23,7 +24,7 @@ def rendering_for(spec: Fetching, context: Context) -> Rendering | None:
     if problem and not auto:
         raise Permanent(problem)
     if problem:
-        context.log.warning("%s; pages that need their scripts are stored without", problem)
+        context.log.warning("%s; pages that need scripts are stored without running them", problem)
         if problem != WHAT_TO_INSTALL:
             return None
     return Rendering(

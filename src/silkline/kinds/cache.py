@@ -12,11 +12,11 @@ from silkline.store.database import Database
 from silkline.store.page_cache import HIDDEN_KEYS as HIDDEN_KEYS
 from silkline.store.results import Result
 
-# The fields of a spec that the rule reads; a spec may have many URLs besides.
+# The fields of a spec that the rule reads. The URLs of a spec are left out, because there may be many.
 _FIELDS: Final = {*PERSONAL, "max_age", "content", "render", "allow_private"}
 
 
 def fresh(database: Database, url: str, spec: PageSpec) -> Result | None:
-    """A stored page that may answer for this URL."""
+    """A stored page that may be used as the result for this URL."""
     found = page_cache.fresh(database, url, spec.model_dump(include=_FIELDS), is_external=is_external)
     return found[1] if found else None

@@ -1,8 +1,8 @@
-"""Asks YouTube: for the transcript of a video through youtube-transcript-api, for the videos of a list through yt-dlp.
+"""Requests to YouTube: the transcript of a video with youtube-transcript-api, the videos of a list with yt-dlp.
 
-Both are extras. Every request goes to the address in the setting `youtube_url`, through a proxy of ours that judges
-every hop of a redirect. What goes wrong comes out as `Refused`, with a reason for the ledger and words that say what to
-do.
+Both packages are extras. Every request goes to the address in the setting `youtube_url`, through our own proxy, which
+checks every hop of a redirect. An error is raised as `CaptionsRefused`, with a reason for the ledger and advice on what
+to do.
 """
 
 from __future__ import annotations
@@ -26,20 +26,23 @@ _WORDS: Final = {
     "NoTranscriptFound": ("no_transcript", "there is none in the languages asked for"),
     "VideoUnavailable": ("removed", "the video was removed, or never was"),
     "InvalidVideoId": ("bad_url", "this is not the id of a video"),
-    "AgeRestricted": ("age_restricted", "the video is for adults who are signed in; there is no way around it here"),
+    "AgeRestricted": ("age_restricted", "the video is for adults who are signed in; Silkline cannot sign in"),
     "RequestBlocked": (BLOCKED, "YouTube takes this machine for a robot; wait, or ask from another address"),
     "IpBlocked": (BLOCKED, "YouTube limits how often this address may ask; wait, or ask from another one"),
     "PoTokenRequired": (
         BLOCKED,
-        "YouTube wants proof of a browser for this video; a newer youtube-transcript-api may help",
+        "YouTube requires a token from a browser for this video; a newer youtube-transcript-api may help",
     ),
-    "YouTubeDataUnparsable": ("bad_response", "YouTube answers in a new way; a newer youtube-transcript-api may help"),
-    "FailedToCreateConsentCookie": (BLOCKED, "YouTube asks for consent to cookies and does not take it"),
+    "YouTubeDataUnparsable": (
+        "bad_response",
+        "YouTube answers differently now; a newer youtube-transcript-api may help",
+    ),
+    "FailedToCreateConsentCookie": (BLOCKED, "YouTube asks for consent to cookies and does not accept it"),
 }
 
 
 class CaptionsRefused(Exception):
-    """There is no transcript. `passing`: later there may be one."""
+    """There is no transcript. `passing`: a later try may succeed."""
 
     def __init__(self, reason: str, words: str, *, passing: bool = False) -> None:
         super().__init__(words)
@@ -48,7 +51,7 @@ class CaptionsRefused(Exception):
 
 
 class Captions:
-    """One visitor of YouTube."""
+    """One client of YouTube."""
 
     def __init__(self, base: str) -> None:
         try:
@@ -65,7 +68,7 @@ class Captions:
     def transcript(
         self, video: str, languages: Sequence[str], *, generated: bool
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What is known of a video, and its transcript in the first of the languages that it has."""
+        """The details of a video, and its transcript in the first of the languages that it has."""
         from requests import RequestException
         from youtube_transcript_api import CouldNotRetrieveTranscript
 
@@ -96,7 +99,7 @@ class Captions:
         self._proxy.close()
 
     def _embedded(self, video: str) -> dict[str, Any]:
-        """Title and channel from oEmbed, where the player told nothing."""
+        """Title and channel from oEmbed, if the player gave no details."""
         asked = {"url": f"{YOUTUBE}/watch?v={video}", "format": "json"}
         from requests import RequestException
 
@@ -111,7 +114,7 @@ class Captions:
 
 
 def _session(session: Any, base: str, proxy: str) -> Any:
-    """A session that asks where the setting says and nowhere else, and remembers what the player says of a video."""
+    """A session that sends requests only to the address in the setting, and keeps the video details of the player."""
 
     class PacedSession(session):  # type: ignore[misc]
         details: dict[str, Any]
@@ -124,14 +127,14 @@ def _session(session: Any, base: str, proxy: str) -> Any:
             return answer
 
     ours = PacedSession()
-    ours.trust_env = False  # no proxy of the environment besides ours
+    ours.trust_env = False  # use only our proxy, not the one of the environment
     ours.proxies = {"http": proxy, "https": proxy}
     ours.verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
     return ours
 
 
 def _place(url: str, base: str) -> str:
-    """Where an address of YouTube is asked for."""
+    """The address to request instead of an address of YouTube."""
     if url.startswith(f"{YOUTUBE}/"):
         url = base + url.removeprefix(YOUTUBE)
     host = urlsplit(url).hostname or ""
@@ -167,7 +170,7 @@ def videos_of(url: str, most: int | None, base: str) -> list[str]:
             "pip install 'silkline[youtube]', or name the videos one by one"
         ) from error
     options: dict[str, Any] = {"extract_flat": "in_playlist", "skip_download": True, "quiet": True, "no_warnings": True}
-    # What it has to say comes as an exception; its own log would only repeat it.
+    # Errors are raised as exceptions; the log of yt-dlp would only repeat them.
     options |= {"logger": logging.Logger("yt-dlp", logging.CRITICAL), "no_color": True}
     options |= {"cachedir": False, "socket_timeout": TIMEOUT}
     if most is not None:
@@ -189,7 +192,7 @@ def videos_of(url: str, most: int | None, base: str) -> list[str]:
 
 
 def _loader(yt_dlp: Any, base: str, options: dict[str, Any]) -> Any:
-    """A yt-dlp that asks where the setting says."""
+    """A yt-dlp that sends requests to the address in the setting."""
 
     class Loader(yt_dlp.YoutubeDL):  # type: ignore[misc]
         def urlopen(self, request: Any) -> Any:
@@ -202,7 +205,7 @@ def _loader(yt_dlp: Any, base: str, options: dict[str, Any]) -> Any:
 
 
 def _ids(told: Any) -> Any:
-    """A channel is a list of lists: its videos, shorts and streams."""
+    """The ids of all videos. A channel is a list of lists: its videos, shorts and streams."""
     waiting = [told]
     while waiting:
         one = waiting.pop(0)

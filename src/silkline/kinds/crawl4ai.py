@@ -1,7 +1,8 @@
-"""The kind `crawl4ai`: hands pages to crawl4ai and its browser, where that is installed; results look like `page`'s.
+"""The kind `crawl4ai`: fetches pages with crawl4ai and its browser, if that is installed. Results look like those of
+`page`.
 
-Each address is judged by our guard before it is handed over, and again where the browser landed. In between the browser
-goes its own way, so a machine with a private network to protect should not offer this kind.
+Our guard checks each address before crawl4ai gets it, and again the final address. The requests in between are not
+checked, so a machine with a private network to protect should not offer this kind.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def run(context: Context) -> End | None:
-    # It writes to the home directory unless told otherwise, and an advertisement into the log of the job.
+    # By default it writes to the home directory, and an advertisement into the log of the job.
     os.environ.setdefault("CRAWL4_AI_BASE_DIRECTORY", context.settings.data)
     os.environ.setdefault("CRAWL4AI_NO_CLOUD_NOTICE", "1")
     try:
@@ -56,7 +57,7 @@ async def _work(context: Context, crawl4ai: Any) -> End | None:
     async with AsyncExitStack() as stack:
         try:
             crawler = await stack.enter_async_context(crawl4ai.AsyncWebCrawler(config=browser))
-        except Exception as error:  # whatever its browser library says
+        except Exception as error:  # any error of its browser library
             raise _no_browser(there, error) from error
         delegate = Delegate(context, crawler, crawl4ai.CrawlerRunConfig(check_robots_txt=True, verbose=False))
         try:
@@ -78,7 +79,7 @@ def _no_browser(there: str, error: Exception) -> Permanent | Temporary:
 
 
 class Delegate:
-    """Hands over one page after the other."""
+    """Passes pages to crawl4ai, one after the other."""
 
     def __init__(self, context: Context, crawler: Any, how: Any) -> None:
         self._context = context
@@ -89,7 +90,7 @@ class Delegate:
         self._resolver = SystemResolver()
 
     async def fetch(self, row: QueuedUrl) -> bool:
-        """One page, to its end in the ledger. False: an order came first."""
+        """Fetch and settle one page. False: an order arrived first."""
         refused = await self._refusal(row.url)
         if refused is not None:
             self._fail(row, FAILED, refused, "")
@@ -112,7 +113,7 @@ class Delegate:
 
     async def _take(self, row: QueuedUrl, page: Any) -> None:
         landed = canonical(getattr(page, "redirected_url", None) or page.url or "") or row.url
-        # `status_code` is the first answer's, which for a redirect says nothing about the page.
+        # `status_code` is that of the first answer. For a redirect it says nothing about the page.
         status = getattr(page, "redirected_status_code", None) or getattr(page, "status_code", None)
         words = str(page.error_message or "")
         if not page.success and "robots.txt" in words.lower():
@@ -132,7 +133,7 @@ class Delegate:
             self._record(Settled(row.id, DONE, None, None, row.attempts + 1, status), result)
 
     def _data(self, page: Any, landed: str) -> dict[str, Any]:
-        """The shape that `page` stores; crawl4ai's own Markdown."""
+        """The same fields that `page` stores, with crawl4ai's own Markdown."""
         told = page.metadata or {}
         facts = parse_page((page.html or "").encode(), landed, Wanted(content="text" if self._wants_text else "none"))
         data: dict[str, Any] = {
@@ -152,7 +153,7 @@ class Delegate:
         return self._spec.content == "text"
 
     async def _refusal(self, url: str) -> str | None:
-        """Why this address must not be asked, if so."""
+        """Why this address must not be requested. None: it may."""
         target = locate(url)
         if isinstance(target, str):
             return target
@@ -173,7 +174,7 @@ class Delegate:
 
 
 def _markdown(markdown: Any, *, full: bool) -> str:
-    """Plain text in old versions; an object with the whole page and its most relevant part in newer ones."""
+    """In old versions a string; in newer ones an object with the whole page and its most relevant part."""
     if isinstance(markdown, str) and not hasattr(markdown, "raw_markdown"):
         return markdown
     whole, fit = getattr(markdown, "raw_markdown", None), getattr(markdown, "fit_markdown", None)

@@ -1,4 +1,4 @@
-"""A kind of job that misbehaves on purpose, for tests and drills. Offered only under the setting `test_kinds`."""
+"""A kind of job that fails on purpose, for tests and drills. Available only with the setting `test_kinds`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _nothing(context: Context, spec: DiagnosticSpec) -> End | None:
 
 
 def _work(context: Context, spec: DiagnosticSpec) -> End | None:
-    """`steps` results, found in one checkpoint and stored in the next, going on where the last attempt stopped."""
+    """`steps` results, found in one checkpoint and stored in the next. Continues where the last attempt stopped."""
     progress, database, id = context.progress, context.progress.database, context.progress.job.id
     waiting = [url.id for url in queued(database, id)]
     for step in [*waiting, *range(last_id(database, id) + 1, spec.steps + 1)]:
@@ -64,7 +64,7 @@ def _hang(context: Context, spec: DiagnosticSpec) -> End | None:
 
 
 def _disobey(context: Context, spec: DiagnosticSpec) -> End | None:
-    """Alive, but deaf to orders."""
+    """Send reports, but ignore orders."""
     give_up = time.monotonic() + spec.seconds
     while time.monotonic() < give_up:
         time.sleep(0.1)
@@ -73,7 +73,7 @@ def _disobey(context: Context, spec: DiagnosticSpec) -> End | None:
 
 
 def _leak(context: Context, spec: DiagnosticSpec) -> End | None:
-    """`size` bytes in pieces of 4 MiB: the first `steps` of them at once, the others `seconds` apart."""
+    """Allocate `size` bytes in pieces of 4 MiB: the first `steps` of them at once, the others `seconds` apart."""
     kept = []
     for number in range(1, max(spec.size >> 22, 1) + 1):
         kept.append(os.urandom(1 << 22))
@@ -89,7 +89,7 @@ def _segfault(context: Context, spec: DiagnosticSpec) -> End | None:
 
 
 def _escape(context: Context, spec: DiagnosticSpec) -> End | None:
-    """Leave processes behind in every way a program can: orphans, new sessions, other programs, empty environments."""
+    """Leave processes behind in every possible way: orphans, new sessions, other programs, empty environments."""
     script = f"import time; time.sleep(600)  # escaped from {context.progress.job.id}"
     environments: tuple[dict[str, str] | None, ...] = (None, {})
     for environment in environments:
@@ -106,7 +106,7 @@ def _escape(context: Context, spec: DiagnosticSpec) -> End | None:
 
 
 def _flood(context: Context, spec: DiagnosticSpec) -> End | None:
-    """`size` bytes of output, the half of it without a single line break."""
+    """Write `size` bytes of output, half of it without a line break."""
     chunk = b"x" * 65_536
     for number in range(max(spec.size // len(chunk), 1)):
         os.write(1, chunk if number % 2 else chunk[:-1] + b"\n")

@@ -1,6 +1,6 @@
-"""A service that answers JSON, such as Bluesky's: one question at a time, with the patience that its errors call for.
+"""A service that answers JSON, such as Bluesky: one request at a time, with retries after temporary errors.
 
-Where the service is, is a setting of the operator, so it may be a private address, unlike anything a job names.
+The operator sets the address of the service. So it may be a private address, unlike the addresses in a job.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _LOOK: Final = 0.2
 
 
 class Interrupted(Exception):
-    """An order came while we waited."""
+    """An order arrived while we waited."""
 
 
 class Endpoint:
-    """Must be made inside an event loop, and closed."""
+    """Must be created inside an event loop, and closed."""
 
     def __init__(self, name: str, base: str, control: Control, *, contact: str = "", wait: float = 1.0) -> None:
         self.name = name
@@ -45,7 +45,8 @@ class Endpoint:
         self._client = HttpClient(fetching, Guard(_own_address(base)), SystemResolver())
 
     async def get(self, path: str, parameters: Mapping[str, Any] | None = None) -> Fetched:
-        """The answer, whatever it says; only what may pass is tried again, and in the end raised as `Temporary`."""
+        """The answer, also if it is an error. Temporary errors are retried, and after the last try raised as
+        `Temporary`."""
         given = {name: value for name, value in (parameters or {}).items() if value is not None}
         url = f"{self._base}/{path.lstrip('/')}"
         if given:
@@ -62,7 +63,7 @@ class Endpoint:
         raise AssertionError("unreachable")
 
     async def json(self, path: str, parameters: Mapping[str, Any] | None = None) -> tuple[Fetched, Any]:
-        """The answer and the JSON in it; None where it holds none."""
+        """The answer and the JSON in it; None if there is none."""
         fetched = await self.get(path, parameters)
         try:
             return fetched, msgspec.json.decode(fetched.body) if fetched.body else None
@@ -94,14 +95,14 @@ class Endpoint:
 
     def _complaint(self, fetched: Fetched, wait: float) -> str:
         if fetched.status == 429:
-            return f"{self.name} limits how often it may be asked; it wants to be left alone for {wait:.0f} s"
+            return f"{self.name} limits how often it may be asked; it asks us to wait {wait:.0f} s"
         if fetched.status:
             return f"{self.name} cannot answer now (HTTP {fetched.status})"
         return f"{self.name} cannot be reached ({fetched.reason}: {fetched.detail or self._base})"
 
 
 def _patience(fetched: Fetched, now: float) -> float | None:
-    """Seconds that the service asks for, in `Retry-After` or in the way of rate limits."""
+    """How many seconds the service asks us to wait, in `Retry-After` or in its rate-limit header."""
     asked = retry_after(fetched, now)
     if asked is not None:
         return asked
@@ -114,7 +115,7 @@ def _patience(fetched: Fetched, now: float) -> float | None:
 def _own_address(base: str) -> list[Exemption]:
     target = locate(base)
     if isinstance(target, str):
-        raise Permanent(f"the setting holds no web address: {base!r}")
+        raise Permanent(f"the setting is not a web address: {base!r}")
     literal = target.origin.literal
     if not literal:
         return []

@@ -1,7 +1,8 @@
-"""The kind `map`: the URLs of a site, as its sitemaps list them; with `links`, as a crawl finds them.
+"""The kind `map`: the URLs of a site that its sitemaps list; with `links`, the URLs that a crawl finds.
 
-Sitemaps are found in robots.txt, else where sites keep them by habit. Each is in the ledger, and so is each URL that
-it lists, with a result that says where it stood and when the page was changed last. The pages are not fetched.
+Sitemaps are found in robots.txt, or else tried at the usual addresses. Each sitemap is in the ledger. Each URL that it
+lists is in the ledger too, with a result that has its sitemap and the date of its last change. The pages are not
+fetched.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def run(context: Context) -> End | None:
 
 
 def crawl_of(spec: MapSpec) -> SiteSpec:
-    """The crawl that finds what no sitemap lists: every page is fetched for its links, and nothing else is kept."""
+    """The crawl that finds URLs that no sitemap lists: every page is fetched for its links only."""
     shared = {name: getattr(spec, name) for name in Fetching.model_fields}
     given = {**shared, "content": "none", "url": spec.url, "urls": spec.urls, "limit": spec.limit}
     return SiteSpec.model_validate(given)
@@ -91,7 +92,7 @@ async def _work(context: Context, plan: Plan) -> End | None:
 
 
 class MapJob:
-    """One attempt at a map. Fulfils `SmallJob`."""
+    """One attempt of a map. Implements `SmallJob`."""
 
     def __init__(self, context: Context, plan: Plan, recorder: Recorder) -> None:
         spec: MapSpec = context.spec
@@ -135,7 +136,7 @@ class MapJob:
             self._seen.update(key for key, _ in rows)
 
     async def _sitemaps_of(self, origin: str, gate: Introductions, at_once: asyncio.Semaphore) -> list[tuple[str, str]]:
-        """Where the sitemaps of an origin are, and how we know."""
+        """The sitemaps of an origin, and how each was found."""
         async with at_once:
             rules = await gate.load_rules(f"{origin}/")
         named = [url for url in (canonical(each, base=origin) for each in rules.sitemaps) if url is not None]
@@ -149,7 +150,7 @@ class MapJob:
         return [(url, "guess") for url in guesses]
 
     def _rows(self, sitemaps: list[tuple[str, str, int]]) -> list[FoundUrl]:
-        """Sitemaps that are not known yet; those that may not be read are left out with the reason."""
+        """The sitemaps that are not known yet. Those that must not be read are skipped with the reason."""
         rows: list[FoundUrl] = []
         for url, via, depth in sitemaps:
             if self.sitemaps < MOST_SITEMAPS + _NOTED and self._is_new(url):
@@ -171,10 +172,10 @@ class MapJob:
         self._seen.add(key)
         return True
 
-    # What came of a sitemap. Fulfils `Purpose`.
+    # How answers are used. Implements `Purpose`.
 
     def introduced(self, host: str, url: str, rules: Robots) -> None:
-        """What a robots.txt names was asked for at the beginning."""
+        """The sitemaps in robots.txt were already added in `begin`."""
 
     def is_over(self, entry: FrontierUrl) -> bool:
         return self.over
@@ -199,16 +200,16 @@ class MapJob:
         return FetchedPage(Settled(entry.id, SKIPPED, reason, _summary(sitemap), tries, status), None, entry.depth)
 
     def ended(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> FetchedPage:
-        # That a guess was wrong is no failure.
+        # A wrong guess is not a failure.
         if entry.via == "guess" and settled.reason in ("http_404", "http_410"):
             settled = settled._replace(state=SKIPPED, reason=NO_SITEMAP)
         return FetchedPage(settled, None, entry.depth)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """There is nothing to close."""
 
     def _take(self, entry: FrontierUrl, sitemap: Sitemap) -> None:
-        """The URLs of one sitemap, each with its result: in the books before the sitemap has its end."""
+        """Record the URLs of one sitemap, each with its result, before the end of the sitemap."""
         fresh = [listed for listed in sitemap.entries if self._is_new(listed.url)]
         ours = [listed for listed in fresh if self._is_ours(listed.url)]
         rest = {listed.url for listed in ours[self._most - self.listed :]}
@@ -230,7 +231,7 @@ def _row(listed: Listed, entry: FrontierUrl, state: str, reason: str | None) -> 
 
 
 def _result(id: int, listed: Listed, entry: FrontierUrl) -> NewResult:
-    """Where a URL stood. The cache must not take it for a page, so its keys are hidden."""
+    """The sitemap entry of a URL. The cache must not use it as a page, so its keys are hidden."""
     data = {"sitemap": entry.url, "lastmod": listed.lastmod or None, "priority": listed.priority}
     key, final_key = HIDDEN_KEYS
     said = _encode({name: value for name, value in data.items() if value is not None}).decode()

@@ -1,7 +1,8 @@
-"""The kind `page`: one page, or a batch of them, each with one result, and no link followed.
+"""The kind `page`: one page, or a batch of pages. Each has one result, and no link is followed.
 
-The ledger gets every URL in the first checkpoint; from then on each ends in the checkpoint that stores its result, so
-an attempt that died is taken up where it was. A page that could not be had has a result too, which says why.
+The first checkpoint writes every URL into the ledger. After that, each URL gets its end in the checkpoint that stores
+its result. So a new attempt continues where the last one stopped. A page that could not be fetched has a result too,
+with the reason.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from silkline.model.url import canonical, host_of, url_key
 from silkline.store.results import Result
 from silkline.warc_files import open_archive, place_of
 
-# Somebody may be waiting for the page: fewer and shorter waits than a crawl has.
+# A user may be waiting for the page: fewer and shorter waits than in a crawl.
 TUNING: Final = Tuning(
     retry_base=0.5,
     longest_wait=60.0,
@@ -63,7 +64,7 @@ def run(context: Context) -> End | None:
 
 
 def plan_for(spec: Fetching, settings: KindSettings, urls: Sequence[str], rendering: Rendering | None = None) -> Plan:
-    """How the pages of a spec are asked for, in the engine's own terms."""
+    """The engine's plan for fetching the pages of a spec."""
     shared = {name: getattr(spec, name) for name in Fetching.model_fields}
     like = SiteSpec.model_construct(**shared, urls=tuple(urls), scope="any")
     return plan_of(
@@ -91,7 +92,7 @@ async def _work(context: Context, plan: Plan) -> End | None:
 
 
 class PageJob:
-    """One attempt at a batch of pages. Fulfils `SmallJob`."""
+    """One attempt of a batch of pages. Implements `SmallJob`."""
 
     full = False
     over = False
@@ -111,7 +112,7 @@ class PageJob:
             await self.recorder.save()
 
     async def select(self, rows: list[QueuedUrl]) -> list[QueuedUrl]:
-        """What is in the cache need not be asked for, and what is no URL cannot be."""
+        """Settle the URLs that are in the cache, and those that are not valid. Returns the others."""
         left: list[QueuedUrl] = []
         for row in rows:
             cached = await self.recorder.ask(cache.fresh, self._database, row.url, self._spec) if self._caches else None
@@ -130,10 +131,10 @@ class PageJob:
     def _caches(self) -> bool:
         return self._spec.max_age is not None
 
-    # What came of a URL. Fulfils `Purpose`.
+    # How answers are used. Implements `Purpose`.
 
     def introduced(self, host: str, url: str, rules: Robots) -> None:
-        """Sitemaps are nothing to a page."""
+        """A page job does not use sitemaps."""
 
     def is_over(self, entry: FrontierUrl) -> bool:
         return False
@@ -178,7 +179,7 @@ class PageJob:
 
 
 def metadata_of(entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> dict[str, Any]:
-    """What is worth knowing about how a page was had, or why it was not."""
+    """How a page was fetched, or why it could not be fetched."""
     metadata: dict[str, Any] = {}
     if fetched is not None:
         metadata = {
@@ -204,7 +205,7 @@ def _seed(address: str) -> FoundUrl:
 
 
 def _copied(row: QueuedUrl, asked: str, cached: Result) -> tuple[Settled, NewResult]:
-    """A page from the cache becomes a result of this job."""
+    """Turn a page from the cache into a result of this job."""
     metadata = {
         **cached.metadata,
         "cached": True,

@@ -14,7 +14,7 @@ def profile_url(actor: str) -> str:
 
 
 def post_url(post: dict[str, Any]) -> str:
-    """The address of a post for people. Authors without a valid handle are named by their id."""
+    """The address of a post for people. For authors without a valid handle it has their id."""
     author = post.get("author") or {}
     _, _, name = str(post.get("uri", "")).rpartition("/")
     handle = author.get("handle")
@@ -27,7 +27,7 @@ def post_url(post: dict[str, Any]) -> str:
 
 
 def profile(found: dict[str, Any]) -> dict[str, Any]:
-    """A profile as it is stored."""
+    """A profile in the form that is stored."""
     name = found.get("displayName") or found.get("handle") or ""
     about = found.get("description") or ""
     return {
@@ -46,7 +46,7 @@ def profile(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def post(found: dict[str, Any]) -> dict[str, Any]:
-    """A post as it is stored."""
+    """A post in the form that is stored."""
     record, author = found.get("record") or {}, found.get("author") or {}
     text = str(record.get("text") or "")
     name = author.get("displayName") or author.get("handle") or ""
@@ -104,7 +104,7 @@ def _target(feature: dict[str, Any]) -> str | None:
 
 
 def embedded(embed: dict[str, Any]) -> dict[str, Any]:
-    """What a post carries: images with their descriptions, a card for a link, a quoted post."""
+    """The attachments of a post: images with their descriptions, a card for a link, a quoted post."""
     media = embed.get("media") or {}
     record = embed.get("record") or {}
     quoted = record.get("uri") or (record.get("record") or {}).get("uri")
@@ -124,7 +124,7 @@ def embedded(embed: dict[str, Any]) -> dict[str, Any]:
 
 
 def thread(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The posts of a thread, oldest parent first, each reply below what it answers. No recursion: some are deep."""
+    """The posts of a thread, oldest parent first, each reply after its parent. No recursion: some threads are deep."""
     above: list[dict[str, Any]] = []
     parent = node.get("parent")
     while isinstance(parent, dict):

@@ -1,4 +1,4 @@
-"""The reader of a job that fetches pages: within the limits of the settings, and with what was blamed before."""
+"""The reader of a job that fetches pages: with the limits from the settings, and the inputs that were blamed before."""
 
 from __future__ import annotations
 

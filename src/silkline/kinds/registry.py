@@ -1,10 +1,10 @@
-"""Which kinds of job there are: names and specs, without importing any of their code.
+"""The kinds of jobs: names and specs, without importing any of their code.
 
-The one door through which the API, the command line and the supervisor know about them. Plugins announce themselves
-by the entry point group `silkline.kinds`: the name of the entry point is the kind, its value the code that runs it, a
-function `run(context)` or a class with that method, with the spec as its attribute `spec`. A supervisor only reads the
-names. Who takes jobs in must know the spec too; a plugin whose code is heavy names its spec apart, in the group
-`silkline.specs`, so that the API never imports the rest. docs/how-to/write-a-kind.md shows it all.
+The API, the command line and the supervisor know the kinds only from this module. A plugin registers a kind with the
+entry point group `silkline.kinds`: the name of the entry point is the kind, its value is the code that runs it. This is
+a function `run(context)` or a class with that method, with the spec as its attribute `spec`. A supervisor only reads
+the names. A process that accepts jobs needs the spec too. A plugin with heavy code can register its spec separately, in
+the group `silkline.specs`, so that the API never imports the rest. docs/how-to/write-a-kind.md shows all of this.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Kind:
     name: str
     target: str
     spec: type[specs.Spec] | None = None
-    external: bool = False  # done by an external worker, through the API; a supervisor never claims it
+    external: bool = False  # an external worker runs it, through the API; a supervisor never claims it
     crawl: bool = False  # may run for days: has the wall-clock limit of a site, not of a page
 
 
@@ -52,7 +52,7 @@ DIAGNOSTIC = Kind("diagnostic", "silkline.kinds.diagnostic:run", specs.Diagnosti
 
 
 def kinds(*, test_kinds: bool = False) -> dict[str, Kind]:
-    """Every kind this installation knows. A plugin never replaces a built-in kind."""
+    """Every kind that this installation knows. A plugin never replaces a built-in kind."""
     return {**_plugins(), **_own(test_kinds)}
 
 
@@ -62,7 +62,7 @@ def _own(test_kinds: bool) -> dict[str, Kind]:
 
 @functools.cache
 def _plugins() -> dict[str, Kind]:
-    """Looking for entry points reads the metadata of every installed package, 30 ms for a hundred of them."""
+    """Cached: finding entry points reads the metadata of every installed package, 30 ms for a hundred of them."""
     return {point.name: Kind(point.name, point.value) for point in entry_points(group=GROUP)}
 
 
@@ -79,13 +79,13 @@ def kind_named(name: str, *, test_kinds: bool = False) -> Kind:
 
 
 def claimable(*, test_kinds: bool = False, crawl4ai: bool = False) -> list[str]:
-    """The kinds that a supervisor runs itself. `crawl4ai` goes its own way to the web, so it has to be switched on."""
+    """The kinds that a supervisor runs. `crawl4ai` does not use our fetcher with its checks: it is off by default."""
     known = kinds(test_kinds=test_kinds).items()
     return [name for name, kind in known if not kind.external and (crawl4ai or name != CRAWL4AI)]
 
 
 def is_external(name: str) -> bool:
-    """Whether external workers do jobs of this kind. They may deliver anything."""
+    """Whether external workers run jobs of this kind. Their results may contain anything."""
     return name in BUILT_IN and BUILT_IN[name].external
 
 
@@ -95,7 +95,7 @@ def is_crawl(name: str) -> bool:
 
 
 def load(kind: Kind) -> Run:
-    """Import the code behind a kind. Only a runner does this."""
+    """Import the code of a kind. Only a runner does this."""
     target = _import(kind.target, "run")
     run: Run = target().run if isinstance(target, type) else target
     return run
@@ -107,7 +107,7 @@ def check_payload(kind: Kind, payload: dict[str, Any]) -> specs.Spec:
 
 
 def spec_of(kind: Kind) -> type[specs.Spec]:
-    """What a job of this kind may be asked. A plugin without a proper one is of no use to anybody, and is told so."""
+    """The spec of a kind. Raises `SpecError` for a plugin that has no valid spec."""
     if kind.spec is not None:
         return kind.spec
     apart = next((point.value for point in entry_points(group=SPECS_GROUP) if point.name == kind.name), None)

@@ -1,6 +1,6 @@
-"""The packages that some options need and that are not always installed. Asked before a job exists.
+"""The packages that some options need and that are not always installed. Checked before a job is created.
 
-Each answer names what is missing, and the command that installs it.
+Each error names what is missing, and the command that installs it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from silkline.errors import UsageError
 from silkline.kinds.registry import CRAWL4AI
 from silkline.model.spec import Fetching, Spec
 
-# What needs it, the modules it imports, and the extra of ours that brings them.
+# For each extra of ours: what needs it, and the modules that it installs.
 EXTRAS: Final = {
     "warc": ("--warc", ("warcio",)),
     "parquet": ("Parquet", ("pyarrow",)),
@@ -31,7 +31,7 @@ def installed(module: str) -> bool:
 
 
 def need(extra: str) -> None:
-    """Refuse what an extra is needed for, where that is not installed."""
+    """Raise `UsageError` if an extra is not installed."""
     what, modules = EXTRAS[extra]
     missing = [module for module in modules if not installed(module)]
     if missing:
@@ -40,12 +40,14 @@ def need(extra: str) -> None:
 
 
 def check_packages(kind: str, spec: Spec, settings: Settings, *, here: bool = False) -> None:
-    """Refuse a job that cannot run, before it exists. With `here` it runs in this process tree; else it is checked only
-    where all workers are on this machine, as with SQLite: another machine may have what is missing here.
+    """Refuse a job that cannot run, before it is created.
+
+    With `here` the job runs in this process tree. Otherwise it is checked only if all workers are on this machine, as
+    with SQLite: another machine may have what is missing here.
     """
     if kind == CRAWL4AI and not settings.crawl4ai:
         raise UsageError(
-            "the kind crawl4ai is switched off: it goes its own way to the web, past the checks of addresses; where "
+            "the kind crawl4ai is switched off: its browser sends requests that Silkline does not check; if "
             "that is acceptable, set SILKLINE_CRAWL4AI=true (docs/how-to/crawl4ai.md)"
         )
     if not here and not settings.database.startswith("sqlite"):

@@ -1,4 +1,4 @@
-"""The kind `site`: one site or a million hosts, by the crawl engine."""
+"""The kind `site`: crawls one site or a million hosts with the crawl engine."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def run(context: Context) -> End | None:
 
 
 def crawl(context: Context, tuning: Tuning) -> End | None:
-    """The same with the engine's own times and bounds."""
+    """The same, with the times and bounds of the engine as an argument."""
     spec: SiteSpec = context.spec
     if spec.planting:
-        raise Permanent("the command that read its seeds was killed before the last one: start the crawl again")
+        raise Permanent("the command that adds the seeds was killed before it finished: start the crawl again")
     settings = context.settings
     plan = plan_of(
         spec,
@@ -53,7 +53,7 @@ def crawl(context: Context, tuning: Tuning) -> End | None:
 
 
 def useful_fetchers(spec: SiteSpec, cores: int) -> int:
-    """One for each core, but no more than there are hosts to share out."""
+    """One fetcher for each core, but not more than there are hosts."""
     if spec.scope == "any" or spec.seeded:
         return cores
     hosts = {host_of(url) for url in map(canonical, spec.all_urls()) if url is not None}

@@ -17,7 +17,7 @@ _STAMP: Final = re.compile(r"^\W{0,3}((?:\d{1,2}:)?\d{1,2}:\d{2})\W{0,4}\s*(.+)$
 
 
 class Subject(NamedTuple):
-    """What an address stands for: a video by its id, or a list (playlist, channel) of them."""
+    """What an address refers to: a video by its id, or a list of videos (playlist, channel)."""
 
     video: str | None = None
     listed: bool = False
@@ -29,7 +29,7 @@ class Chapter(NamedTuple):
 
 
 def subject(url: str) -> Subject | None:
-    """What a URL of YouTube is about; None where it is none, or of nothing that has a transcript."""
+    """What a URL of YouTube refers to. None: it is not of YouTube, or has no transcript."""
     parts = urlsplit(url)
     host = (parts.hostname or "").removeprefix("www.").removeprefix("m.").removeprefix("music.")
     if host not in HOSTS:
@@ -51,7 +51,7 @@ def watch_url(video: str) -> str:
 
 
 def chapters(description: str) -> list[Chapter]:
-    """The chapters that a description lists, by YouTube's own rule: from 0:00 on, rising, at least three."""
+    """The chapters in a description, by YouTube's own rule: at least three, the first at 0:00, in rising order."""
     found = []
     for line in description.splitlines():
         stamp = _STAMP.match(line.strip())
@@ -70,7 +70,7 @@ def _seconds(stamp: str) -> float:
 
 
 def markdown(title: str, parts: Sequence[Chapter], segments: Iterable[dict[str, Any]]) -> str:
-    """The transcript to read: a heading for each chapter, and paragraphs of a bearable length."""
+    """The transcript as text to read: a heading for each chapter, and paragraphs of limited length."""
     blocks = [f"# {title}"] if title else []
     waiting = list(parts)
     text = ""
@@ -87,7 +87,7 @@ def markdown(title: str, parts: Sequence[Chapter], segments: Iterable[dict[str, 
 
 
 def data_of(details: dict[str, Any], transcript: dict[str, Any]) -> dict[str, Any]:
-    """A video as it is stored."""
+    """A video in the form that is stored."""
     description = str(details.get("shortDescription") or "")
     found = chapters(description)
     title = str(details.get("title") or "")

@@ -1,7 +1,7 @@
 """The kind `youtube`: transcripts of videos, playlists or channels, with title, channel and chapters.
 
-Each video is a URL of the ledger and ends in a checkpoint of its own. If YouTube blocks us, the job is put off and goes
-on from there; if there is nothing to be had at all, it fails with the reason.
+Each video is a URL of the ledger and is settled in its own checkpoint. If YouTube blocks us, the job is retried later
+and continues from there. If no video has a transcript, the job fails with the reason.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def run(context: Context) -> End | None:
 
 
 class Ordered(Exception):
-    """Somebody wants the job to end."""
+    """An order to end the job arrived."""
 
 
 class YoutubeJob:
@@ -60,7 +60,7 @@ class YoutubeJob:
             for row in waiting:
                 self._transcribe(row)
         counts = urls.counts(progress.database, progress.job.id)
-        self._context.log.info("%d transcripts, %d videos without", counts.done, counts.failed)
+        self._context.log.info("%d transcripts, %d videos without a transcript", counts.done, counts.failed)
         if not counts.done and self._refusals:
             raise Permanent(self._refusals[0])
 
@@ -68,16 +68,16 @@ class YoutubeJob:
         self._captions.close()
 
     def _open_ledger(self) -> None:
-        """Every video that is asked for, in one checkpoint."""
+        """Record every requested video, in one checkpoint."""
         videos: list[str] = []
         for url in self._spec.all_urls():
             found = video.subject(url)
             if found is None:
-                raise Permanent(f"{url} is no video, playlist or channel of YouTube")
+                raise Permanent(f"{url} is not a video, playlist or channel of YouTube")
             videos += [found.video] if found.video else self._aside(videos_of, url, self._spec.limit, self._base)
         addresses = [canonical(video.watch_url(one)) or "" for one in dict.fromkeys(videos)][: self._spec.limit]
         if not addresses:
-            raise Permanent("the playlist or channel has no videos that can be seen")
+            raise Permanent("the playlist or channel has no visible videos")
         rows = [NewUrl(id, url_key(url), url, host_of(url), 0) for id, url in enumerate(addresses, 1)]
         self._context.progress.record(Checkpoint(found=rows))
 
@@ -98,7 +98,7 @@ class YoutubeJob:
         self._record(row, DONE, None, None, _encode(video.data_of(details, transcript)).decode())
 
     def _record(self, row: QueuedUrl, state: str, reason: str | None, detail: str | None, data: str) -> None:
-        """A transcript is no page: the cache must not find it."""
+        """A transcript is not a page: the cache must not find it."""
         key, final_key = HIDDEN_KEYS
         metadata = "{}" if reason is None else _encode({"error": reason, "detail": detail}).decode()
         result = NewResult(row.id, row.url, key, row.url, final_key, data, reason is None, metadata)
@@ -106,13 +106,13 @@ class YoutubeJob:
         self._context.progress.record(Checkpoint(settled=[settled], results=[result]))
 
     def _aside(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Do something that waits for the network in a thread, so that an order is obeyed meanwhile."""
+        """Run a function that uses the network in a thread, so that orders are obeyed meanwhile."""
         outcome: list[Any] = []
 
         def target() -> None:
             try:
                 outcome.append((work(*arguments), None))
-            except BaseException as error:  # handed over to the thread that asked
+            except BaseException as error:  # passed to the calling thread
                 outcome.append((None, error))
 
         thread = threading.Thread(target=target, name="youtube", daemon=True)
