@@ -1,7 +1,7 @@
 """What becomes of an answer: read it, render it, follow it, try again later, or settle it with a reason. Pure.
 
-Every kind that fetches uses `decide`; answers.py carries out the decision. `note_for` says what the clock of the host is
-told first. The clock counts failures, and `decide` needs these counts to give up a host.
+Every kind that fetches uses `decide`; answers.py carries out the decision. `note_for` says what the clock of the host
+is told first. The clock counts failures, and `decide` needs these counts to give up a host.
 """
 
 from __future__ import annotations
