@@ -20,7 +20,7 @@ from pathlib import Path
 
 from silkline.model.job import NewJob
 from silkline.store import jobs
-from silkline.store.database import open_database
+from silkline.store.opening import open_database
 from tests.support.postgres import PostgresServer
 from tests.support.served import Client, Served
 

@@ -12,7 +12,7 @@ from silkline.model.job import End
 from silkline.model.kind import Context
 from silkline.reading_marks import ReadingMarks
 from silkline.store import jobs, urls
-from silkline.store.database import open_database
+from silkline.store.opening import open_database
 
 
 class NoOrders:

@@ -40,7 +40,7 @@ def crawl_once(start: str, wanted: int) -> None:
     """Store a job, and crawl it in a process of its own that watches itself."""
     from silkline.model.job import NewJob
     from silkline.store import jobs
-    from silkline.store.database import open_database
+    from silkline.store.opening import open_database
 
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/crawl.db"

@@ -30,7 +30,7 @@ from typing import Protocol
 
 from silkline.model.job import AttemptEnd, Backoff, End, NewJob, decide
 from silkline.store import jobs
-from silkline.store.database import open_database
+from silkline.store.opening import open_database
 from tests.support.postgres import PostgresServer
 
 PEER = ROOT / "build" / "procrastinate"

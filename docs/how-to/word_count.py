@@ -4,9 +4,10 @@ import json
 
 from silkline.model.job import End
 from silkline.model.kind import Context
+from silkline.model.ledger import DONE, Checkpoint, NewResult, NewUrl
 from silkline.model.spec import Spec
 from silkline.store import results
-from silkline.store.urls import DONE, Checkpoint, NewResult, NewUrl, last_id
+from silkline.store.urls import last_id
 
 
 class WordCount(Spec):

@@ -13,7 +13,8 @@ import pytest
 
 from silkline.model.job import Job, NewJob
 from silkline.store import jobs
-from silkline.store.database import Database, open_database
+from silkline.store.database import Database
+from silkline.store.opening import open_database
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = ("SILKLINE_", "_SILKLINE", "DATABASE_URL", "RENDERER_URL", "MAX_CONCURRENT", "NO_COLOR", "COLUMNS")

@@ -14,9 +14,9 @@ import pytest
 
 from silkline.cli.seeds import CHUNK
 from silkline.model.job import Job
+from silkline.model.ledger import Checkpoint, NewResult, NewUrl, Settled
 from silkline.store import jobs, urls
 from silkline.store.database import Database
-from silkline.store.urls import Checkpoint, NewResult, NewUrl, Settled
 from tests.acceptance.conftest import PATIENCE, Silkline
 
 FAST = ("--speed", "max", "--ignore-robots")

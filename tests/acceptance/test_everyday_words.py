@@ -11,13 +11,13 @@ from silkline.cli.exits import run
 from silkline.cli.progress import progress_line
 from silkline.cli.terminal import size, wrapped
 from silkline.model.job import AttemptEnd, Backoff, End, Job, Verb, decide
+from silkline.model.ledger import Checkpoint, Counts, NewResult, NewUrl, Settled
 from silkline.model.url import url_key
 from silkline.model.wait import DELAY, Wait
 from silkline.sample.server import SampleServer
 from silkline.sample.site import SampleAnswer
 from silkline.store import jobs, logs, urls
 from silkline.store.database import Database
-from silkline.store.urls import Checkpoint, NewResult, NewUrl, Settled
 from tests.acceptance.conftest import Finished
 
 Run = Callable[..., Finished]
@@ -262,7 +262,7 @@ def test_a_missing_browser_is_named_before_a_job_exists(
 
 def test_a_wait_is_never_cut_and_names_what_helps() -> None:
     wait = Wait("example.com", 380, 2, DELAY, "", 0.5, 1.0, 190.0)
-    counts = urls.Counts(
+    counts = Counts(
         discovered=500, queued=380, done=120, bytes=3_100_000, live={"rate": 2.0, "waits": [wait._asdict()]}
     )
     line = progress_line(counts, {"limit": 500})

@@ -12,7 +12,7 @@ import pytest
 
 from silkline.sample.server import SampleServer
 from silkline.store import jobs
-from silkline.store.database import open_database
+from silkline.store.opening import open_database
 from tests.acceptance.conftest import PATIENCE, Finished, Silkline
 
 LISTING = [("jobs",), ("jobs", "ls"), ("jobs", "ls", "--status", "pending"), ("workers",), ("tokens", "ls")]

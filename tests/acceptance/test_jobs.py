@@ -5,9 +5,10 @@ from contextlib import closing
 from pathlib import Path
 
 from silkline.model.job import AttemptEnd, Backoff, End, Job, decide
+from silkline.model.ledger import Checkpoint, NewResult, NewUrl, Settled
 from silkline.store import jobs, urls
-from silkline.store.database import Database, open_database
-from silkline.store.urls import Checkpoint, NewResult, NewUrl, Settled
+from silkline.store.database import Database
+from silkline.store.opening import open_database
 from tests.acceptance.conftest import PATIENCE, Silkline
 
 UNKNOWN = "0123abcd"

@@ -10,7 +10,8 @@ import pytest
 
 from silkline.model.job import Status
 from silkline.store import jobs, logs, urls, workers
-from silkline.store.database import Database, open_database
+from silkline.store.database import Database
+from silkline.store.opening import open_database
 from tests.acceptance.conftest import Silkline
 from tests.crawl.harness import SyntheticWeb
 from tests.support.served import Served

@@ -19,7 +19,7 @@ from silkline.api import problems
 from silkline.cli.exits import run
 from silkline.errors import SilklineError
 from silkline.model.secret_url import is_ambiguous, masked
-from silkline.store.database import open_database
+from silkline.store.opening import open_database
 
 ODD = (
     "/",

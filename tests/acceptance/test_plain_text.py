@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from silkline.store import jobs, results
-from silkline.store.database import open_database
+from silkline.store.opening import open_database
 from tests.acceptance.conftest import Silkline
 
 TEXTS = {

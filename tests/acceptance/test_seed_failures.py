@@ -11,7 +11,8 @@ import pytest
 
 from silkline.model.job import Job, Status
 from silkline.store import jobs, logs
-from silkline.store.database import Database, open_database
+from silkline.store.database import Database
+from silkline.store.opening import open_database
 from tests.acceptance.conftest import Silkline
 
 

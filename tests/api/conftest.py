@@ -6,7 +6,8 @@ from contextlib import closing
 import pytest
 
 from silkline.sample.server import SampleServer
-from silkline.store.database import Database, open_database
+from silkline.store.database import Database
+from silkline.store.opening import open_database
 from tests.support.served import Client, Served
 
 

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import pytest
 
 from silkline.model.job import Decision, Job, NewJob, Status, Wish
+from silkline.model.ledger import Checkpoint, NewResult, NewUrl, PageLinks, Settled
 from silkline.model.url import url_key
 from silkline.store import jobs, logs, urls
 from silkline.store.database import Database
-from silkline.store.links import PageLinks
-from silkline.store.urls import Checkpoint, NewResult, NewUrl, Settled
 from tests.support.served import Client
 
 ROOT = "https://ledger.test/"

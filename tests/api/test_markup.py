@@ -6,9 +6,9 @@ from html.parser import HTMLParser
 import pytest
 
 from silkline.model.job import NewJob
+from silkline.model.ledger import Checkpoint, NewResult, NewUrl, Settled
 from silkline.store import jobs, logs, urls
 from silkline.store.database import Database
-from silkline.store.urls import Checkpoint, NewResult, NewUrl, Settled
 from tests.support.served import Client
 
 SCRIPT = "<script>alert('silk')</script>"

@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.checks import (
 
 from silkline.model.job import NewJob
 from silkline.store import jobs
-from silkline.store.database import open_database
+from silkline.store.opening import open_database
 from tests.support.served import Client, Served
 from tests.support.supervisors import PATIENCE
 

@@ -15,7 +15,8 @@ import pytest
 from silkline.api.address import is_loopback
 from silkline.api.security import AllowedHosts, scope_needed
 from silkline.store import jobs, logs
-from silkline.store.database import Database, open_database
+from silkline.store.database import Database
+from silkline.store.opening import open_database
 from tests.support.served import Client, Served, command_line
 
 TOKEN = "an-operator-token-for-tests"

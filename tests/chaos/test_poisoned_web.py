@@ -14,8 +14,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from silkline.model.ledger import Url
 from silkline.store import jobs, results, urls
-from silkline.store.database import Database, open_database
+from silkline.store.database import Database
+from silkline.store.opening import open_database
 from tests.acceptance.conftest import Silkline
 from tests.chaos.poisoned_web import NAMES, PAGES, SITEMAPS, PoisonedWeb
 from tests.crawl.harness import ENVIRONMENT
@@ -53,8 +55,8 @@ def watched(process: subprocess.Popen[bytes]) -> tuple[bytes, int]:
         return out, most
 
 
-def ledger(database: Database, job: str) -> dict[str, urls.Url]:
-    rows: dict[str, urls.Url] = {}
+def ledger(database: Database, job: str) -> dict[str, Url]:
+    rows: dict[str, Url] = {}
     after = 0
     while page := urls.page(database, job, after=after, wanted=5000):
         rows |= {row.url: row for row in page}

@@ -18,9 +18,11 @@ import psutil
 
 from silkline.kinds import registry
 from silkline.model.job import Decision, Job, NewJob, Status, Wish
+from silkline.model.ledger import Counts, Url
 from silkline.store import jobs, results, urls
 from silkline.store.backlinks import into, out_of
-from silkline.store.database import Database, open_database
+from silkline.store.database import Database
+from silkline.store.opening import open_database
 from tests.crawl.synthetic_web import Web
 
 HERE = Path(__file__).parent
@@ -115,15 +117,15 @@ class Crawl:
     # What is in the database.
 
     @property
-    def counts(self) -> urls.Counts:
+    def counts(self) -> Counts:
         return urls.counts(self.database, self.job.id)
 
     def results(self) -> list[results.Result]:
         return list(results.every(self.database, self.job.id))
 
-    def ledger(self) -> dict[str, urls.Url]:
+    def ledger(self) -> dict[str, Url]:
         """Every row by its URL; a URL that stands there twice is an error."""
-        rows: dict[str, urls.Url] = {}
+        rows: dict[str, Url] = {}
         after = 0
         while page := urls.page(self.database, self.job.id, after=after, wanted=5000):
             for row in page:

@@ -6,10 +6,10 @@ import subprocess
 from pathlib import Path
 
 from silkline.model.job import NewJob
+from silkline.model.ledger import NewUrl
 from silkline.model.url import host_of, url_key
 from silkline.store import jobs, urls
-from silkline.store.database import open_database
-from silkline.store.urls import NewUrl
+from silkline.store.opening import open_database
 from tests.crawl.harness import Crawl, SyntheticWeb, closing
 
 

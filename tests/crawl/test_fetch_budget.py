@@ -14,7 +14,7 @@ from silkline.fetch.client import HttpClient
 from silkline.fetch.handle import Budget, Handle
 from silkline.model import fetched
 from silkline.model.fetched import Fetched, Request
-from silkline.store.urls import FAILED
+from silkline.model.ledger import FAILED
 from tests.crawl.hostile_client import LOOPBACK, SETTINGS, with_client
 from tests.crawl.hostile_routes import Asked
 from tests.crawl.hostile_server import HostileServer

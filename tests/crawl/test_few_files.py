@@ -17,7 +17,7 @@ from silkline.crawl.plan import plan_of
 from silkline.errors import Permanent
 from silkline.model.spec import SiteSpec
 from silkline.store import jobs, logs, urls
-from silkline.store.database import open_database
+from silkline.store.opening import open_database
 from tests.crawl.harness import ENVIRONMENT, ROOT, Crawl, SyntheticWeb, closing
 
 HOSTS = 300

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from silkline.model.ledger import NewUrl
 from silkline.model.url import host_of, url_key
 from silkline.store import results, urls
-from silkline.store.urls import NewUrl
 from tests.crawl.harness import Crawl
 from tests.crawl.hostile_routes import Asked, answer
 from tests.crawl.hostile_server import HostileServer

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from silkline.crawl.traps import LAST_ROW
+from silkline.model.ledger import Url, not_stored
 from silkline.model.url import host_of
 from silkline.store import urls
 from tests.crawl.harness import Crawl
@@ -35,7 +36,7 @@ def server() -> Iterator[HostileServer]:
         yield running
 
 
-def trap_rows(crawl: Crawl) -> list[urls.Url]:
+def trap_rows(crawl: Crawl) -> list[Url]:
     """In the order of discovery."""
     return sorted((row for row in crawl.ledger().values() if row.reason == "trap"), key=lambda row: row.id)
 
@@ -47,11 +48,11 @@ def test_after_some_rows_the_urls_of_a_trap_are_only_counted(server: HostileServ
     rows, counts = trap_rows(crawl), crawl.counts
     assert len(rows) == 20
     assert [LAST_ROW in (row.detail or "") for row in rows] == [False] * 19 + [True]
-    seen = counts.discovered + urls.not_stored(counts)
+    seen = counts.discovered + not_stored(counts)
     assert seen > 40 * LINKS
     assert (seen - 1) % LINKS == 0, "a URL was counted twice, or not at all"
     unknown = urls.why_not_stored(crawl.database, crawl.job.id)
-    assert f"at least {urls.not_stored(counts):,} URLs" in unknown
+    assert f"at least {not_stored(counts):,} URLs" in unknown
 
 
 def test_each_host_has_its_own_rows(server: HostileServer, make_crawl: MakeCrawl) -> None:
@@ -70,9 +71,9 @@ def test_the_count_survives_a_kill_and_no_more_rows_are_stored(
     crawl = make_crawl(**TUNING)
     crawl.enqueue(url=server.url("/n/1/0"), concurrency=2)
     crawl.start(fetchers=fetchers)
-    until("URLs are only counted", lambda: urls.not_stored(crawl.counts) > 0)
+    until("URLs are only counted", lambda: not_stored(crawl.counts) > 0)
     crawl.kill()
-    counted = urls.not_stored(crawl.counts)
+    counted = not_stored(crawl.counts)
     assert counted > 0
     assert len(trap_rows(crawl)) == 20
     crawl.put_back()
@@ -80,7 +81,7 @@ def test_the_count_survives_a_kill_and_no_more_rows_are_stored(
     assert crawl.finish() == "completed"
     crawl.assert_books_balance()
     assert len(trap_rows(crawl)) == 20
-    assert urls.not_stored(crawl.counts) >= counted
+    assert not_stored(crawl.counts) >= counted
 
 
 @pytest.mark.parametrize("fetchers", [1, 2])
@@ -99,9 +100,9 @@ def test_what_the_pages_of_a_host_bring_is_bounded_in_bytes_after_a_kill_too(
     crawl = make_crawl(source_bytes=400_000, checkpoint_seconds=0.05)
     crawl.enqueue(url=server.url("/long/0"), concurrency=2)
     crawl.start(fetchers=fetchers)
-    until("URLs are only counted", lambda: urls.not_stored(crawl.counts) > 0)
+    until("URLs are only counted", lambda: not_stored(crawl.counts) > 0)
     crawl.kill()
-    counted, before = urls.not_stored(crawl.counts), foreign_bytes(crawl)
+    counted, before = not_stored(crawl.counts), foreign_bytes(crawl)
     assert counted > 0
     assert 300_000 < before <= 400_000
     crawl.put_back()
@@ -109,7 +110,7 @@ def test_what_the_pages_of_a_host_bring_is_bounded_in_bytes_after_a_kill_too(
     assert crawl.finish() == "completed"
     crawl.assert_books_balance()
     assert foreign_bytes(crawl) <= 400_000
-    assert urls.not_stored(crawl.counts) >= counted
+    assert not_stored(crawl.counts) >= counted
 
 
 def foreign_bytes(crawl: Crawl) -> int:

@@ -24,7 +24,8 @@ from silkline.service.output import LogQueue, Output, OutputPipe, Pump
 from silkline.service.runner_process import RunnerProcess
 from silkline.service.supervisor import Supervisor
 from silkline.store import jobs
-from silkline.store.database import Database, open_database
+from silkline.store.database import Database
+from silkline.store.opening import open_database
 from silkline.warc_files import folder_of
 from tests.support.supervisors import STALE, Yard, eventually
 from tests.support.supervisors import yard as open_yard

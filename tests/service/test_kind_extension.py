@@ -15,7 +15,8 @@ from silkline.sample.server import SampleServer
 from silkline.sample.site import SampleAnswer
 from silkline.sample.site import answer as sample
 from silkline.store import results, urls
-from silkline.store.database import Database, open_database
+from silkline.store.database import Database
+from silkline.store.opening import open_database
 from tests.support.served import Client, Served
 
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "external_worker.py"

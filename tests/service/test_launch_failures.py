@@ -22,7 +22,8 @@ from silkline.service.launcher import Launcher
 from silkline.service.output import LogQueue, Pump
 from silkline.service.runner_process import RunnerProcess
 from silkline.store import jobs
-from silkline.store.database import Database, open_database
+from silkline.store.database import Database
+from silkline.store.opening import open_database
 from tests.support.supervisors import PATIENCE, eventually
 
 # A fork server that is ready, takes one request, and then does what the test wants.

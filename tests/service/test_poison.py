@@ -11,6 +11,7 @@ import pytest
 
 from silkline.crawl.shards import Shards
 from silkline.model.job import Job, NewJob, Status
+from silkline.model.ledger import Url
 from silkline.reading_marks import LEADER, Mark, ReadingMarks
 from silkline.store import blames, jobs, results, urls
 from tests.support.poisoned import ENVIRONMENT, PoisonedWeb, poisoned_web
@@ -28,7 +29,7 @@ def crawl(yard: Yard, web: PoisonedWeb, **spec: Any) -> str:
     return job.id
 
 
-def ledger(yard: Yard, id: str) -> dict[str, urls.Url]:
+def ledger(yard: Yard, id: str) -> dict[str, Url]:
     return {row.url: row for row in urls.page(yard.database, id, wanted=10_000)}
 
 
@@ -38,7 +39,7 @@ def finished(yard: Yard, id: str) -> Job:
     return job
 
 
-def assert_only_poison_is_missing(yard: Yard, id: str, web: PoisonedWeb) -> dict[str, urls.Url]:
+def assert_only_poison_is_missing(yard: Yard, id: str, web: PoisonedWeb) -> dict[str, Url]:
     rows = ledger(yard, id)
     assert {url for url in web.good if rows[url].state == "done"} == web.good
     ends = {url: (rows[url].state, rows[url].reason) for url in web.bad}

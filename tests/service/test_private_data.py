@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from silkline.private_files import repair_folder
-from silkline.store.database import open_database
+from silkline.store.opening import open_database
 from silkline.warc_files import folder_of
 from tests.support.served import Served
 

@@ -18,7 +18,7 @@ from silkline.confine.environment import scrubbed
 from silkline.model.job import NewJob, Status
 from silkline.runner.protocol import MARK_JOB, MARK_WORKER
 from silkline.store import jobs
-from silkline.store.database import open_database
+from silkline.store.opening import open_database
 from tests.support.supervisors import Yard, eventually
 
 TOKEN = "a-token-that-nobody-may-see"

@@ -10,7 +10,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from silkline.store.database import Database, open_database
+from silkline.store.database import Database
+from silkline.store.opening import open_database
 from tests.support.postgres import PostgresDatabases
 
 EMPTY = """

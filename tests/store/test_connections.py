@@ -14,7 +14,8 @@ import pytest
 from silkline.errors import DiskFull, StoreError, Unavailable
 from silkline.model.job import End, NewJob, Status
 from silkline.store import jobs, migrate, postgres, sqlite
-from silkline.store.database import Bell, Database, open_database
+from silkline.store.database import Bell, Database
+from silkline.store.opening import open_database
 from tests.store.given import finished, queued, running
 from tests.support.postgres import PostgresServer
 
@@ -22,7 +23,7 @@ STORE_MANY = """
 import sys
 from silkline.model.job import NewJob
 from silkline.store import jobs
-from silkline.store.database import open_database
+from silkline.store.opening import open_database
 database = open_database(sys.argv[1])
 for number in range(int(sys.argv[2])):
     jobs.enqueue(database, NewJob("page", {"number": number}))

@@ -9,9 +9,9 @@ import pytest
 
 from silkline.errors import LeaseLost
 from silkline.model.job import NewJob, Status
+from silkline.model.ledger import Checkpoint, Counts
 from silkline.store import jobs, results, urls, workers
 from silkline.store.database import Database
-from silkline.store.urls import Checkpoint
 from tests.store.given import queued, rescued, result, running, settled, url
 
 CHECKPOINT = Checkpoint([url(1)], [settled(1)], [result(1)])
@@ -79,7 +79,7 @@ def test_a_checkpoint_waits_for_a_rescue_and_then_writes_nothing(
         checkpoint.result()
     assert results.count(postgres_database, job.id) == 0
     assert urls.page(postgres_database, job.id) == []
-    assert urls.counts(postgres_database, job.id) == urls.Counts()
+    assert urls.counts(postgres_database, job.id) == Counts()
 
 
 def test_a_checkpoint_that_waited_for_a_rescue_that_was_undone_goes_on(
@@ -101,7 +101,7 @@ def test_a_heartbeat_does_not_wait_for_the_writes_of_a_checkpoint(
     job = running(postgres_database)
     write = urls.write
 
-    def beaten_meanwhile(*arguments: Any) -> urls.Counts:
+    def beaten_meanwhile(*arguments: Any) -> Counts:
         counted = write(*arguments)
         held = Thread(lambda: jobs.heartbeat(postgres_database, "w1", slots=1, state="running")).result()
         assert [each.id for each in held] == [job.id]

@@ -6,9 +6,9 @@ import pytest
 
 from silkline.errors import LeaseLost, StoreError
 from silkline.model.job import End, Job, Status
+from silkline.model.ledger import STATES, Checkpoint, Counts, NewUrl
 from silkline.store import jobs, results, urls
 from silkline.store.database import Database
-from silkline.store.urls import Checkpoint, Counts, NewUrl
 from tests.store.given import NOWHERE, finished, queued, rescued, result, running, settled, url
 
 
@@ -29,7 +29,7 @@ def nothing_written(database: Database, job: Job) -> bool:
 def test_a_job_without_a_ledger_counts_nothing(database: Database) -> None:
     job = running(database)
     assert urls.counts(database, job.id) == Counts()
-    assert urls.tally(database, job.id) == dict.fromkeys(urls.STATES, 0)
+    assert urls.tally(database, job.id) == dict.fromkeys(STATES, 0)
     assert urls.last_id(database, job.id) == 0
 
 

@@ -7,11 +7,10 @@ import pytest
 
 from silkline.errors import LeaseLost
 from silkline.model.job import Job
+from silkline.model.ledger import Checkpoint, PageLinks, Url
 from silkline.store import jobs, links, urls
 from silkline.store.backlinks import Backlink, LinksIn, LinksOut, into, out_of
 from silkline.store.database import Database
-from silkline.store.links import PageLinks
-from silkline.store.urls import Checkpoint, Url
 from tests.store.given import finished, rescued, running, settled, url
 
 SMALLEST, LARGEST = -(2**63), 2**63 - 1

@@ -12,7 +12,7 @@ CLAIM_ALL = """
 import sys
 from silkline.model.job import Status
 from silkline.store import jobs
-from silkline.store.database import open_database
+from silkline.store.opening import open_database
 url, name, batch = sys.argv[1], sys.argv[2], int(sys.argv[3])
 database = open_database(url)
 print("ready", flush=True)

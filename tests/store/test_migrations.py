@@ -9,7 +9,8 @@ import pytest
 from silkline.errors import SchemaTooNew, StoreError, Unavailable, UsageError
 from silkline.model.job import NewJob, Verb
 from silkline.store import jobs, logs, migrate, urls, workers
-from silkline.store.database import Database, open_database
+from silkline.store.database import Database
+from silkline.store.opening import open_database
 from tests.store.given import job_of_an_older_schema, queued
 
 FILES = Path(migrate.__file__).parent / "sql" / "migrations"
@@ -17,7 +18,7 @@ OPEN_AND_STORE = """
 import sys
 from silkline.model.job import NewJob
 from silkline.store import jobs
-from silkline.store.database import open_database
+from silkline.store.opening import open_database
 sys.stdin.readline()
 database = open_database(sys.argv[1])
 jobs.enqueue(database, NewJob("page", {}))

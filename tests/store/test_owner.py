@@ -7,9 +7,9 @@ import pytest
 
 from silkline.errors import LeaseLost, NotFound
 from silkline.model.job import Decision, End, Job, Status, Verb, Wish
+from silkline.model.ledger import Checkpoint, Counts
 from silkline.store import jobs, urls, workers
 from silkline.store.database import Database
-from silkline.store.urls import Checkpoint
 from tests.store.given import NOWHERE, claimed, deciding, finished, queued, rescued, result, running, settled, url
 
 Write = Callable[[Database, Job], object]
@@ -268,7 +268,7 @@ def test_who_lost_the_lease_writes_nothing(database: Database, write: Write, los
         write(database, job)
     assert jobs.page(database) == before
     assert urls.page(database, job.id) == []
-    assert urls.counts(database, job.id) == urls.Counts()
+    assert urls.counts(database, job.id) == Counts()
 
 
 @pytest.mark.parametrize("write", WRITES, ids=lambda write: write.__name__)

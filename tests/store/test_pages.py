@@ -7,11 +7,12 @@ import pytest
 
 from silkline.errors import UsageError
 from silkline.model.job import Job
+from silkline.model.ledger import Checkpoint
 from silkline.store import jobs, migrate, pages, results, urls
-from silkline.store.database import Database, open_database
+from silkline.store.database import Database
+from silkline.store.opening import open_database
 from silkline.store.page_summary import facts_of
 from silkline.store.pages import SORTS, UNKNOWN, Stretch, new_page
-from silkline.store.urls import Checkpoint
 from tests.store.given import finished, job_of_an_older_schema, result, running, settled, url
 
 TITLES = ["beta", "Alpha", "", "gamma", "ALPHA", "日本語", "Straße", "beta"]

@@ -10,10 +10,10 @@ import pytest
 from psycopg import sql
 
 from silkline.model.job import NewJob
+from silkline.model.ledger import Checkpoint
 from silkline.store import jobs, logs, urls
 from silkline.store.database import Database
 from silkline.store.statements import parameters_of, statement
-from silkline.store.urls import Checkpoint
 from tests.store.given import result, running, settled, url
 
 OFTEN = {

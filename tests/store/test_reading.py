@@ -6,9 +6,9 @@ import pytest
 
 from silkline.errors import NotFound, Refused, UsageError
 from silkline.model.job import End, NewJob, Status, Verb
+from silkline.model.ledger import Checkpoint
 from silkline.store import jobs, links, logs, results, urls
 from silkline.store.database import Database
-from silkline.store.urls import Checkpoint
 from tests.store.given import NOWHERE, finished, in_status, queued, result, running, settled, url
 
 

@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 from silkline.model.job import End
+from silkline.model.ledger import Checkpoint, NewResult
 from silkline.store import jobs, results, urls
 from silkline.store.database import Database
-from silkline.store.urls import Checkpoint, NewResult
 from tests.store.given import finished, result, running, settled, url
 
 ASKED, LANDED = 111, 222

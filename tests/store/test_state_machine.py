@@ -31,9 +31,10 @@ from silkline.model.job import (
     answer,
     decide,
 )
+from silkline.model.ledger import Checkpoint
 from silkline.store import jobs, urls, workers
-from silkline.store.database import Database, open_database
-from silkline.store.urls import Checkpoint
+from silkline.store.database import Database
+from silkline.store.opening import open_database
 from tests.store.conftest import EMPTY
 from tests.store.given import url
 

@@ -15,7 +15,7 @@ from tests.store.given import queued, rescued, running
 LISTEN = """
 import select, sys
 from silkline.store import workers
-from silkline.store.database import open_database
+from silkline.store.opening import open_database
 database = open_database(sys.argv[1])
 workers.register(database, id="w1", host="h", pid=1, boot_id="b", slots=1, version="1")
 workers.set_idle(database, "w1", True)

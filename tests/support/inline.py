@@ -6,11 +6,11 @@ from typing import Any
 
 from silkline.config import Settings
 from silkline.model.job import Job, NewJob
+from silkline.model.ledger import Url
 from silkline.runner.inline import run_here, run_queued
 from silkline.store import results, urls
-from silkline.store.database import open_database
+from silkline.store.opening import open_database
 from silkline.store.results import Result
-from silkline.store.urls import Url
 
 
 class Inline:

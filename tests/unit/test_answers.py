@@ -17,8 +17,8 @@ from silkline.crawl.plan import Plan, Rendering, plan_of
 from silkline.crawl.purpose import onward
 from silkline.crawl.reading import Body, Reading
 from silkline.model.fetched import Fetched, Rendered
+from silkline.model.ledger import DONE, NewResult, Settled
 from silkline.model.spec import SiteSpec
-from silkline.store.urls import DONE, NewResult, Settled
 
 URL = "https://a.example/"
 HTML = Fetched(URL, 200, body=b"<!doctype html><p>words", content_type="text/html")

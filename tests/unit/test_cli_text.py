@@ -14,8 +14,8 @@ from silkline.cli.group import LazyGroup, is_address
 from silkline.cli.own_address import exemptions
 from silkline.cli.session import text
 from silkline.errors import UsageError
+from silkline.model.ledger import Counts
 from silkline.model.redaction import redacted, without_password
-from silkline.store.urls import Counts
 
 
 @pytest.mark.parametrize(

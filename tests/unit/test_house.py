@@ -93,6 +93,14 @@ def test_the_supervisor_and_the_api_know_kinds_by_name_only() -> None:
             assert known <= allowed, module
 
 
+def test_no_module_imports_itself_in_a_circle() -> None:
+    graph = grimp.build_graph("silkline", cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    while leaves := {module for module, upstream in imports.items() if not upstream}:
+        imports = {module: upstream - leaves for module, upstream in imports.items() if module not in leaves}
+    assert imports == {}, "each of these modules is part of a circle, or imports one"
+
+
 def test_no_file_is_too_long() -> None:
     lengths = {name(path): len(path.read_text().splitlines()) for path in everything() if path.suffix in CODE}
     assert {path: lines for path, lines in lengths.items() if lines > MOST_LINES} == {}

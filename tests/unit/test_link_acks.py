@@ -2,7 +2,7 @@
 
 from silkline.crawl.link_acks import LinkAcks
 from silkline.crawl.messages import FetchedPage
-from silkline.store.urls import Settled
+from silkline.model.ledger import Settled
 
 PAGES = [FetchedPage(Settled(1, "done"), None, 0)]
 

@@ -10,7 +10,7 @@ from silkline.api.credentials import new_token
 from silkline.api.login_throttle import ADDRESSES, ALL, ALL_EVERY, EACH, EACH_EVERY, LoginThrottle
 from silkline.api.problems import Problem
 from silkline.store import tokens
-from silkline.store.database import open_database
+from silkline.store.opening import open_database
 
 
 class Clock:

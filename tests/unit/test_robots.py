@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from protego import Protego
 
-from silkline.fetch import robots, robots_rules
+from silkline.fetch import robots, robots_matching
 from silkline.fetch.robots import DISALLOW_ALL, FRESH_FOR, MAX_BYTES, RETRY_AFTER, Robots, decide, read
-from silkline.fetch.robots_rules import MAX_RULES, MAX_WIDENED, MAX_WILDCARDS, comparable_path, group_text
+from silkline.fetch.robots_matching import MAX_RULES, MAX_WIDENED, MAX_WILDCARDS, comparable_path, group_text
 from silkline.model import fetched
 from silkline.model.fetched import Fetched
 
@@ -263,9 +263,9 @@ def test_small_limits_allow_nothing_that_the_file_forbids(rules: list[tuple[bool
     lines = [(allow, "/" + pattern) for allow, pattern in rules]
     whole = Robots(group_text(lines), 1.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(robots_rules, "MAX_RULES", 3)
-        patch.setattr(robots_rules, "MAX_WILDCARDS", 2)
-        patch.setattr(robots_rules, "MAX_WIDENED", 2)
+        patch.setattr(robots_matching, "MAX_RULES", 3)
+        patch.setattr(robots_matching, "MAX_WILDCARDS", 2)
+        patch.setattr(robots_matching, "MAX_WIDENED", 2)
         bounded = Robots(group_text(lines), 1.0)
     url = f"{SITE}/{path}"
     assert whole.allows(url) or not bounded.allows(url)

@@ -18,9 +18,10 @@ from silkline.crawl.small_leader import SmallLeader
 from silkline.kinds.reader_limits import reader_for
 from silkline.model.job import End
 from silkline.model.kind import Context, KindSettings
+from silkline.model.ledger import QUEUED, Checkpoint, QueuedUrl, Settled
 from silkline.model.spec import SiteSpec
-from silkline.store.database import Database, open_database
-from silkline.store.urls import QUEUED, Checkpoint, QueuedUrl, Settled
+from silkline.store.database import Database
+from silkline.store.opening import open_database
 
 TUNING = Tuning(checkpoint_pages=1)
 LOG = logging.getLogger("test")

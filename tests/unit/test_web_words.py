@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from silkline.api.answers import WaitReason
+from silkline.api.answer_models import WaitReason
 from silkline.api.web.words import FILTERS, via
 from silkline.crawl import fetcher, leader, outcomes, reading, scope, traps
 from silkline.model import fetched, reasons

@@ -5,9 +5,9 @@ from datetime import timedelta
 from typing import Any
 
 from silkline.model.job import End, Job
+from silkline.model.ledger import Checkpoint
 from silkline.store import jobs, logs, urls
 from silkline.store.database import Database
-from silkline.store.urls import Checkpoint
 from tests.store.given import finished, result, running, settled, url
 
 HOME = "https://site.test/"

@@ -11,7 +11,7 @@ from silkline.model.job import NewJob
 from silkline.sample.server import SampleServer
 from silkline.sample.site import SampleAnswer, answer
 from silkline.store import jobs
-from silkline.store.database import open_database
+from silkline.store.opening import open_database
 from tests.support.served import Client, Served
 from tests.web.conftest import Open
 

@@ -11,7 +11,8 @@ from playwright.sync_api import Locator, Page, expect
 
 from silkline.model.job import End, Job, NewJob
 from silkline.store import jobs
-from silkline.store.database import Database, open_database
+from silkline.store.database import Database
+from silkline.store.opening import open_database
 from tests.store.given import finished, running
 from tests.support.served import Client, Served
 from tests.web.conftest import Open

@@ -15,16 +15,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from silkline.api.answers import to_json
+from silkline.api.answer_models import to_json
 from silkline.api.problems import Problem
 from silkline.config import Settings
 from silkline.errors import SpecError, StoreError, Unavailable
 from silkline.kinds import registry
 from silkline.model.job import AttemptEnd, Backoff, Decision, End, Job, Wish, decide
+from silkline.model.ledger import DONE, FAILED, QUEUED, SKIPPED, Checkpoint, Counts, NewResult, NewUrl, Settled
 from silkline.model.url import canonical, host_of, url_key
 from silkline.store import jobs, urls
 from silkline.store.database import Database
-from silkline.store.urls import DONE, FAILED, SKIPPED, Checkpoint, Counts, NewResult, NewUrl, Settled
 
 _LEASE = re.compile(r"(\d{1,18})\.(external-[\w.-]{1,80})", re.ASCII)
 ENDS = (End.COMPLETED, End.TEMPORARY, End.PERMANENT, End.RELEASED, End.PAUSED, End.STOPPED, End.CANCELLED)
@@ -120,7 +120,7 @@ class ExternalWorkers:
             row = urls.by_key(self._database, job.id, url_key(address))
             if row is None:
                 raise SpecError(f"{address[:200]!r} is not one of the URLs of this job; nothing was stored")
-            if address in results or row.state != urls.QUEUED:
+            if address in results or row.state != QUEUED:
                 continue
             settled.append(_end(row.id, page))
             results[address] = _result(row.id, address, page)

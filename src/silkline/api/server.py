@@ -12,7 +12,7 @@ from silkline.api.app import create_app
 from silkline.api.connections import ConnectionCount, ConnectionLimits, LimitedProtocol
 from silkline.api.events import Hub
 from silkline.config import Settings
-from silkline.store.database import open_database
+from silkline.store.opening import open_database
 
 GRACE = 3  # seconds for running requests to end
 

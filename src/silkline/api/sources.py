@@ -11,15 +11,15 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from silkline.api.answers import to_json
+from silkline.api.answer_models import to_json
 from silkline.api.views import line_view
 from silkline.errors import NotFound
 from silkline.model.job import ENDED, Job
+from silkline.model.ledger import Counts
 from silkline.model.redaction import secrets_of
 from silkline.store import jobs, logs, urls
 from silkline.store.database import Database
 from silkline.store.job_view import JobView, ProgressView, job_view
-from silkline.store.urls import Counts
 
 PROGRESS_EVERY = 1.0
 LAST_LINES = timedelta(seconds=4)  # a supervisor may store the last lines some seconds after the end of the job

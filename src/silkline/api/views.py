@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from silkline.api.answers import (
+from silkline.api.answer_models import (
     ErrorView,
     Explanation,
     HostView,
@@ -21,6 +21,7 @@ from silkline.api.answers import (
     WaitView,
     WorkerView,
 )
+from silkline.model.ledger import Url
 from silkline.model.redaction import without_secrets
 from silkline.model.wait import Wait, in_words, moment
 from silkline.store import urls
@@ -31,7 +32,6 @@ from silkline.store.explain import in_words as state_in_words
 from silkline.store.logs import LogLine
 from silkline.store.results import Result
 from silkline.store.tokens import Token
-from silkline.store.urls import Url
 from silkline.store.workers import Worker
 
 _CONTENT = ("markdown", "text", "transcript", "html")

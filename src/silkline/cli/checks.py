@@ -16,7 +16,8 @@ from silkline.config import Settings
 from silkline.errors import StoreError, UsageError
 from silkline.model.secret_url import masked
 from silkline.store import jobs, migrate
-from silkline.store.database import Database, open_database
+from silkline.store.database import Database
+from silkline.store.opening import open_database
 from silkline.store.workers import alive as living
 
 OK, WARN, FAIL = "ok", "warn", "fail"

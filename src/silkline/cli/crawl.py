@@ -27,7 +27,7 @@ from silkline.kinds import requirements
 from silkline.model.excluded_host import excluded_hosts_of
 from silkline.model.job import ENDED, Job, NewJob, Status, Verb
 from silkline.model.spec import SiteSpec
-from silkline.runner.orphans import ask
+from silkline.runner.job_commands import ask
 from silkline.store import jobs
 from silkline.store.database import Database
 

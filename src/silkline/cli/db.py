@@ -9,7 +9,7 @@ from silkline.cli.resources import settings_of
 from silkline.cli.session import Session, everywhere
 from silkline.model.secret_url import masked
 from silkline.store import migrate
-from silkline.store.database import open_database
+from silkline.store.opening import open_database
 
 
 @click.group()

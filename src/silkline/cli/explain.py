@@ -15,12 +15,12 @@ from silkline.cli.terminal import moment, safe
 from silkline.cli.typed_url import with_scheme
 from silkline.cli.urls import sources_of
 from silkline.errors import UsageError
+from silkline.model.ledger import Url
 from silkline.model.url import canonical, url_key
 from silkline.store import explain as told
 from silkline.store import urls
 from silkline.store.backlinks import LinksIn, LinksOut
 from silkline.store.results import Result
-from silkline.store.urls import Url
 
 SHOWN_LINKS = 20
 STATES = {

@@ -16,6 +16,7 @@ from silkline.cli.session import Session, everywhere, text
 from silkline.config import Settings
 from silkline.errors import NotFound, UsageError
 from silkline.model.job import Job, Status, Verb
+from silkline.model.ledger import FAILED, Counts
 from silkline.store import jobs as store
 from silkline.store import results, urls
 from silkline.store.database import Database
@@ -72,7 +73,7 @@ def ls(session: Session, status: str | None, limit: int) -> None:
         now = database.now()
     short = views.short_ids([job.id for job in found])
     found = found[:limit]
-    nothing = urls.Counts()
+    nothing = Counts()
     if session.json:
         terminal.print_json([views.as_value(job, counts.get(job.id, nothing), now) for job in found])
     elif found:
@@ -134,7 +135,7 @@ def _verb(verb: Verb, help: str) -> click.Command:
         settings = settings_of(session)
         with opened_to_find(settings) as database:
             named = chosen(session, database, id, can(verb), f"that can be {PAST[verb]}")
-            from silkline.runner.orphans import ask
+            from silkline.runner.job_commands import ask
 
             job = ask(database, settings.data, named.id, verb)
             counts, now = urls.counts(database, job.id), database.now()
@@ -178,7 +179,7 @@ def retry(session: Session, /, id: str, reason: str | None, **sizes: int | None)
     with opened_to_find(settings) as database:
         if reason is None:
             job = chosen(session, database, id, can(Verb.RETRY), "that can be retried")
-            from silkline.runner.orphans import ask
+            from silkline.runner.job_commands import ask
 
             job = ask(database, settings.data, job.id, Verb.RETRY, changes)
         else:
@@ -188,7 +189,7 @@ def retry(session: Session, /, id: str, reason: str | None, **sizes: int | None)
     _tell(session, job, counts, now, waits_for)
 
 
-def _tell(session: Session, job: Job, counts: urls.Counts, now: datetime, waits_for: str | None) -> None:
+def _tell(session: Session, job: Job, counts: Counts, now: datetime, waits_for: str | None) -> None:
     """Say what a verb did to a job. If no worker will start a queued job, say that too."""
     if session.json:
         terminal.print_json(views.as_value(job, counts, now))
@@ -205,7 +206,7 @@ def _retry_reason(session: Session, database: Database, id: str, reason: str) ->
 
     job = chosen(session, database, id, failed_so, f"with URLs that failed with {reason}")
     if not failed_so(job):
-        known = ", ".join(name for state, name, _ in urls.reasons(database, job.id) if state == urls.FAILED)
+        known = ", ".join(name for state, name, _ in urls.reasons(database, job.id) if state == FAILED)
         raise NotFound(f"no URL of job {job.id} failed with {reason!r}; reasons in this job: {known or 'none'}")
     again = requeue(database, job, reason)
     if again.id != job.id:

@@ -13,6 +13,7 @@ from typing import Any
 from silkline.cli.terminal import duration_of, safe, size, wrapped
 from silkline.errors import StoreError
 from silkline.model.job import Job
+from silkline.model.ledger import Counts
 from silkline.model.wait import (
     ADDRESS,
     BUSY,
@@ -28,7 +29,6 @@ from silkline.model.wait import (
 )
 from silkline.store import urls
 from silkline.store.database import Database
-from silkline.store.urls import Counts
 
 ON_TERMINAL, ELSEWHERE = 1.0, 30.0
 FASTER = {"polite": "normal", "normal": "fast", "fast": "max"}

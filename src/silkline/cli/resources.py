@@ -11,7 +11,8 @@ from silkline.cli.session import Session
 from silkline.config import Loaded, Settings
 from silkline.errors import DiskFull, NotFound, SchemaTooNew, StoreError, Unavailable, UsageError
 from silkline.model.secret_url import masked
-from silkline.store.database import Database, open_database, open_existing
+from silkline.store.database import Database
+from silkline.store.opening import open_database, open_existing
 
 OLD_DATA = Path("silkline-data")  # the data directory of old versions
 ADOPT = "set SILKLINE_DATABASE_URL to it and run `silkline db upgrade`"

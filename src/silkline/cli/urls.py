@@ -15,10 +15,11 @@ from silkline.cli.session import Session, everywhere, text
 from silkline.export.problems import FailureGroup, grouped, ledger
 from silkline.export.rows import pattern_of
 from silkline.model.job import Job
+from silkline.model.ledger import STATES, UNCHANGED, Url
 from silkline.model.reasons import at_command_line
 from silkline.store.backlinks import LinksIn
 from silkline.store.database import Database
-from silkline.store.urls import STATES, UNCHANGED, Url, counts
+from silkline.store.urls import counts
 
 SHOWN_STATES = tuple(
     state for state in STATES if state != UNCHANGED

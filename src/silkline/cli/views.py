@@ -10,11 +10,11 @@ from typing import Any
 
 from silkline.cli.terminal import as_json, duration, moment, safe, safe_lines, size
 from silkline.model.job import Job, Status, shown_status
+from silkline.model.ledger import Counts, not_stored
 from silkline.model.progress import pages_of
 from silkline.model.reasons import at_command_line
 from silkline.model.redaction import redacted, shown_spec, without_password
 from silkline.store.job_view import job_view
-from silkline.store.urls import Counts, not_stored
 
 SHORT_LENGTHS = (13, 18, 23, 36)  # an id up to each of its hyphens
 # `unchanged` is left out while nothing sets it; see `sum_of`.

@@ -33,8 +33,8 @@ from silkline.crawl.purpose import Purpose
 from silkline.crawl.reading import Reading
 from silkline.crawl.render_queue import Screen
 from silkline.model.fetched import Fetched
+from silkline.model.ledger import QUEUED, Settled
 from silkline.model.url import host_of
-from silkline.store.urls import QUEUED, Settled
 
 
 class Answers:

@@ -14,9 +14,9 @@ from silkline.crawl.politeness import Clock, retry_delay
 from silkline.crawl.sitemap_limits import SITEMAP_VIAS
 from silkline.model import fetched as reasons
 from silkline.model.fetched import Fetched, is_temporary, retry_after
+from silkline.model.ledger import FAILED
 from silkline.model.url import canonical
 from silkline.parse.sniff import sniff
-from silkline.store.urls import FAILED
 
 _MOST_PUT_OFF: Final = 8
 _REFUSALS: Final = frozenset({"http_429", "http_503"})

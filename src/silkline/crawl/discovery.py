@@ -20,8 +20,8 @@ from silkline.crawl.seen import Seen, key_of
 from silkline.crawl.shards import Shards
 from silkline.crawl.sitemap_limits import FOREIGN, MOST_NESTED, OVER_LIMIT, SITEMAP_VIAS, level_of
 from silkline.crawl.traps import ROW_BYTES, TRAP
+from silkline.model.ledger import QUEUED, SKIPPED
 from silkline.model.url import host_of
-from silkline.store.urls import QUEUED, SKIPPED
 
 _KNOWN_ABROAD: Final = 1_000_000
 _MOST_COUNTED: Final = 1_000_000

@@ -11,12 +11,12 @@ from silkline.crawl.outcomes import storable
 from silkline.crawl.plan import Tuning
 from silkline.crawl.politeness import retry_delay
 from silkline.crawl.purpose import Purpose
-from silkline.crawl.robots import unreachable
+from silkline.crawl.robots_cache import unreachable
 from silkline.fetch.robots import Robots
 from silkline.model import wait as waiting
 from silkline.model.fetched import HOST_UNAVAILABLE, Fetched, is_temporary
+from silkline.model.ledger import FAILED, SKIPPED, Settled
 from silkline.model.url import origin_of
-from silkline.store.urls import FAILED, SKIPPED, Settled
 
 ROBOTS_UNAVAILABLE = "robots_unavailable"
 

@@ -45,7 +45,7 @@ from silkline.crawl.render_queue import Screen
 from silkline.crawl.reporter import Desk, Reporter
 from silkline.crawl.site_crawl import SiteCrawl
 from silkline.fetch.client import HttpClient
-from silkline.store.urls import QUEUED, SKIPPED
+from silkline.model.ledger import QUEUED, SKIPPED
 
 
 class Fetcher:

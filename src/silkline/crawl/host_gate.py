@@ -13,7 +13,7 @@ from silkline.crawl.frontier import Frontier, HostQueue
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.plan import Plan
 from silkline.crawl.politeness import Address
-from silkline.crawl.robots import RobotsCache
+from silkline.crawl.robots_cache import RobotsCache
 from silkline.crawl.scope import Scope
 from silkline.fetch.client import HttpClient
 from silkline.fetch.origin import locate

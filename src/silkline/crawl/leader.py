@@ -53,11 +53,11 @@ from silkline.crawl.traps import CLOSE_LOOK, ROW_BYTES
 from silkline.errors import StoreError
 from silkline.model.job import End
 from silkline.model.kind import Context
+from silkline.model.ledger import QUEUED
 from silkline.model.url import canonical, host_of
 from silkline.model.wait import Wait
 from silkline.reading_marks import Mark, ReadingMarks
 from silkline.store import blames, urls
-from silkline.store.urls import QUEUED
 
 OVER_LIMIT = "over_limit"
 OVER_DURATION = "over_duration"

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from silkline.crawl.plan import Plan
+from silkline.model.ledger import NewResult, QueuedUrl, Settled
 from silkline.model.wait import Wait
-from silkline.store.urls import NewResult, QueuedUrl, Settled
 
 
 class FoundUrl(NamedTuple):
-    """A new URL, as `store.urls.NewUrl` but without its id: the recorder gives it one."""
+    """A new URL, as `model.ledger.NewUrl` but without its id: the recorder gives it one."""
 
     url_key: int
     url: str

@@ -7,7 +7,7 @@ from collections import defaultdict
 import msgspec
 
 from silkline.crawl.messages import Batch, FetchedPage, FoundUrl, Links, Live
-from silkline.store.urls import QUEUED, Settled
+from silkline.model.ledger import QUEUED, Settled
 
 _encode = msgspec.msgpack.Encoder().encode
 

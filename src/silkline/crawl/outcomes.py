@@ -12,8 +12,8 @@ from silkline.crawl.reading import Body, Reading
 from silkline.crawl.seen import digest_of
 from silkline.model import fetched as reasons
 from silkline.model.fetched import Fetched
+from silkline.model.ledger import DONE, FAILED, REDIRECTED, SKIPPED, NewResult, Settled
 from silkline.model.url import canonical, url_key
-from silkline.store.urls import DONE, FAILED, REDIRECTED, SKIPPED, NewResult, Settled
 
 _encode = msgspec.json.Encoder().encode
 

@@ -21,7 +21,7 @@ from silkline.fetch.client import Exchange, HttpClient
 from silkline.fetch.robots import Robots
 from silkline.model import wait as waiting
 from silkline.model.fetched import HOST_UNAVAILABLE, Fetched, Request
-from silkline.store.urls import FAILED, SKIPPED
+from silkline.model.ledger import FAILED, SKIPPED
 
 ROBOTS: Final = "robots"
 

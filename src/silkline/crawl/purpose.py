@@ -12,7 +12,7 @@ from silkline.crawl.messages import FetchedPage
 from silkline.crawl.reading import Body, Reading
 from silkline.fetch.robots import Robots
 from silkline.model.fetched import Fetched
-from silkline.store.urls import Settled
+from silkline.model.ledger import Settled
 
 
 class Purpose(Protocol):

@@ -18,10 +18,9 @@ from silkline.crawl.levels import Levels
 from silkline.crawl.messages import FetchedPage, FoundUrl
 from silkline.crawl.plan import Plan
 from silkline.model.kind import Progress
+from silkline.model.ledger import DONE, QUEUED, Checkpoint, NewResult, NewUrl, PageLinks, QueuedUrl, Settled, not_stored
 from silkline.store import pages, urls
-from silkline.store.links import PageLinks
 from silkline.store.statements import load_all
-from silkline.store.urls import DONE, QUEUED, Checkpoint, NewResult, NewUrl, QueuedUrl, Settled
 
 # A fetcher's seat, which the recorder knows nothing about, and the number of its batch; None: no fetcher is to be told.
 Delivery = tuple[Any, int]
@@ -66,7 +65,7 @@ class Recorder:
         self.pending = counts.queued + counts.in_flight
         self.stored = counts.done
         self.seconds = counts.seconds
-        self._not_stored_before = urls.not_stored(counts)
+        self._not_stored_before = not_stored(counts)
         if self._plan.depth is not None:
             for depth, pending in (await self.ask(urls.queued_depths, database, job_id)).items():
                 self.levels.add(depth, pending)

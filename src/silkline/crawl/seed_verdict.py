@@ -14,8 +14,8 @@ from typing import Final
 
 from silkline.errors import SeedsFailed
 from silkline.model.kind import Progress
+from silkline.model.ledger import DONE, FAILED, REDIRECTED, SKIPPED, UNCHANGED, RootEnd
 from silkline.store import urls
-from silkline.store.urls import DONE, FAILED, REDIRECTED, SKIPPED, UNCHANGED, RootEnd
 
 SEEDS: Final = ("seed", "redirect")
 _SHOWN: Final = 3

@@ -12,8 +12,8 @@ from silkline.crawl.sitemap_limits import SITEMAP_VIAS
 from silkline.crawl.sitemaps import Sitemaps
 from silkline.fetch.robots import Robots
 from silkline.model.fetched import Fetched
+from silkline.model.ledger import Settled
 from silkline.model.url import host_of
-from silkline.store.urls import Settled
 from silkline.warc_files import open_archive
 
 

@@ -19,8 +19,8 @@ from silkline.crawl.recorder import Delivery, Recorder
 from silkline.crawl.seed_verdict import try_failed_seeds_again
 from silkline.model.job import End
 from silkline.model.kind import Context
+from silkline.model.ledger import QueuedUrl
 from silkline.model.wait import Wait
-from silkline.store.urls import QueuedUrl
 
 _BEAT: Final = 0.1
 _REPORT: Final = 5.0

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
+from silkline.model.ledger import FAILED, Url
 from silkline.store import urls
 from silkline.store.backlinks import LinksIn, into
 from silkline.store.database import Database
-from silkline.store.urls import Url
 
 PAGE = 1_000
 
@@ -36,7 +36,7 @@ class FailureGroup:
     examples: list[Example]
 
 
-def grouped(database: Database, job_id: str, *, state: str = urls.FAILED, examples: int = 5) -> list[FailureGroup]:
+def grouped(database: Database, job_id: str, *, state: str = FAILED, examples: int = 5) -> list[FailureGroup]:
     """The reasons, most frequent first."""
     counts: Counter[str] = Counter()
     shown: dict[str, list[Url]] = {}

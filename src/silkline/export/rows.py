@@ -11,9 +11,10 @@ from typing import Any, Final, Protocol
 
 from silkline.errors import UsageError
 from silkline.export.problems import ledger
+from silkline.model.ledger import FAILED, SKIPPED
 from silkline.model.pattern import BadPattern, UrlPattern
 from silkline.model.result_fields import DATA, METADATA, mended
-from silkline.store import jobs, results, urls
+from silkline.store import jobs, results
 from silkline.store.database import Database
 from silkline.store.results import Result
 
@@ -98,10 +99,10 @@ def _without_page(database: Database, job_id: str, after: int) -> Iterator[Resul
     job = jobs.get(database, job_id)
     moment = job.finished_at or job.updated_at
     for url in ledger(database, job_id, after=after):
-        if url.state == urls.FAILED or (url.state == urls.SKIPPED and url.http_status is not None):
+        if url.state == FAILED or (url.state == SKIPPED and url.http_status is not None):
             about = {"http_status": url.http_status, "error": url.reason, "detail": url.detail, "depth": url.depth}
             metadata = {name: value for name, value in about.items() if value is not None}
-            skipped = {"skipped": True} if url.state == urls.SKIPPED else {}
+            skipped = {"skipped": True} if url.state == SKIPPED else {}
             yield Result(0, job_id, url.id, url.url, url.url, {}, False, {**metadata, **skipped}, moment)
 
 

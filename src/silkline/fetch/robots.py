@@ -1,7 +1,7 @@
 """robots.txt by RFC 9309: what the file says to us, and what it means when there is no proper file.
 
-Only our own group is kept, as text within limits (robots_rules.py), and equal groups are shared between hosts, since a
-crawl may hold a million. `read` and `decide` are pure; `load` makes the requests.
+Only our own group is kept, as text within limits (robots_matching.py). Hosts share equal groups, since a crawl
+may hold a million. `read` and `decide` are pure; `load` makes the requests.
 """
 
 import re
@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from silkline.fetch.redirects import OneHop, allow_all, follow
-from silkline.fetch.robots_rules import Rule, comparable_path, group_text, rules_of
+from silkline.fetch.follow_redirects import OneHop, allow_all, follow
+from silkline.fetch.robots_matching import Rule, comparable_path, group_text, rules_of
 from silkline.model import fetched as reasons
 from silkline.model.fetched import Fetched, Request, retry_after
 from silkline.model.url import MAX_LENGTH as MAX_URL

@@ -20,10 +20,10 @@ from silkline.kinds.json_api import Endpoint, Interrupted
 from silkline.model.fetched import Fetched
 from silkline.model.job import End
 from silkline.model.kind import Context
+from silkline.model.ledger import DONE, FAILED, Checkpoint, NewResult, NewUrl
 from silkline.model.spec import BlueskySpec
 from silkline.model.url import canonical, host_of, url_key
 from silkline.store import urls
-from silkline.store.urls import DONE, FAILED, Checkpoint, NewResult, NewUrl
 
 PAGE: Final = 100
 REMOVED: Final = "removed"

@@ -20,12 +20,12 @@ from silkline.fetch.origin import locate
 from silkline.model import fetched as reasons
 from silkline.model.job import End
 from silkline.model.kind import Context
+from silkline.model.ledger import DONE, FAILED, SKIPPED, Checkpoint, NewResult, NewUrl, QueuedUrl, Settled
 from silkline.model.page import Wanted
 from silkline.model.spec import Crawl4aiSpec
 from silkline.model.url import canonical, host_of, url_key
 from silkline.parse.html import parse_page
 from silkline.store import urls
-from silkline.store.urls import DONE, FAILED, SKIPPED, Checkpoint, NewResult, NewUrl, QueuedUrl, Settled
 
 RENDER_FAILED: Final = "render_failed"
 _LOOK: Final = 0.25

@@ -13,8 +13,9 @@ import time
 from silkline.errors import Permanent, Temporary
 from silkline.model.job import End
 from silkline.model.kind import Context
+from silkline.model.ledger import DONE, Checkpoint, NewResult, NewUrl, Settled
 from silkline.model.spec import DiagnosticSpec
-from silkline.store.urls import DONE, Checkpoint, NewResult, NewUrl, Settled, last_id, queued
+from silkline.store.urls import last_id, queued
 
 
 def run(context: Context) -> End | None:

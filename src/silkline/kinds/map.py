@@ -43,12 +43,12 @@ from silkline.kinds.reader_limits import reader_for
 from silkline.model.fetched import Fetched
 from silkline.model.job import End
 from silkline.model.kind import Context
+from silkline.model.ledger import DONE, FAILED, QUEUED, SKIPPED, NewResult, QueuedUrl, Settled
 from silkline.model.spec import Fetching, MapSpec, SiteSpec
 from silkline.model.url import canonical, host_of, origin_of, url_key
 from silkline.parse.sitemap import Sitemap
 from silkline.parse.sitemap import SitemapEntry as Listed
 from silkline.store import urls
-from silkline.store.urls import DONE, FAILED, QUEUED, SKIPPED, NewResult, QueuedUrl, Settled
 
 GUESSES: Final = ("/sitemap.xml", "/sitemap_index.xml")
 MAX_BODY: Final = 52_428_800

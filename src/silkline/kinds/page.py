@@ -33,10 +33,10 @@ from silkline.model.cached import PERSONAL, is_personal
 from silkline.model.fetched import Fetched
 from silkline.model.job import End
 from silkline.model.kind import Context, KindSettings
+from silkline.model.ledger import DONE, FAILED, QUEUED, NewResult, QueuedUrl, Settled
 from silkline.model.spec import Fetching, PageSpec, SiteSpec
 from silkline.model.url import canonical, host_of, url_key
 from silkline.store.results import Result
-from silkline.store.urls import DONE, FAILED, QUEUED, NewResult, QueuedUrl, Settled
 from silkline.warc_files import open_archive, place_of
 
 # Somebody may be waiting for the page: fewer and shorter waits than a crawl has.

@@ -18,10 +18,10 @@ from silkline.kinds.cache import HIDDEN_KEYS
 from silkline.kinds.captions import Captions, CaptionsRefused, videos_of
 from silkline.model.job import End
 from silkline.model.kind import Context
+from silkline.model.ledger import DONE, FAILED, Checkpoint, NewResult, NewUrl, QueuedUrl, Settled
 from silkline.model.spec import YoutubeSpec
 from silkline.model.url import canonical, host_of, url_key
 from silkline.store import urls
-from silkline.store.urls import DONE, FAILED, Checkpoint, NewResult, NewUrl, QueuedUrl, Settled
 
 _LOOK: Final = 0.25
 _encode = msgspec.json.Encoder().encode

@@ -7,6 +7,7 @@ last `@` counts as user and password, and everything after a parameter with a se
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 HIDDEN: Final = "***"
@@ -25,6 +26,7 @@ HOW_TO_ENCODE: Final = (
 )
 
 
+@lru_cache(maxsize=1_000)
 def is_secret_name(name: str) -> bool:
     """Whether a field or parameter with this name contains a secret."""
     return bool(_SECRET_NAME.search(name))

@@ -15,7 +15,7 @@ from silkline.model.kind import Context
 from silkline.runner import protocol
 from silkline.runner.context import Channel, ChannelLog, JobProgress
 from silkline.store import jobs
-from silkline.store.database import open_database
+from silkline.store.opening import open_database
 
 DATABASE_WAIT = 5.0  # seconds until the next try after the disk was full or the database did not answer
 

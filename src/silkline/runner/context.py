@@ -15,6 +15,7 @@ import msgspec
 
 from silkline.errors import Unavailable
 from silkline.model.job import End, Job
+from silkline.model.ledger import Checkpoint, Counts
 from silkline.runner import protocol
 from silkline.runner.orders import Orders
 from silkline.store import urls
@@ -83,13 +84,13 @@ class JobProgress:
         self._channel = channel
         self._checkpoints: int | None = None
 
-    def record(self, checkpoint: urls.Checkpoint) -> urls.Counts:
+    def record(self, checkpoint: Checkpoint) -> Counts:
         counts = self._record(checkpoint)
         self._checkpoints = counts.checkpoints
         self._channel.sign()
         return counts
 
-    def _record(self, checkpoint: urls.Checkpoint) -> urls.Counts:
+    def _record(self, checkpoint: Checkpoint) -> Counts:
         in_doubt = False
         while True:
             try:

@@ -20,6 +20,7 @@ from silkline.errors import LeaseLost, Permanent, SpecError, Temporary, Unavaila
 from silkline.kinds import registry
 from silkline.model.job import AttemptEnd, Backoff, End, Job, NewJob, Verb, Wish, decide
 from silkline.model.kind import Context
+from silkline.model.ledger import Checkpoint, Counts
 from silkline.runner.orders import Orders
 from silkline.store import jobs, urls
 from silkline.store.database import Database
@@ -66,7 +67,7 @@ class Watcher:
     def begin(self, orders: Orders) -> None:
         """The job starts. `orders` can end it; the order `End.COMPLETED` means that enough was found."""
 
-    def recorded(self, checkpoint: urls.Checkpoint) -> None:
+    def recorded(self, checkpoint: Checkpoint) -> None:
         """A checkpoint was stored. The thread that stored it makes this call."""
 
     def end(self) -> None:
@@ -81,7 +82,7 @@ class DirectProgress:
         self.job = job
         self._watcher = watcher
 
-    def record(self, checkpoint: urls.Checkpoint) -> urls.Counts:
+    def record(self, checkpoint: Checkpoint) -> Counts:
         counts = urls.record(self.database, self.job, checkpoint)
         self._watcher.recorded(checkpoint)
         return counts

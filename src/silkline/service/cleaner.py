@@ -1,9 +1,8 @@
-"""Deletes old finished jobs and their logs, and stops new jobs when the disk is almost full."""
+"""Deletes old finished jobs and their logs."""
 
 from __future__ import annotations
 
 import logging
-import shutil
 from datetime import timedelta
 
 from silkline import warc_files
@@ -54,31 +53,3 @@ class Cleaner:
 
     def _remove_files(self, id: str) -> None:
         warc_files.remove(self._settings.data, self._settings.logs, id)
-
-
-class DiskGate:
-    """Knows whether the disk has enough free space to start jobs."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._folder = settings.data
-        self._least = settings.disk_free_min
-        self.closed = False
-
-    def check(self) -> bool:
-        """Returns whether there is enough space, and logs each change."""
-        try:
-            free = shutil.disk_usage(self._folder).free
-        except OSError:
-            return not self.closed
-        if (free < self._least) != self.closed:
-            self.closed = not self.closed
-            if self.closed:
-                log.error(
-                    "only %d MB free on the disk of %s: no job starts until there are %d MB (setting disk_free_min)",
-                    free // 1_000_000,
-                    self._folder,
-                    self._least // 1_000_000,
-                )
-            else:
-                log.warning("the disk has enough free space again: starting jobs")
-        return not self.closed

@@ -23,8 +23,8 @@ from silkline.private_files import repair_folder
 from silkline.service import process_table
 from silkline.service.attempts import Attempts
 from silkline.service.cgroup import Cgroups
-from silkline.service.cleaner import DiskGate
 from silkline.service.companion import Companion
+from silkline.service.disk_watermark import DiskWatermark
 from silkline.service.event_wait import EventWait
 from silkline.service.heartbeat import Heartbeat
 from silkline.service.housekeeping import Housekeeping
@@ -34,8 +34,9 @@ from silkline.service.open_files import allow_open_files
 from silkline.service.output import LogQueue, LogWriter, Pump
 from silkline.service.runner_process import boot_clock
 from silkline.store import workers
-from silkline.store.database import Database, open_database
+from silkline.store.database import Database
 from silkline.store.identity import Identity
+from silkline.store.opening import open_database
 
 IDLE_POLLS = 5  # an idle supervisor that gets database notifications polls this many times less often
 OUTAGE_WAIT = 0.5
@@ -164,7 +165,7 @@ class JobLoop:
             self.database.close()
             raise UsageError(f"the data directory {settings.data} cannot be used: {error}") from error
         self._register()
-        self._disk = DiskGate(settings)
+        self._disk = DiskWatermark(settings)
         self._lines = LogQueue()
         self._writer = LogWriter(self.database, self._lines)
         self._pump = Pump()

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from silkline.model.ledger import REDIRECTED, Url
 from silkline.store import links, urls
 from silkline.store.database import Database
 from silkline.store.links import Sources
-from silkline.store.urls import Url
 
 MOST_SOURCES: Final = 20
 MOST_TARGETS: Final = 100
@@ -68,7 +68,7 @@ def _into(
             found[target.url_key] = Sources(1, [target.found_on])
     rows = urls.by_ids(database, job_id, [id for each in found.values() for id in each.ids])
     before |= {target.id for target in targets}  # redirects can go round in circles
-    turns = [row for row in rows.values() if row.reason == urls.REDIRECTED and row.id not in before]
+    turns = [row for row in rows.values() if row.reason == REDIRECTED and row.id not in before]
     further = _into(database, job_id, turns, most, before) if turns else {}
     return {target.id: _links_in(found[target.url_key], rows, further, most) for target in targets}
 
@@ -86,7 +86,7 @@ def _links_in(found: Sources, rows: Mapping[int, Url], further: Mapping[int, Lin
 
 
 def _kind(row: Url) -> Literal["page", "sitemap", "redirect"]:
-    if row.reason == urls.REDIRECTED:
+    if row.reason == REDIRECTED:
         return "redirect"
     return "sitemap" if row.found_via in _SITEMAPS else "page"
 

@@ -11,10 +11,10 @@ from datetime import datetime
 from typing import Any, Literal
 
 from silkline.model.job import Job, Status, Wish, shown_status
+from silkline.model.ledger import Counts, not_stored
 from silkline.model.redaction import secrets_of, shown_spec, without_password, without_secrets
 from silkline.model.wait import Wait, waits_in
 from silkline.store import waiting
-from silkline.store.urls import Counts, not_stored
 from silkline.store.workers import Worker
 
 ShownStatus = Status | Literal["pending", "pausing", "stopping", "cancelling"]

@@ -1,7 +1,7 @@
-"""Which page links where: for each page of a crawl the keys of the addresses it names, written in its checkpoint.
+"""The links of a crawl: for each page the keys of the addresses that it links to, written in its checkpoint.
 
-Pages are packed many to a row. Who links to an address is found by reading all of them: 0.03 s of CPU for a million
-links, however many addresses are asked for at once. Only ids and keys here; `neighbours` gives them their URLs.
+One row has the links of many pages. To find the pages that link to an address, all rows are read: 0.03 s of CPU for a
+million links, for any number of addresses at once. This module has only ids and keys; `backlinks` adds the URLs.
 """
 
 from __future__ import annotations
@@ -10,21 +10,15 @@ import struct
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from silkline.model.ledger import PageLinks
 from silkline.store.database import Database, Transaction
 
 KEY: Final = 8
 ROW_BYTES: Final = 256 << 10
 """A row is closed when its keys take so much; 500 pages of 60 links do."""
 _ROWS: Final = 64
-
-
-class PageLinks(NamedTuple):
-    """What one page names: `keys` holds 8 bytes for each address, its `url_key` as a big-endian number."""
-
-    url_id: int
-    keys: bytes
 
 
 @dataclass(slots=True)

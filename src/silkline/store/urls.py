@@ -1,7 +1,7 @@
-"""The ledger: every URL a job ever saw, with its state and reason, and the checkpoint that makes progress durable.
+"""Reads and writes the ledger: every URL of a job, with its state and reason. `record` writes a checkpoint.
 
 It has only the first URLs that look like a trap, or that the pages of one host bring in masses; `not_stored` says how
-many more there were, at least.
+many more there were, at least. `model.ledger` has the types.
 """
 
 from __future__ import annotations
@@ -9,141 +9,37 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from silkline.errors import StoreError
 from silkline.model.job import Job
+from silkline.model.ledger import (
+    DONE,
+    FAILED,
+    QUEUED,
+    REDIRECTED,
+    SKIPPED,
+    STATES,
+    UNCHANGED,
+    Checkpoint,
+    Counts,
+    NewResult,
+    NewUrl,
+    QueuedUrl,
+    RootEnd,
+    Settled,
+    Url,
+    not_stored,
+)
 from silkline.store import count_history, links, pages, redirects
 from silkline.store.database import Database, Transaction
 from silkline.store.jobs import fence
-from silkline.store.links import PageLinks
 from silkline.store.text import clean, clean_json, to_json
 
-QUEUED, DONE, UNCHANGED, FAILED, SKIPPED = "queued", "done", "unchanged", "failed", "skipped"
-STATES = (QUEUED, DONE, UNCHANGED, FAILED, SKIPPED)
-REDIRECTED = "redirected"
 INDEX_CHUNK = 200_000
 MOST_HOSTS = 100
-
-
-class NewUrl(NamedTuple):
-    """A URL the crawl discovered. `found_on` is the ledger id of the page that named it.
-
-    `chain` are the URLs that redirected to it, first to last, separated by blanks; for a sitemap, how deep it nests.
-    """
-
-    id: int
-    url_key: int
-    url: str
-    host: str
-    depth: int
-    state: str = QUEUED
-    reason: str | None = None
-    detail: str | None = None
-    found_on: int | None = None
-    found_via: str = "seed"
-    chain: str | None = None
-
-
-class Settled(NamedTuple):
-    """A queued URL that has an end, or, with the state `queued`, one more try behind it."""
-
-    id: int
-    state: str
-    reason: str | None = None
-    detail: str | None = None
-    attempts: int = 1
-    http_status: int | None = None
-
-
-class NewResult(NamedTuple):
-    """What one URL brought. `data` and `metadata` are JSON text."""
-
-    url_id: int
-    original_url: str | None
-    original_key: int | None
-    final_url: str
-    final_key: int
-    data: str
-    success: bool
-    metadata: str
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """Progress since the last one. `seconds` is the crawling time it covers, `live` what is worth seeing now."""
-
-    found: Sequence[NewUrl] = ()
-    settled: Sequence[Settled] = ()
-    results: Sequence[NewResult] = ()
-    links: Sequence[PageLinks] = ()
-    bytes: int = 0
-    in_flight: int = 0
-    seconds: float = 0.0
-    live: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """The numbers that always add up: discovered = queued + in_flight + done + unchanged + failed + skipped."""
-
-    discovered: int = 0
-    queued: int = 0
-    in_flight: int = 0
-    done: int = 0
-    unchanged: int = 0
-    failed: int = 0
-    skipped: int = 0
-    bytes: int = 0
-    checkpoints: int = 0
-    seconds: float = 0.0
-    updated_at: datetime | None = None
-    live: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Url:
-    """One row of the ledger."""
-
-    job_id: str
-    id: int
-    url_key: int
-    url: str
-    host: str
-    depth: int
-    state: str
-    reason: str | None
-    detail: str | None
-    found_on: int | None
-    found_via: str
-    attempts: int
-    http_status: int | None
-    chain: str | None
-
-
-class RootEnd(NamedTuple):
-    """URLs of depth 0 that came the same way to the same end: how many, and the first of them."""
-
-    found_via: str
-    state: str
-    reason: str | None
-    urls: int
-    url: str
-    detail: str | None
-
-
-class QueuedUrl(NamedTuple):
-    id: int
-    url_key: int
-    url: str
-    host: str
-    depth: int
-    attempts: int
-    found_via: str
-    chain: str | None
 
 
 def record(database: Database, job: Job, checkpoint: Checkpoint) -> Counts:
@@ -275,12 +171,6 @@ def brought(database: Database, job_id: str, row_bytes: int, large_bytes: int) -
     """Hosts, and the bytes of the rows that their pages brought, if those are many. Reads the whole ledger."""
     rows = database.rows("urls.brought", job_id=job_id, row_bytes=row_bytes, large_bytes=large_bytes)
     return [(row["host"], row["bytes"]) for row in rows]
-
-
-def not_stored(counts: Counts) -> int:
-    """URLs that, after many others of a trap or of one host, were only counted: at least so many."""
-    number = counts.live.get("not_stored")
-    return number if isinstance(number, int) else 0
 
 
 def why_not_stored(database: Database, job_id: str) -> str:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from silkline.api.answers import problems
+from silkline.api.answer_models import problems
 from silkline.api.events import Hub
 from silkline.api.sources import microseconds, read_cursor, read_job
 from silkline.model.job import ENDED

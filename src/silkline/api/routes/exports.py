@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from silkline.api.answers import problems
+from silkline.api.answer_models import problems
 from silkline.api.problems import Problem
 from silkline.config import Settings
 from silkline.export.download import DOWNLOADS, download, offered

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header
 from pydantic import Field, model_validator
 
-from silkline.api.answers import Answer, Claim, Claims, HeartbeatAnswer, Recorded, answered
+from silkline.api.answer_models import Answer, Claim, Claims, HeartbeatAnswer, Recorded, answered
 from silkline.api.external import ENDS, ExternalWorkers, read_lease
 from silkline.api.routes.jobs import Object, view
 from silkline.config import Settings

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from silkline.api import submission
-from silkline.api.answers import Answer, FetchedPage, answered
+from silkline.api.answer_models import Answer, FetchedPage, answered
 from silkline.api.events import Hub
 from silkline.api.private_addresses import explained
 from silkline.api.problems import Problem

@@ -11,15 +11,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from silkline.api import bodies, submission
-from silkline.api.answers import Answer, ListPage, answered, problems, to_json
+from silkline.api.answer_models import Answer, ListPage, answered, problems, to_json
 from silkline.api.events import Hub
 from silkline.api.problems import Problem
 from silkline.api.remove import remove
 from silkline.api.requeue import requeue
 from silkline.config import Settings
 from silkline.model.job import Job, NewJob, Status, Verb
+from silkline.model.ledger import Counts
 from silkline.model.spec import CrawlSizes, Spec, validate
-from silkline.runner.orphans import ask
+from silkline.runner.job_commands import ask
 from silkline.store import idempotency, jobs, urls, workers
 from silkline.store.database import Database
 from silkline.store.job_view import JobView, job_view
@@ -67,7 +68,7 @@ def listed(database: Database, query: JobListQuery, stale_after: float) -> tuple
     counts, now = urls.counts_of(database, [job.id for job in shown]), database.now()
     waits = any(job.status is Status.QUEUED for job in shown)
     alive = workers.alive(database, stale_after) if waits else None
-    views = [job_view(job, counts.get(job.id, urls.Counts()), now, alive) for job in shown]
+    views = [job_view(job, counts.get(job.id, Counts()), now, alive) for job in shown]
     return views, shown[-1].id if len(found) > query.limit else None
 
 
@@ -84,7 +85,7 @@ def store_once(
     """Store a job under an idempotency key. Each caller has its own keys. Another request with the key is refused."""
 
     def first_answer(job: Job, fresh: bool) -> str:
-        shown = job_view(job, urls.Counts(), database.now())
+        shown = job_view(job, Counts(), database.now())
         return to_json({"status": 201 if fresh else 200, "body": shown}).decode()
 
     asked = json.dumps([request.url.path, body], sort_keys=True)

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Query
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from silkline.api.answers import (
+from silkline.api.answer_models import (
     Answer,
     ErrorPage,
     ErrorView,
@@ -35,13 +35,13 @@ from silkline.api.views import (
     wait_view,
 )
 from silkline.model.job import Job
+from silkline.model.ledger import Url
 from silkline.model.redaction import secrets_of
 from silkline.store import jobs, logs, results, urls
 from silkline.store.backlinks import into
 from silkline.store.database import Database
 from silkline.store.explain import explain
 from silkline.store.job_view import waits_of
-from silkline.store.urls import Url
 
 JSONL = "application/x-ndjson"
 PAGE_BYTES = 8 << 20  # a page of results ends early when it gets larger than this

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from silkline.api.answers import Answer, Health, ListPage, WorkerView, answered, problems
+from silkline.api.answer_models import Answer, Health, ListPage, WorkerView, answered, problems
 from silkline.api.metrics import MEDIA_TYPE, Metrics
 from silkline.api.problems import Problem
 from silkline.api.views import worker_view

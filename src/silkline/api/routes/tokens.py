@@ -8,7 +8,7 @@ from datetime import timedelta
 from fastapi import APIRouter, Response
 from pydantic import Field
 
-from silkline.api.answers import Answer, NewTokenView, Scope, TokenList, answered, problems
+from silkline.api.answer_models import Answer, NewTokenView, Scope, TokenList, answered, problems
 from silkline.api.credentials import new_token
 from silkline.api.routes.jobs import Object
 from silkline.api.views import token_view

@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from silkline.model.job import Job
+from silkline.model.ledger import Counts
 from silkline.store import count_history, results, urls
 from silkline.store.count_history import Sample
 from silkline.store.database import Database
-from silkline.store.urls import Counts
 
 POINTS = 400
 PAGES = 300

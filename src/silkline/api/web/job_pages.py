@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from silkline.api.answers import Answer
+from silkline.api.answer_models import Answer
 from silkline.api.problems import Problem
 from silkline.api.remove import remove
 from silkline.api.requeue import requeue
@@ -26,16 +26,16 @@ from silkline.export.download import offered
 from silkline.kinds import registry
 from silkline.model.job import Change, Job, Status, Verb
 from silkline.model.job import answer as answer_to
+from silkline.model.ledger import Url
 from silkline.model.redaction import secrets_of
 from silkline.model.wait import BUSY, LEVEL, TURN, Wait, event, seconds_to, what_next, why
-from silkline.runner.orphans import ask
+from silkline.runner.job_commands import ask
 from silkline.store import jobs, logs, pages, results, urls, workers
 from silkline.store.backlinks import into
 from silkline.store.database import Database
 from silkline.store.explain import explained, in_words
 from silkline.store.job_view import job_view, progress_view, waits_of
 from silkline.store.results import Result
-from silkline.store.urls import Url
 from silkline.store.waiting import hold_up
 
 TABS = ("overview", "pages", "errors", "skipped", "hosts", "logs", "details")

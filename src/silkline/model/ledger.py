@@ -1,0 +1,144 @@
+"""The types of the ledger: the URLs of a job, their states, a checkpoint and the counters. `store.urls` writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+QUEUED, DONE, UNCHANGED, FAILED, SKIPPED = "queued", "done", "unchanged", "failed", "skipped"
+STATES = (QUEUED, DONE, UNCHANGED, FAILED, SKIPPED)
+REDIRECTED = "redirected"
+
+
+class PageLinks(NamedTuple):
+    """The links of one page: `keys` has 8 bytes for each address, its `url_key` as a big-endian number."""
+
+    url_id: int
+    keys: bytes
+
+
+class NewUrl(NamedTuple):
+    """A URL that the crawl discovered. `found_on` is the ledger id of the first page that links to it.
+
+    `chain` has the URLs that redirected to it, first to last, separated by blanks; for a sitemap, its nesting depth.
+    """
+
+    id: int
+    url_key: int
+    url: str
+    host: str
+    depth: int
+    state: str = QUEUED
+    reason: str | None = None
+    detail: str | None = None
+    found_on: int | None = None
+    found_via: str = "seed"
+    chain: str | None = None
+
+
+class Settled(NamedTuple):
+    """A queued URL with its final state. With the state `queued`: it was tried once more and stays queued."""
+
+    id: int
+    state: str
+    reason: str | None = None
+    detail: str | None = None
+    attempts: int = 1
+    http_status: int | None = None
+
+
+class NewResult(NamedTuple):
+    """The result of one URL. `data` and `metadata` are JSON text."""
+
+    url_id: int
+    original_url: str | None
+    original_key: int | None
+    final_url: str
+    final_key: int
+    data: str
+    success: bool
+    metadata: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The progress since the last checkpoint. `seconds`: its crawling time. `live`: facts for a person who watches."""
+
+    found: Sequence[NewUrl] = ()
+    settled: Sequence[Settled] = ()
+    results: Sequence[NewResult] = ()
+    links: Sequence[PageLinks] = ()
+    bytes: int = 0
+    in_flight: int = 0
+    seconds: float = 0.0
+    live: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The numbers that always add up: discovered = queued + in_flight + done + unchanged + failed + skipped."""
+
+    discovered: int = 0
+    queued: int = 0
+    in_flight: int = 0
+    done: int = 0
+    unchanged: int = 0
+    failed: int = 0
+    skipped: int = 0
+    bytes: int = 0
+    checkpoints: int = 0
+    seconds: float = 0.0
+    updated_at: datetime | None = None
+    live: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """One row of the ledger."""
+
+    job_id: str
+    id: int
+    url_key: int
+    url: str
+    host: str
+    depth: int
+    state: str
+    reason: str | None
+    detail: str | None
+    found_on: int | None
+    found_via: str
+    attempts: int
+    http_status: int | None
+    chain: str | None
+
+
+class RootEnd(NamedTuple):
+    """How many URLs of depth 0 were found the same way and have the same state and reason, and the first of them."""
+
+    found_via: str
+    state: str
+    reason: str | None
+    urls: int
+    url: str
+    detail: str | None
+
+
+class QueuedUrl(NamedTuple):
+    """A queued URL, as a crawl reads it."""
+
+    id: int
+    url_key: int
+    url: str
+    host: str
+    depth: int
+    attempts: int
+    found_via: str
+    chain: str | None
+
+
+def not_stored(counts: Counts) -> int:
+    """At least this many URLs were beyond a budget: counted, but not stored."""
+    number = counts.live.get("not_stored")
+    return number if isinstance(number, int) else 0
