@@ -30,7 +30,7 @@ async def follow(
     *,
     max_hops: int = MAX_HOPS,
 ) -> Fetched:
-    """The last outcome of a redirect chain, with the redirecting URLs in `hops`. `allow` decides about each further URL.
+    """The last outcome of a redirect chain, with the redirecting URLs in `hops`. `allow` checks each further URL.
 
     The headers of the request are sent to its origin only. After a redirect to another origin they are not sent again,
     even if a later redirect returns to the first origin.
