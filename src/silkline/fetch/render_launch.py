@@ -1,4 +1,4 @@
-"""Executes the browser: `python -I -S render_launch.py PARENT SOCKET LOCK PROGRAM ARGUMENT…`, called by render_browser.py.
+"""Executes the browser: `python -I -S render_launch.py PARENT SOCKET LOCK PROGRAM ARGUMENT…`, for render_browser.py.
 
 Asks the kernel to kill this process when its parent dies, duplicates the socket to the descriptors where the browser
 expects its debugging pipe, and executes the program. It imports none of our packages, so that it starts quickly.
