@@ -141,7 +141,7 @@ def _is_suspect(at: Measure, size: int) -> bool:
 
 
 def _is_conspicuous(element: Element, at: Measure, measures: Measures, size: int, scattered: bool) -> bool:
-    """Whether this is a list of links, a form, a list of cards, or, on a page of scattered texts, a box without prose."""
+    """Whether this is a list of links, a form, a list of cards, or, if texts are scattered, a box without prose."""
     tag = element.tag
     if tag in _BOXES and at.text and at.link > 0.6 * at.text and at.prose < 60:
         return tag != "table" or element.find("th") is None
