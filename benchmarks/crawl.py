@@ -262,7 +262,7 @@ def main() -> None:
                 print(f"{name}: {rounds[name][-1]}", file=sys.stderr)
         if shutil.which("wrk") and not options.only:
             rate, cost = floor(web["http"], options.cores[0])
-            print(f"floor (wrk, one URL, nothing decoded or stored): {rate:,.0f} pages/s, {cost:.3f} ms\n")
+            print(f"floor (wrk, one URL, nothing decoded or kept): {rate:,.0f} pages/s, {cost:.3f} ms\n")
     print(f"load average {os.getloadavg()[0]:.1f}, {len(os.sched_getaffinity(0))} cores")
     print(f"the same fixed work took {min(speeds):.3f} to {max(speeds):.3f} CPU-s between rounds\n")
     print(table(rounds))

@@ -1,4 +1,4 @@
-"""The only place that opens sockets to the web. Sees no database and no HTML; every outcome is a value.
+"""The only place that opens sockets to the web. It uses no database and parses no HTML; every outcome is a value.
 
 client.py makes one request, redirects.py follows redirects, robots.py fetches and applies robots.txt. The steps of a
 connection: origin.py parses the URL, dns.py resolves the host, guard.py checks the addresses, handle.py and

@@ -2,10 +2,9 @@
 
 The steps of a request: origin.py parses the URL, dns.py resolves its host, and guard.py checks each address. The first
 allowed address is pinned with CONNECT_TO, so that libcurl never resolves a name itself. A pooled handle (handle.py)
-runs on the multi interface (transport.py). response.py turns the response into a `Fetched`, and decode.py decodes the
-body.
+runs on the multi interface (transport.py). response.py turns the response into a `Fetched`; decode.py decodes it.
 
-What it costs (benchmarks/fetch.py, 2-vCPU EPYC, pages of 46.5 KB, 15 KB gzipped, 300 at once, decoding included, CPU-ms
+Costs (benchmarks/fetch.py, 2-vCPU EPYC, pages of 46.5 KB, 15 KB gzipped, 300 at once, decoding included, CPU-ms
 per page): new connection 0.20-0.22, keep-alive 0.13-0.16; TLS with verification 0.93-1.0 and 0.22-0.26. Awaiting
 `fetch` costs no more than the callback of `start`, within the noise. Memory is flat from 16,000 hosts on.
 """
@@ -148,7 +147,7 @@ class HttpClient:
         return found if isinstance(found, str) else self._allowed(found, origin.port) or ADDRESS_BLOCKED
 
     def cancel(self, exchange: Exchange) -> None:
-        """End a transfer without calling back."""
+        """End a transfer without a call of its callback."""
         if exchange.over:
             return
         exchange.over = True

@@ -29,7 +29,7 @@ _ZSTD_END_FRAME: Final = zstandard.ZstdCompressor().compress(_ZSTD_END)
 _MEANINGLESS: Final = frozenset({"", "identity", "none", "null", "utf-8", "utf8", "binary", "8bit", "text"})
 
 
-# isal's stubs do not say that it is a class.
+# The type stubs of isal do not declare it as a class.
 _InflateError = cast(type[Exception], igzip_lib.IsalError)
 
 
@@ -88,7 +88,7 @@ def _gzip(body: bytes, partial: bool) -> Iterator[bytes]:
         inflater = isal_zlib.decompressobj(wbits=31)
         yield from _inflate(inflater, body, partial)
         body = inflater.unused_data
-        # Padding and junk behind the last member are ignored, as gzip itself does.
+        # Padding and extra bytes after the last member are ignored, as gzip does.
         if not body.startswith(b"\x1f\x8b"):
             return
     raise _Undecodable

@@ -14,8 +14,7 @@ from silkline.model.fetched import ADDRESS_BLOCKED, BODY_TOO_LARGE, MEMORY_FULL,
 
 _BIG: Final = MIB
 # Each call of `_on_body` is one chunk of the body or one read of the socket. A chunk of 2 bytes takes 7 bytes on the
-# wire and its own call. So after the first _FREE_CALLS calls, a body needs at least _BYTES_PER_CALL bytes for each
-# call.
+# wire and its own call. So after _FREE_CALLS calls, a body needs at least _BYTES_PER_CALL bytes for each call.
 _FREE_CALLS: Final = 32_768
 _BYTES_PER_CALL: Final = 64
 _SMALL: Final = 2_048  # bytes; a smaller part is joined to the part before, because a Python object needs 33 bytes more

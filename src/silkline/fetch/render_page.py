@@ -130,7 +130,7 @@ class PageInBrowser:
             self._talk.say("Target.disposeBrowserContext", browserContextId=self.context)
 
     async def dispose(self) -> None:
-        """The same, and wait for it."""
+        """Remove the context and wait until it is removed."""
         await self._talk.ask("Target.disposeBrowserContext", browserContextId=self.context)
 
     # Wait until the page is done.

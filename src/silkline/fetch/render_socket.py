@@ -77,8 +77,7 @@ class SocketLine:
         else:
             head = bytes((_FINAL | kind, _MASKED | 127)) + length.to_bytes(8, "big")
         if self._writer is not None:
-            # The mask is zero. A mask protects proxies from bytes that scripts choose, and no script chooses these
-            # bytes.
+            # The mask is zero. A mask protects proxies from bytes that scripts choose. No script chooses these bytes.
             self._writer.write(head + bytes(4) + data)
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:

@@ -132,14 +132,13 @@ def _widen(value: str, widened: dict[str, int], *, only_wildcards: bool) -> None
     start = _CUT_ESCAPE.sub("", start)
     if start not in widened and len(widened) >= MAX_WIDENED:
         start = ""
-    # One character becomes at most twelve (four escaped bytes), so the priority is not lower than that of the whole
-    # pattern.
+    # One character becomes at most twelve (four escaped bytes), so this is at least the priority of the pattern.
     priority = len(pattern) if len(value) <= MAX_PATTERN else 12 * len(value)
     widened[start] = max(widened.get(start, 0), priority)
 
 
 def rules_of(group: str) -> RobotsGroup:
-    """The rules of a group's text, ready for matching."""
+    """The compiled rules of a group's text."""
     return _compile_large(group) if len(group) > _LARGE else _compile_small(group)
 
 

@@ -60,7 +60,7 @@ def _cut(result: str, wanted: Wanted, plain: bool) -> Content:
 
 
 def _drop_pleas_for_scripts(document: Document) -> None:
-    """Removes short `<noscript>` elements, which only ask for scripts or repeat an image. A long one may hold the page."""
+    """Removes short `<noscript>` elements: they only ask for scripts or repeat an image. A long one may be the page."""
     for element in document.find_all("noscript"):
         if len(element.text.strip()) < _ENABLE_SCRIPTS:
             element.extract()

@@ -97,8 +97,7 @@ def _searchable(body: bytes, charset: str | None) -> tuple[bytes, str | None, st
     if encoding is None:
         encoding = encoding_of(charset) if charset else utf16_without_mark(body)
     if encoding is None and _ESCAPE.search(body) and _ISO_2022_JP.search(body):
-        # The parser searches the whole body for a meta tag, but the standard only its start. So only the start is
-        # given.
+        # The parser searches its whole input for a meta tag, but the standard only the start of the body.
         encoding = encoding_of((parse(body[:_META_WITHIN], positions=False).encoding or "").lower())
         if encoding != "iso-2022-jp" and is_utf8(body):
             encoding = "utf-8"

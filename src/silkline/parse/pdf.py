@@ -77,7 +77,7 @@ class _OutOfTime(BaseException):
 
 
 class _Reading:
-    """One reading of one file."""
+    """Reads one file."""
 
     def __init__(self, max_pages: int, max_content: int, clock: Callable[[], float], end: float) -> None:
         self._max_pages = max_pages

@@ -2,8 +2,7 @@
 
 Reads sitemap indexes, URL sets, plain lists, RSS, RDF and Atom, gzipped or not. For broken XML, the entries before the
 error are returned. Declarations (entities, default attributes) are refused, and nothing outside the body is loaded.
-These have limits: the size, the entries, the elements, their depth, the length of one tag, and the members of a gzip
-file.
+These have limits: the size, the entries, the elements, their depth, the length of one tag, and the gzip members.
 """
 
 import re
@@ -38,7 +37,7 @@ class Sitemap(msgspec.Struct, frozen=True, kw_only=True):
     kind: SitemapKind
     entries: list[SitemapEntry] = []
     truncated: bool = False
-    """There was more than the limits allow."""
+    """The file has more entries or bytes than the limits allow."""
     problem: str = ""
     """Why reading stopped early: broken XML or gzip, or declared entities."""
 

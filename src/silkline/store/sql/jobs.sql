@@ -34,11 +34,9 @@ SELECT pg_notify('silkline', '') WHERE EXISTS (SELECT 1 FROM workers WHERE idle)
 -- name: claim [sqlite]
 -- Take up to :wanted due jobs: highest priority first, then tenants in turn (those with fewer running jobs first, then
 -- those served longest ago), then by time and id. A lane is one kind, tenant and priority. The recursion goes from each
--- lane
--- to the next and finds its earliest job. Each step needs one or two index seeks, for any number of queued jobs. The
--- best jobs
--- are in the lanes with the best earliest jobs, so only these lanes are read further. INDEXED BY is necessary: without
--- statistics the planner sorts every queued job at each step.
+-- lane to the next and finds its earliest job. Each step needs one or two index seeks, for any number of queued jobs.
+-- The best jobs are in the lanes with the best earliest jobs, so only these lanes are read further. INDEXED BY is
+-- necessary: without statistics the planner sorts every queued job at each step.
 WITH RECURSIVE
 lanes (kind, tenant, priority, run_at, job) AS (
     SELECT first.kind, first.tenant, first.priority, first.run_at, first.rowid
@@ -83,9 +81,8 @@ RETURNING *;
 
 -- name: claim [postgres]
 -- The same. The chosen jobs are locked, best first, and each claim skips the jobs that another claim has locked. So
--- about 50
--- jobs more than :wanted are read. A lock during the read of the lanes would hide one job of each tenant from all other
--- claims.
+-- about 50 jobs more than :wanted are read. A lock during the read of the lanes would hide one job of each tenant from
+-- all other claims.
 WITH RECURSIVE
 lanes AS (
     SELECT first.* FROM jsonb_array_elements_text(:kinds::jsonb) AS asked (kind) CROSS JOIN LATERAL (
@@ -193,9 +190,8 @@ WHERE crawl_jobs.id = new.id AND crawl_jobs.status = 'running' AND crawl_jobs.ru
 
 -- name: rescue
 -- Give a running job whose owner is dead the status that `decide` returned. The lease is raised, so that the old owner
--- cannot
--- write any more. If the owner has sent a heartbeat since the job was read, heartbeat_seq has changed and no row is
--- updated.
+-- cannot write any more. If the owner has sent a heartbeat since the job was read, heartbeat_seq has changed and no row
+-- is updated.
 UPDATE crawl_jobs
 SET status = :status, desired = :desired, run_at = :run_at, retry_count = :retry_count, crash_count = :crash_count,
     exit_reason = :exit_reason, error_message = :error_message, run_lease = run_lease + 1, worker_id = NULL, pid = NULL,
@@ -236,9 +232,8 @@ SELECT id FROM crawl_jobs WHERE id >= :low::uuid AND id <= :high::uuid AND id::t
 SELECT * FROM crawl_jobs WHERE id < :before ORDER BY id DESC LIMIT :wanted;
 
 -- name: page_by_status
--- The same for one status and, unless :kind is null, one kind. It reads a range of crawl_jobs_status. For `status =
--- :status`
--- PostgreSQL uses its statistics, which may be old or missing, and may then read and sort every job.
+-- The same for one status and, unless :kind is null, one kind. It reads a range of crawl_jobs_status. For
+-- `status = :status` PostgreSQL uses its statistics, which may be old or missing, and may then read and sort every job.
 SELECT * FROM crawl_jobs
 WHERE (status, id) < (:status, :before) AND status >= :status
   AND (CAST(:kind AS text) IS NULL OR kind = CAST(:kind AS text))
@@ -251,8 +246,7 @@ ORDER BY id DESC LIMIT :wanted;
 
 -- name: search
 -- The same for jobs whose URL contains a text. With CASE, PostgreSQL reads from the newest job back until there are
--- enough.
--- With a plain LIKE, it expects very few matches, and may read all jobs and sort the matches.
+-- enough. With a plain LIKE, it expects very few matches, and may read all jobs and sort the matches.
 SELECT * FROM crawl_jobs
 WHERE id < :before AND CASE
     WHEN CAST(:status AS text) <> status THEN false

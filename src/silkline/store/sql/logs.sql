@@ -14,8 +14,7 @@ SELECT id, attempt, level, message, at FROM job_logs WHERE job_id = :job_id AND 
 
 -- name: page [postgres]
 -- It reads a range of job_logs_job. For `job_id = :job_id`, if one job has written most of the lines, PostgreSQL would
--- read
--- all lines to find the lines of another job. (SQLite would read a range from the first line of the job.)
+-- read all lines to find the lines of another job. (SQLite would read a range from the first line of the job.)
 SELECT id, attempt, level, message, at FROM job_logs
 WHERE (job_id, id) > (:job_id, :after) AND job_id <= :job_id ORDER BY job_id, id LIMIT :wanted;
 
