@@ -280,7 +280,7 @@ class PageInBrowser:
         self._fail(id, "Aborted")
 
     async def _hand_over(self, id: str) -> None:
-        """Give the browser the document that our client fetched, without the headers in `_NOT_HANDED_ON`."""
+        """Give the browser the fetched document, without invalid headers: it would refuse the whole document."""
         headers = [
             {"name": name, "value": value}
             for name, value in self._page.headers.items()
