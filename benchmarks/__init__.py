@@ -1,1 +1,1 @@
-"""What things cost. Benchmarks print tables and never assert a time."""
+"""Measures costs. Benchmarks print tables and never assert a time."""

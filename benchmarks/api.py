@@ -1,8 +1,8 @@
-"""How fast the API answers with 100,000 jobs in the database, and how far 200 listeners lag behind one job.
+"""Measures the response times of the API with 100,000 jobs in the database, and the lag of 200 listeners to one job.
 
     python -m benchmarks.api [JOBS] [LISTENERS]
 
-Prints a table for both databases. Asserts nothing: times belong to the machine.
+Prints a table for both databases. Asserts nothing, because times depend on the machine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FOLLOWED = 10.0  # seconds
 
 
 def fill(url: str, many: int) -> None:
-    """Jobs as a busy service has them: most of them paused here, so that nobody runs them."""
+    """Store many jobs, as in a busy service. They are paused, so that no worker runs them."""
     with closing(open_database(url)) as database:
         for start in range(0, many, 5_000):
             batch = [
@@ -40,7 +40,7 @@ def fill(url: str, many: int) -> None:
 
 
 def lists(client: Client, path: str) -> dict[str, float]:
-    """Milliseconds for one answer after another, on one connection each."""
+    """Milliseconds per request. The requests are sent one after the other, each on its own connection."""
     took = []
     for _ in range(ASKED):
         began = time.perf_counter()
@@ -53,7 +53,7 @@ def lists(client: Client, path: str) -> dict[str, float]:
 
 
 async def listen(client: Client, path: str, until: float, lags: list[float]) -> None:
-    """How old the counters are when this listener hears of them."""
+    """Collect the age of the counters when this listener receives them."""
     reader, writer = await asyncio.open_connection(client.host, client.port)
     writer.write(f"GET {path} HTTP/1.1\r\nHost: {client.host}:{client.port}\r\n\r\n".encode())
     name = ""

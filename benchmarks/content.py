@@ -1,19 +1,19 @@
-"""Quality and cost of main-content extraction, beside the extractors that people use. Prints a Markdown table.
+"""Quality and cost of main-content extraction, compared with common extractors. Prints a Markdown table.
 
     make bench BENCH=content ARGS="--data DIR"          or: .venv/bin/python benchmarks/content.py --help
 
 Runs on the pages of DIR, which are not part of the project: `truth.json` lists, for each page in `html/`, the snippets
-that belong to its main content and the snippets that don't. A snippet counts as found when its words appear in the
-output in order. Even pages were looked at while the rules were made, odd ones were not: both halves are shown. Time is
-CPU time per page, from bytes to text. The others are installed into build/, never among our own packages; one that
-cannot be is an error, not a missing row.
+that belong to its main content and the snippets that do not. A snippet counts as found if its words appear in the
+output in order. The rules were made with the even pages; the odd pages were not used. The table shows both halves. Time
+is CPU time per page, from bytes to text. The other extractors are installed into build/, never into our own
+environment. If one cannot be installed, the benchmark fails.
 """
 
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# Started as a file, this folder would come first on the path, and its names would hide modules of other packages.
+# When this file is started directly, its folder is first on the path, and its files would hide other modules.
 sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != ROOT / "benchmarks"]
 
 import argparse
@@ -36,7 +36,7 @@ Extractor = Callable[[bytes, str], str]
 
 @dataclass
 class Tally:
-    """Snippets found and missed, and the seconds it took."""
+    """The numbers of found and missed snippets, and the seconds."""
 
     right: int = 0
     missed: int = 0
@@ -120,7 +120,7 @@ def plain(text: str) -> str:
 
 
 def score(extract: Extractor, data: Path, pages: list[dict]) -> tuple[list[Tally], int]:
-    """A tally for each half of the pages, and on how many the extractor raised."""
+    """A tally for each half of the pages, and the number of pages where the extractor raised an exception."""
     halves, failures = [Tally(), Tally()], 0
     for number, page in enumerate(pages):
         html = gzip.decompress((data / "html" / page["file"]).read_bytes())
@@ -139,7 +139,7 @@ def score(extract: Extractor, data: Path, pages: list[dict]) -> tuple[list[Tally
 
 
 def scored_by_peer(name: str, data: Path) -> tuple[list[Tally], int]:
-    """Runs this file in the other environment, for one extractor that lives there."""
+    """Runs this file in the other environment, for one extractor that is installed there."""
     command = [str(PEERS / "bin" / "python"), __file__, "--data", str(data), "--only", name]
     answer = subprocess.run(command, capture_output=True, text=True)
     if answer.returncode:
@@ -161,7 +161,7 @@ def install_peers() -> None:
             "--disable-pip-version-check",
             "install",
         ]
-        # The pip that comes with Python 3.11 stumbles over `lxml[html_clean]`, which two of them ask for.
+        # The pip of Python 3.11 fails for `lxml[html_clean]`, which two extractors require.
         if subprocess.run([*pip, "--upgrade", "pip"]).returncode or subprocess.run([*pip, *PACKAGES]).returncode:
             sys.exit(
                 "content: the other extractors could not be installed (see above); nothing is compared without them"

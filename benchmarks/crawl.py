@@ -1,12 +1,13 @@
-"""A whole crawl, side by side with Scrapy, Crawlee and a bare floor: pages/s, CPU-ms per page, peak memory.
+"""Compares a whole crawl with Scrapy, Crawlee and a lower bound: pages/s, CPU-ms per page, peak memory.
 
     make bench BENCH=crawl ARGS="--pages 20000"       or: python -m benchmarks.crawl --help
 
 nginx (apt install nginx-light) serves 1,000 synthetic pages of about 47 KB (16 KB gzipped, 60 links) on 2,000 loopback
-hosts. Each crawler follows links from one page until it has so many pages, with robots.txt and delays off, and keeps
-what it found: Silkline its ledger and results in SQLite, the others a file of JSON lines. CPU is that of the whole
-process tree, start-up included. `--against DIR` measures another checkout of Silkline in the same run. Peers live in build/peers, never among our own packages; the floor is `wrk`.
-Nothing is asserted; the sides take turns, and the table shows the best and the median round of each.
+hosts. Each crawler follows links from one page until it has the wanted number of pages, with robots.txt and delays off,
+and stores its results: Silkline a ledger and results in SQLite, the others a file of JSON lines. CPU is the CPU time of
+the whole process tree, with the start. `--against DIR` measures another checkout of Silkline in the same run. The other
+crawlers are installed in build/peers, never in our own environment. The lower bound is `wrk`. Nothing is asserted. The
+crawlers run in turn, and the table shows the best and the median round of each.
 """
 
 from __future__ import annotations
@@ -69,9 +70,9 @@ def host(number: int) -> str:
 
 
 def page(file: int, scheme: str, port: int, hosts: int) -> bytes:
-    """60 links, two thirds of them to the same host, and text that gzips about three to one.
+    """A page with 60 links, two thirds of them to the same host, and text that gzips about three to one.
 
-    Relative links make 2,000,000 URLs of 1,000 files, so nearly every link of a page is one that nobody saw before.
+    With relative links, 1,000 files have 2,000,000 URLs, so nearly every link of a page is new to the crawler.
     """
     chance = random.Random(file)
     parts = [f"<!doctype html><html lang=en><head><title>Page {file}</title></head><body><main>"]
@@ -93,7 +94,7 @@ def free_ports(count: int) -> list[int]:
 
 @contextmanager
 def nginx(cores: str) -> Iterator[dict[str, str]]:
-    """A running server; the first URL for each scheme, and a bundle that knows its certificate."""
+    """Run a server. Gives the first URL for each scheme, and a bundle with the certificate."""
     if shutil.which("nginx") is None:
         raise SystemExit("nginx is not installed: apt install nginx-light")
     with tempfile.TemporaryDirectory() as folder:
@@ -133,10 +134,10 @@ def wait_for(port: int) -> None:
 def measure(
     command: list[str], cores: str, environment: dict[str, str], pages: Callable[[], int], out: Path = NOWHERE
 ) -> Round:
-    """Run a crawler on some cores to its end; what it cost, its children included."""
+    """Run a crawler on some cores until it ends, and return its costs with those of its children."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     start = time.perf_counter()
-    # Installed programs have compiled byte code; so do these, from their second round on.
+    # Installed programs have compiled byte code. These programs have it from the second round on.
     environment |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(ROOT / "build" / "pycache")}
     with out.open("w") as printed:
         process = subprocess.Popen(
@@ -167,7 +168,7 @@ def tree_memory(pid: int) -> int:
 def silkline(
     source: Path, start: str, wanted: int, cores: str, bundle: str, *, content: str, fetchers: int, parsers: int
 ) -> Round:
-    """The real command of a checkout, as a user starts it: a supervisor and the process tree of one job."""
+    """Run the real command of a checkout, as a user does: a supervisor and the process tree of one job."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "job.json"
         options = ["--scope", "any", "--speed", "max", "--ignore-robots", "--allow-private", "127.0.0.0/8"]
@@ -187,7 +188,7 @@ def peer(name: str, start: str, wanted: int, cores: str, bundle: str) -> Round:
 
 
 def floor(start: str, cores: str) -> tuple[float, float]:
-    """Pages/s and CPU-ms per page of wrk, which decodes and keeps nothing."""
+    """Pages/s and CPU-ms per page of wrk, which decodes and stores nothing."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = ["taskset", "-c", cores, "wrk", "-t1", "-c100", "-d5s", "-H", "Accept-Encoding: gzip", start]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -198,7 +199,7 @@ def floor(start: str, cores: str) -> tuple[float, float]:
 
 
 def fixed_work() -> float:
-    """CPU seconds for work that is always the same: how fast this machine is just now, others on it included."""
+    """CPU seconds for a fixed amount of work. It shows the current speed of the machine under its other load."""
     before, total = time.process_time(), 0
     for number in range(1_000_000):
         total += number * number % 7
@@ -214,7 +215,7 @@ def install_peers() -> None:
 
 
 def sides(options: argparse.Namespace, web: dict[str, str]) -> dict[str, Callable[[], Round]]:
-    """What is measured, by its name."""
+    """The crawlers to measure, by name."""
     found: dict[str, Callable[[], Round]] = {}
     one, both, bundle = options.cores[:1], ",".join(options.cores), web["bundle"]
 
@@ -244,7 +245,7 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=20_000)
     parser.add_argument("--peer-pages", type=int, default=2_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="", help="only the sides whose name has this in it")
+    parser.add_argument("--only", default="", help="only the crawlers whose name contains this text")
     parser.add_argument("--against", type=Path, help="another checkout of Silkline, measured in turn with this one")
     parser.add_argument("--cores", type=lambda text: text.split(","), default=["0", "1"], help="crawler, server")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""The side of Crawlee in benchmarks/crawl.py: its fastest crawler, storage in memory, no retries, no logs."""
+"""The Crawlee crawler of benchmarks/crawl.py: its fastest crawler, storage in memory, no retries, no logs."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The side of Scrapy in benchmarks/crawl.py, tuned: no delays, no cookies, no retries, no logs, breadth first."""
+"""The Scrapy crawler of benchmarks/crawl.py, tuned: no delays, no cookies, no retries, no logs, breadth first."""
 
 import json
 import sys

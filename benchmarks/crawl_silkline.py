@@ -1,4 +1,4 @@
-"""The side of Silkline in benchmarks/growth.py: claims a job and crawls it, without a supervisor."""
+"""The Silkline crawler of benchmarks/growth.py: claims a job and crawls it, without a supervisor."""
 
 import logging
 import sys
@@ -22,7 +22,7 @@ class NoOrders:
         return None
 
     def subscribe(self, callback: Any) -> None:
-        """Nobody gives any."""
+        """There are no orders here."""
 
 
 class Progress:
@@ -34,14 +34,14 @@ class Progress:
         return urls.record(self.database, self.job, checkpoint)
 
     def report(self, **live: Any) -> None:
-        """Nobody looks."""
+        """Ignored: the benchmark does not show the progress."""
 
 
 if __name__ == "__main__":
     database = open_database(sys.argv[1], upgrade=False)
     job = jobs.claim_one(database, "benchmark", "here", sys.argv[2])
     spec = registry.check_payload(registry.kind_named("site"), job.payload)
-    marks = Path(tempfile.mkdtemp()) / "benchmark.marks"  # as under a supervisor
+    marks = Path(tempfile.mkdtemp()) / "benchmark.marks"  # a supervisor also creates this file
     ReadingMarks.create(marks)
     settings = load().settings.for_kinds()
     site.run(Context(spec, NoOrders(), Progress(database, job), logging.getLogger("site"), settings, str(marks)))

@@ -1,4 +1,4 @@
-"""Writes 200,000 results in every form, each in a process of its own: seconds, results a second, peak memory.
+"""Exports 200,000 results in every format, each in its own process: seconds, results per second, peak memory.
 
 python -m benchmarks.export [RESULTS] [CHARACTERS]
 """
@@ -35,7 +35,7 @@ def main(number: int = 200_000, characters: int = 3_000) -> None:
         size = (folder / "export.db").stat().st_size >> 20
         print(f"{number:,} results of {characters:,} characters, {size:,} MB of database")
         print(f"{'form':<8} {'seconds':>8} {'results/s':>10} {'peak MB':>8} {'output MB':>10}")
-        for form in FORMATS[:-1]:  # a WARC is copied, not written from results
+        for form in FORMATS[:-1]:  # a WARC file is copied, not written from results
             command = [
                 sys.executable,
                 "-m",

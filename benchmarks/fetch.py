@@ -1,11 +1,11 @@
-"""What one page costs the HTTP client: CPU-ms per page, new connection and keep-alive, plain HTTP and HTTPS.
+"""Measures the cost of one page in the HTTP client: CPU-ms per page, new connection and keep-alive, HTTP and HTTPS.
 
-Starts nginx (Debian's nginx-light) on loopback with synthetic pages of 46.5 KB that gzip to about 16 KB, asks for them
-on many 127.x.y.z hosts, and prints the least of several rounds. Never asserts a time.
+Starts nginx (Debian's nginx-light) on loopback with synthetic pages of 46.5 KB that gzip to about 16 KB, fetches them
+from many 127.x.y.z hosts, and prints the lowest time of several rounds. Never asserts a time.
 
     python -m benchmarks.fetch [--pages 6000] [--concurrency 300] [--rounds 3] [--tls] [--only new|keep]
 
-Over TLS certificates are verified, against the system's bundle with the server's own certificate added.
+With TLS, certificates are verified. The bundle is that of the system plus the certificate of the server.
 """
 
 import argparse
@@ -48,7 +48,7 @@ http {{
 
 
 def page(number: int) -> bytes:
-    """60 links and text that gzips about three to one."""
+    """A page with 60 links and text that gzips about three to one."""
     words = random.Random(number)
     paragraphs = []
     for _ in range(60):
@@ -68,7 +68,7 @@ def free_ports(count: int) -> list[int]:
 
 @contextmanager
 def nginx() -> Iterator[tuple[dict[str, int], str]]:
-    """A running server; gives the port for each way to ask, and a bundle that knows its certificate."""
+    """Run a server. Gives the port for each type of connection, and a bundle with the certificate."""
     if shutil.which("nginx") is None:
         raise SystemExit("nginx is not installed: apt install nginx-light")
     with tempfile.TemporaryDirectory() as folder:
@@ -102,7 +102,7 @@ def nginx() -> Iterator[tuple[dict[str, int], str]]:
 
 
 class Names:
-    """`h7.web.test` is an address of its own on loopback."""
+    """Resolves each name such as `h7.web.test` to its own loopback address."""
 
     def cached(self, host: str) -> Resolution | None:
         number = int(host[1:-9])
@@ -116,7 +116,7 @@ class Names:
 
 
 async def ask(urls: list[str], concurrency: int, warm: int, ca_bundle: str) -> tuple[float, float, int]:
-    """CPU seconds, wall seconds and bytes for these URLs, after `warm` of them that are not counted."""
+    """CPU seconds, wall seconds and bytes for these URLs. The first `warm` URLs are not counted."""
     guard = Guard([parse_exemption("127.0.0.0/8")])
     client = HttpClient(FetchSettings(ca_bundle=ca_bundle, http2=False), guard, Names())
     done = asyncio.Event()
@@ -158,7 +158,7 @@ def main() -> None:
         for way in [options.only] if options.only else ["new", "keep"]:
             port = ports[way + "_tls"] if options.tls else ports[way]
             scheme = "https" if options.tls else "http"
-            # Kept connections are of use only where there are fewer hosts than connections.
+            # Keep-alive helps only if there are fewer hosts than connections.
             hosts = options.hosts if way == "new" else options.concurrency
             warm = options.concurrency
             urls = [f"{scheme}://h{n % hosts}.web.test:{port}/p{n % PAGES}.html" for n in range(options.pages + warm)]

@@ -1,10 +1,10 @@
-"""What a page costs while the ledger grows from a thousand URLs to a million and more, in one crawl.
+"""Measures the cost of a page while the ledger grows from a thousand URLs to a million and more, in one crawl.
 
     make bench BENCH=growth ARGS="--pages 30000"
 
-The web of benchmarks/crawl.py, one fetcher, links only. CPU of the crawling process between two moments, divided by the
-pages that were stored between them; the end of the crawl (what the limit leaves over, the index) has a line of its own.
-Nothing is asserted.
+Uses the pages of benchmarks/crawl.py, one fetcher, links only. The cost is the CPU time of the crawling process between
+two moments, divided by the pages that were stored between them. The end of the crawl (URLs that are skipped at the
+limit, the index) has its own line. Nothing is asserted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def crawl_once(start: str, wanted: int) -> None:
-    """Store a job, and crawl it in a process of its own that watches itself."""
+    """Store a job, and crawl it in its own process, which measures itself."""
     from silkline.model.job import NewJob
     from silkline.store import jobs
     from silkline.store.opening import open_database
@@ -54,7 +54,7 @@ def crawl_once(start: str, wanted: int) -> None:
 
 
 def child(database: str, job: str) -> None:
-    """The crawl itself, watched from within."""
+    """Run the crawl and measure it in the same process."""
     from silkline.crawl.recorder import Recorder
 
     seen: list[tuple[int, int, float]] = []

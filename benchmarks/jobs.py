@@ -1,9 +1,9 @@
-"""Jobs through the whole path: enqueue, claim, a process of its own, finish. Prints a Markdown table.
+"""Measures all steps of a job: enqueue, claim, its own process, finish. Prints a Markdown table.
 
     make bench BENCH=jobs
 
-Real supervisors on SQLite and on a PostgreSQL with fsync on; the fork server beside a fresh interpreter for each job.
-"Claim to first line" ends when the supervisor has read the first line that the job's own code wrote.
+Uses real supervisors on SQLite and on PostgreSQL with fsync on, and compares the fork server with a new interpreter for
+each job. "Claim to first line" ends when the supervisor has read the first line that the code of the job wrote.
 """
 
 import argparse

@@ -1,8 +1,8 @@
-"""What parsing costs: links, facts and Markdown of one page, and canonical URLs for each link.
+"""Measures the cost of parsing: links, facts and Markdown of one page, and the canonical URL of each link.
 
     python benchmarks/parse.py
 
-The pages are made here (about 47 KB, 60 links each); CPU time, the best of several rounds, printed as a Markdown table.
+Generates the pages (about 47 KB, 60 links each). Prints the CPU time of the best of several rounds as a Markdown table.
 Nothing is asserted: compare runs on the same machine.
 """
 
@@ -46,7 +46,7 @@ def make_page(number: int, chance: random.Random) -> bytes:
 
 
 def best(work: Callable[[], object], count: int) -> float:
-    """Seconds of CPU for each of `count` things that `work` does."""
+    """CPU seconds for one of the `count` items that `work` processes."""
     times = []
     for _ in range(ROUNDS):
         start = time.process_time()

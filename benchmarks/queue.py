@@ -1,18 +1,18 @@
-"""Jobs per second through the queue, beside Procrastinate on the same PostgreSQL. Prints a Markdown table.
+"""Jobs per second through the queue, compared with Procrastinate on the same PostgreSQL. Prints a Markdown table.
 
     make bench BENCH=queue            or: .venv/bin/python benchmarks/queue.py --help
 
-PostgreSQL runs with fsync on and its own defaults; SQLite as Silkline opens it. Each side works on one connection, one
-call after the other, with the same backlog waiting. The sides take turns in short slices, so that a noisy machine is
-equally noisy for all, and the table shows each one's median slice. Procrastinate is installed into build/, never among
-our own packages.
+PostgreSQL runs with fsync on and its defaults; SQLite runs with the options of Silkline. Each side uses one connection
+and makes one call after the other, with the same number of waiting jobs. The sides run in turn in short slices, so that
+other load on the machine affects all sides equally. The table shows the median slice of each side. Procrastinate is
+installed into build/, never into our own environment.
 """
 
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# Started as a file, this folder would come first on the path, and `import queue` anywhere would find this file.
+# When this file is started directly, its folder is first on the path, and `import queue` would import this file.
 sys.path[:] = [str(ROOT), *(entry for entry in sys.path if Path(entry or ".").resolve() != ROOT / "benchmarks")]
 
 import argparse
@@ -45,7 +45,7 @@ Speeds = dict[tuple[str, str], float]
 
 class Side(Protocol):
     def carry_out(self, order: str, count: int) -> float:
-        """The seconds it took to do it for `count` jobs."""
+        """Carry out the order for `count` jobs, and return the seconds."""
         ...
 
     def close(self) -> None: ...
@@ -75,7 +75,7 @@ class Silkline:
             jobs.enqueue_many(self._database, new)
 
     def _work_off(self, count: int) -> None:
-        """Claim and finish, as a supervisor does it."""
+        """Claim and finish jobs, as a supervisor does."""
         claimed = jobs.claim(self._database, "bench", "bench", ["site"], count)
         now = self._database.now()
         end = partial(decide, ended=AttemptEnd(End.COMPLETED), backoff=Backoff(), now=now, jitter=0.5)
@@ -89,7 +89,7 @@ class Silkline:
 class Procrastinate:
     def __init__(self, url: str, batch: int) -> None:
         script = ROOT / "benchmarks" / "queue_procrastinate.py"
-        # -P keeps this folder off the path there too.
+        # -P removes this folder from the path of that process too.
         command = [str(PEER / "bin" / "python"), "-P", str(script), url, str(batch)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.version = self._answer()
@@ -139,7 +139,7 @@ def opened(batch: int) -> Iterator[tuple[dict[str, Side], str]]:
 
 
 def measure(sides: dict[str, Side], slices: int, singles: int, batched: int) -> Speeds:
-    """Fills the queues slice by slice, then works them off slice by slice; the median speed of each side and order."""
+    """Fills the queues in slices, then processes them in slices. Returns the median speed of each side and order."""
     taken = defaultdict(list)
     for orders in (("enqueue", "enqueue-batches"), ("work", "work-batches")):
         for number in range(slices):
@@ -147,7 +147,7 @@ def measure(sides: dict[str, Side], slices: int, singles: int, batched: int) -> 
             for order in orders:
                 count = batched if order.endswith("-batches") else singles
                 for name, side in sides.items():
-                    # Procrastinate has no way to fetch several jobs at once.
+                    # Procrastinate cannot fetch several jobs at once.
                     if (name, order) != ("Procrastinate", "work-batches"):
                         taken[name, order].append(count / side.carry_out(order, count))
     print(file=sys.stderr)
@@ -171,7 +171,7 @@ def table(speeds: Speeds, version: str, batch: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Jobs per second through the queue, beside Procrastinate.")
-    parser.add_argument("--slices", type=int, default=20, help="how often each side has its turn")
+    parser.add_argument("--slices", type=int, default=20, help="number of slices for each side")
     parser.add_argument("--singles", type=int, default=50, help="jobs one by one in each slice")
     parser.add_argument("--batched", type=int, default=1_000, help="jobs in batches in each slice")
     parser.add_argument("--batch", type=int, default=50)

@@ -1,7 +1,7 @@
 """Procrastinate's side of benchmarks/queue.py: enqueue, and fetch_job + finish_job, on one connection.
 
-Run by that benchmark in an environment of its own: `python queue_procrastinate.py URL BATCH`. Says its version, then
-reads orders such as `enqueue 100` from stdin, carries each out and answers with the seconds it took.
+That benchmark runs it in a separate environment: `python queue_procrastinate.py URL BATCH`. It prints the version of
+Procrastinate, then reads orders such as `enqueue 100` from stdin, carries out each order and prints the seconds.
 """
 
 import asyncio

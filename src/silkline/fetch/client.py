@@ -1,10 +1,10 @@
-"""The HTTP client of a crawl: one hop for each call, every outcome a value, nothing raised.
+"""The HTTP client of a crawl. Each call makes one request. Every outcome is a value; no exception is raised.
 
-How a request travels: the URL is taken apart (origin.py), its host resolved (dns.py), each address judged (guard.py),
-and the first that passes pinned with CONNECT_TO, so libcurl never resolves anything itself; a pooled handle (handle.py)
-runs on the multi interface (transport.py); what came back becomes a `Fetched` (response.py), decoded by decode.py.
+The steps of a request: origin.py parses the URL, dns.py resolves its host, and guard.py checks each address. The first
+allowed address is pinned with CONNECT_TO, so that libcurl never resolves a name itself. A pooled handle (handle.py)
+runs on the multi interface (transport.py). response.py turns the response into a `Fetched`; decode.py decodes it.
 
-What it costs (benchmarks/fetch.py, 2-vCPU EPYC, pages of 46.5 KB, 15 KB gzipped, 300 at once, decoding included, CPU-ms
+Costs (benchmarks/fetch.py, 2-vCPU EPYC, pages of 46.5 KB, 15 KB gzipped, 300 at once, decoding included, CPU-ms
 per page): new connection 0.20-0.22, keep-alive 0.13-0.16; TLS with verification 0.93-1.0 and 0.22-0.26. Awaiting
 `fetch` costs no more than the callback of `start`, within the noise. Memory is flat from 16,000 hosts on.
 """
@@ -37,18 +37,18 @@ from silkline.model.fetched import (
 )
 
 OnFetched = Callable[[Fetched], None]
-# What libcurl says of a socket that could not be opened; it often gives no number at all.
+# The errno values of a socket that could not be opened. libcurl often gives no number (0).
 _NO_SOCKET: Final = EXHAUSTED | {0}
 _NEXT_ADDRESS_HELPS: Final = frozenset({CONNECT_FAILED, CONNECT_TIMEOUT})
 
 
 def _settle(future: asyncio.Future[Fetched], fetched: Fetched) -> None:
-    if not future.done():  # it may have been cancelled a moment ago
+    if not future.done():  # the caller may have cancelled it
         future.set_result(fetched)
 
 
 class Exchange:
-    """A request under way."""
+    """A request in progress."""
 
     __slots__ = (
         *("addresses", "connect_to", "deadline", "handle", "headers", "lookup", "on_done", "over", "request"),
@@ -74,7 +74,7 @@ class Exchange:
 
 
 class HttpClient:
-    """Must be made and used inside a running event loop. `close` ends whatever is under way."""
+    """Must be created and used inside a running event loop. `close` ends all requests in progress."""
 
     def __init__(self, settings: FetchSettings, guard: Guard, resolver: Resolver) -> None:
         self.settings = settings
@@ -97,7 +97,7 @@ class HttpClient:
         self._closed = False
 
     async def fetch(self, request: Request) -> Fetched:
-        """Make one hop and wait for its outcome. Cancelling the wait ends the transfer."""
+        """Make one request and wait for its outcome. Cancelling the wait ends the transfer."""
         future: asyncio.Future[Fetched] = self._loop.create_future()
         exchange = self.start(request, partial(_settle, future))
         try:
@@ -108,7 +108,7 @@ class HttpClient:
             raise
 
     def start(self, request: Request, on_done: OnFetched) -> Exchange | None:
-        """The same with a callback. None where the outcome was clear, and handed over, at once."""
+        """The same with a callback. Returns None if the callback was already called."""
         target = CLOSED if self._closed else locate(request.url)
         if isinstance(target, str):
             on_done(Fetched(url=request.url, reason=target))
@@ -133,9 +133,9 @@ class HttpClient:
         return None if exchange.over else exchange
 
     async def addresses(self, url: str) -> Resolution:
-        """Where a request for this URL would connect to, for limits per address; or the reason why nowhere.
+        """The addresses to which a request for this URL may connect, for limits per address; or a failure reason.
 
-        Empty behind a proxy, which alone knows.
+        Empty behind a proxy, because the proxy resolves the names.
         """
         target = locate(url)
         if isinstance(target, str):
@@ -147,7 +147,7 @@ class HttpClient:
         return found if isinstance(found, str) else self._allowed(found, origin.port) or ADDRESS_BLOCKED
 
     def cancel(self, exchange: Exchange) -> None:
-        """End a transfer without calling back."""
+        """End a transfer without a call of its callback."""
         if exchange.over:
             return
         exchange.over = True
@@ -162,11 +162,11 @@ class HttpClient:
 
     @property
     def buffered(self) -> int:
-        """Bytes of bodies that are on their way."""
+        """Bytes of bodies that are being received."""
         return self._budget.held
 
     def close(self) -> None:
-        """End everything; those who wait are told `closed`. The resolver is the caller's to close."""
+        """End all requests with the reason `closed`. The caller must close the resolver."""
         if self._closed:
             return
         self._closed = True
@@ -182,23 +182,23 @@ class HttpClient:
         detail = ""
         try:
             resolution = await self.resolver.resolve(exchange.target.origin.host)
-        except Exception as error:  # whatever a resolver does, whoever waits must hear of it
+        except Exception as error:  # the caller must get an outcome for every error
             resolution, detail = DNS_FAILED, repr(error)
-        # The look-up has a limit of its own, and may have waited for other look-ups before it began.
+        # The timeout starts here: the look-up has its own limit, and may have waited for other look-ups.
         exchange.deadline = self._loop.time() + self.settings.total_timeout
         self._looking_up.discard(exchange)
         if not exchange.over:
             self._connect(exchange, resolution, detail)
 
     def _connect(self, exchange: Exchange, resolution: Resolution, detail: str = "") -> None:
-        """Keep the addresses that the guard lets pass, and try the first."""
+        """Keep the addresses that the guard allows, and try the first."""
         if isinstance(resolution, str):
             self._finish(exchange, Fetched(url=exchange.target.url, reason=resolution, detail=detail))
             return
         port = exchange.target.origin.port
         allowed = self._allowed(resolution, port)
         if not allowed:
-            # Results reach people who may not know the network: which address a name leads to is not said.
+            # Do not show the private address of a name: the readers of results may have no right to know the network.
             literal = exchange.target.origin.literal
             detail = f"refused: {literal} port {port}" if literal else "refused: the name leads to a private address"
             self._finish(exchange, Fetched(url=exchange.target.url, reason=ADDRESS_BLOCKED, detail=detail))
@@ -214,7 +214,7 @@ class HttpClient:
         return tuple(address for address in addresses if check(address, port) is None)
 
     def _connect_by_proxy(self, exchange: Exchange) -> None:
-        """The proxy resolves the name; the names of its own machine are refused like their address."""
+        """The proxy resolves the name. Names of the local machine are checked like the address 127.0.0.1."""
         host = exchange.target.origin.host.rstrip(".")
         if host == "localhost" or host.endswith(".localhost"):
             self._connect(exchange, ("127.0.0.1",))
@@ -259,7 +259,7 @@ class HttpClient:
             self._finish(exchange, fetched)
 
     def _wait_for_files(self, exchange: Exchange, handle: Handle) -> bool:
-        """If no socket could be had, the server is not to blame: try again later, with as much time as before."""
+        """If no socket could be opened, try again later with a full timeout. The server did not cause this failure."""
         now = self._loop.time()
         if handle.easy.getinfo(pycurl.OS_ERRNO) not in _NO_SOCKET or not self._shortage.seen(now):
             return False
@@ -274,7 +274,7 @@ class HttpClient:
         return True
 
     def _was_unwatched(self, exchange: Exchange, handle: Handle) -> bool:
-        """If this process did not look while the time ran out, the server may have answered: ask it once more."""
+        """If this process was busy when the request timed out, send it once more. The server may have answered."""
         if exchange.sent_again or self._transport.unwatched == exchange.unwatched:
             return False
         exchange.sent_again = True
@@ -298,7 +298,7 @@ class HttpClient:
         exchange.on_done(fetched)
 
     def _headers(self, request: Request, target: Target) -> list[str] | str | None:
-        """The lines beyond the base ones; None where there are none, a reason where they are not fit to send."""
+        """The header lines besides the base headers; None if there are none; a failure reason if one is invalid."""
         own = self.settings.origin_headers.get(target.origin.text, ())
         if not (own or request.headers or request.etag or request.last_modified or target.authorization):
             return None
@@ -309,7 +309,7 @@ class HttpClient:
             if not (is_header_name(name) and is_header_value(value)):
                 return BAD_REQUEST
             chosen[name.lower()] = f"{name}: {value}"
-        # These two come from an earlier answer, so they may be anything; without them the page is merely fetched whole.
+        # These two come from an earlier response and may be invalid. Without them the whole page is fetched.
         if request.etag and is_header_value(request.etag):
             chosen["if-none-match"] = f"If-None-Match: {request.etag}"
         if request.last_modified and is_header_value(request.last_modified):

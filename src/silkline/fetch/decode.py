@@ -1,6 +1,6 @@
-"""Undoes `Content-Encoding` without ever inflating past a limit. Pure functions; failures are values.
+"""Decodes `Content-Encoding` and never decompresses beyond a limit. Pure functions; failures are values.
 
-Decoding by isal costs half of what libcurl's own zlib does, and the limit is exact.
+isal costs half as much as the zlib of libcurl, and the limit is exact.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,31 +14,31 @@ from silkline.model.fetched import BAD_ENCODING, BODY_TOO_LARGE
 
 ACCEPT_ENCODING: Final = "gzip, deflate, br, zstd"
 MAX_LAYERS: Final = 3
-# Each member copies what is left of the input, so an endless row of empty ones would cost quadratic time.
+# Each member copies the rest of the input, so many empty members would take quadratic time.
 MAX_MEMBERS: Final = 64
-# Most pages come in one piece; a bomb is noticed one piece above the limit.
+# Most pages fit in one piece. Decompression stops at most one piece above the limit.
 _PIECE: Final = 2 * 1024 * 1024
 _BROTLI_INPUT: Final = 64 * 1024
-# Compressed data is hardly ever larger than what it stands for; beyond so many bytes it must not be twice as large.
+# Compressed data is rarely larger than the decoded data. Beyond this many bytes, it must not be twice as large.
 _BROTLI_FREE: Final = 256 * 1024
 # RFC 9659: no zstd window above 8 MB on the web.
 _ZSTD_WINDOW: Final = 8 * 1024 * 1024
 _ZSTD_END: Final = b"\0end of body\0"
 _ZSTD_END_FRAME: Final = zstandard.ZstdCompressor().compress(_ZSTD_END)
-# Words that servers put into Content-Encoding though nothing was encoded.
+# Values that servers send in Content-Encoding although the body is not encoded.
 _MEANINGLESS: Final = frozenset({"", "identity", "none", "null", "utf-8", "utf8", "binary", "8bit", "text"})
 
 
-# isal's stubs do not say that it is a class.
+# The type stubs of isal do not declare it as a class.
 _InflateError = cast(type[Exception], igzip_lib.IsalError)
 
 
 class _Undecodable(Exception):
-    """The bytes are not what the header says."""
+    """The bytes do not have the encoding that the header names."""
 
 
 class _TooLarge(Exception):
-    """There is more than is wanted."""
+    """The decoded body is larger than the limit."""
 
 
 def decode(
@@ -46,7 +46,7 @@ def decode(
 ) -> tuple[bytes, str | None]:
     """The decoded body, or the reason why there is none.
 
-    With `cut`, a body above the limit is cut to it instead of refused; `partial` says that the input itself was cut.
+    With `cut`, a body above the limit is truncated instead of refused. `partial` means that the input was truncated.
     """
     words = (part.strip() for part in content_encoding.lower().split(","))
     layers = [word for word in words if word not in _MEANINGLESS]
@@ -68,7 +68,7 @@ def decode(
 
 
 def _gather(pieces: Iterator[bytes], limit: int, cut: bool) -> tuple[bytes, bool]:
-    """The pieces together, and whether that is all. A body that is refused is dropped before it is put together."""
+    """The joined pieces, and whether they are complete. A refused body is dropped before the pieces are joined."""
     parts: list[bytes] = []
     size = 0
     for piece in pieces:
@@ -84,18 +84,18 @@ def _gather(pieces: Iterator[bytes], limit: int, cut: bool) -> tuple[bytes, bool
 
 def _gzip(body: bytes, partial: bool) -> Iterator[bytes]:
     for _ in range(MAX_MEMBERS):
-        # Not IgzipDecompressor: given a limit, it takes twice as long (117 against 59 us for 46 KB).
+        # Not IgzipDecompressor: with a limit, it takes twice as long (117 against 59 us for 46 KB).
         inflater = isal_zlib.decompressobj(wbits=31)
         yield from _inflate(inflater, body, partial)
         body = inflater.unused_data
-        # Padding and junk behind the last member are ignored, as gzip itself does.
+        # Padding and extra bytes after the last member are ignored, as gzip does.
         if not body.startswith(b"\x1f\x8b"):
             return
     raise _Undecodable
 
 
 def _deflate(body: bytes, partial: bool) -> Iterator[bytes]:
-    """The header means zlib, but many servers send raw deflate."""
+    """The standard means the zlib format, but many servers send raw deflate."""
     has_zlib_header = len(body) >= 2 and body[0] & 0x0F == 8 and (body[0] << 8 | body[1]) % 31 == 0
     return _inflate(isal_zlib.decompressobj(wbits=15 if has_zlib_header else -15), body, partial)
 
@@ -115,7 +115,7 @@ def _inflate(inflater: Any, body: bytes, partial: bool) -> Iterator[bytes]:
 
 
 def _brotli(body: bytes, partial: bool) -> Iterator[bytes]:
-    """In pieces of input too: blocks that stand for nothing take seconds, and no output shows it."""
+    """The input is also split into pieces: empty blocks produce no output, but can take seconds."""
     inflater = brotli.Decompressor()
     taken = given = 0
     while not inflater.is_finished():
@@ -136,7 +136,7 @@ def _brotli(body: bytes, partial: bool) -> Iterator[bytes]:
 
 
 def _zstd(body: bytes, partial: bool) -> Iterator[bytes]:
-    """The reader does not say whether the stream was cut short; a frame of our own at its end does."""
+    """The reader does not report a truncated stream. So we append our own frame and check that it was decoded."""
     source = body if partial else body + _ZSTD_END_FRAME
     reader = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).stream_reader(source, read_across_frames=True)
     most = min(_PIECE, max(65_536, 8 * len(body)))

@@ -1,4 +1,4 @@
-"""Whether this process, or the machine, has run out of file descriptors: a reason to wait, never to fail."""
+"""Detects that this process or the machine has no free file descriptors. The caller waits and does not fail."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final
 
 EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE})
 WAIT: Final = 0.25
-"""Seconds until what found no descriptor is tried again."""
+"""Seconds until the next try after no descriptor was free."""
 LONGEST_WAIT: Final = 300.0
 _MOMENT: Final = 1.0
 
 
 def out_of_files() -> bool:
-    """Whether no file could be opened now. `dup` needs no path, so a confined process may ask too."""
+    """Whether no file can be opened now. `dup` needs no path, so it also works in a confined process."""
     try:
         os.close(os.dup(2))
     except OSError as error:
@@ -23,7 +23,7 @@ def out_of_files() -> bool:
 
 
 class Shortage:
-    """Remembers for a moment that there was none left: by the time one asks, another may have been closed."""
+    """Remembers a shortage for a short time, because a descriptor may become free before the check."""
 
     def __init__(self) -> None:
         self._seen_at = float("-inf")

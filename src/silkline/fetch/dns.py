@@ -1,6 +1,6 @@
-"""Host names to addresses: looked up in threads, remembered for a while, never blocking the loop.
+"""Resolves host names in threads, with a cache. It never blocks the event loop.
 
-Decides nothing about the addresses; the guard judges them. An answer is a tuple of addresses, or a reason as a string.
+The guard checks the addresses, not this module. An answer is a tuple of addresses, or a failure reason as a string.
 """
 
 import asyncio
@@ -21,22 +21,22 @@ _UNKNOWN: Final = frozenset({socket.EAI_NONAME, socket.EAI_NODATA})
 
 
 class Resolver(Protocol):
-    """Where addresses come from."""
+    """Resolves host names to addresses."""
 
     def cached(self, host: str) -> Resolution | None:
-        """What is known already, without waiting."""
+        """The cached answer, or None. Does not wait."""
 
     async def resolve(self, host: str) -> Resolution:
         """The addresses of a host, or the reason why there are none."""
 
     def close(self) -> None:
-        """Give up whatever is still being looked up."""
+        """Cancel all look-ups."""
 
 
 def look_up(host: str) -> Resolution:
-    """Ask the system, blocking. IPv4 first: it is the one that works nearly everywhere."""
+    """Ask the system; this blocks. IPv4 addresses come first, because IPv4 works almost everywhere."""
     try:
-        # As bytes, for Python would otherwise run its own, older IDNA over a host that is ASCII already.
+        # As bytes: for a string, Python would apply its own, older IDNA to a host that is already ASCII.
         answers = socket.getaddrinfo(host.encode("ascii"), None, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
     except socket.gaierror as error:
         return HOST_UNKNOWN if error.errno in _UNKNOWN else DNS_FAILED
@@ -47,7 +47,7 @@ def look_up(host: str) -> Resolution:
 
 
 class _LookUp:
-    """One name that is looked up, or waits for it."""
+    """One name that is being looked up, or waits for a look-up."""
 
     __slots__ = ("answer", "domain", "name", "overdue", "timers", "was_slow")
 
@@ -67,11 +67,11 @@ class _LookUp:
 
 
 class SystemResolver:
-    """`getaddrinfo` in daemon threads (a hanging look-up must not hold up the end of the process), with a cache.
+    """`getaddrinfo` in daemon threads, with a cache. A look-up that hangs does not delay the end of the process.
 
-    The system tells no time to live, so answers are kept for `ttl` and failures for `negative_ttl` seconds. The
-    `timeout` of a name begins when a thread begins to look it up. Beside `threads` for names that are answered soon
-    there may be as many for look-ups that take longer than `slow_after`; dns_queue.py says who is next.
+    The system gives no time to live, so answers are kept for `ttl` seconds and failures for `negative_ttl` seconds. The
+    `timeout` of a name begins when a thread starts its look-up. `threads` threads serve names with quick answers. As
+    many more may serve look-ups that take longer than `slow_after`. dns_queue.py chooses the next name.
     """
 
     def __init__(
@@ -127,10 +127,10 @@ class SystemResolver:
         pending = self._pending.get(host)
         if pending is None:
             if self._silent.covers(host, self._clock()):
-                self._keep(host, DNS_TIMEOUT)  # who asks again soon must not find the zone open, and wait in a queue
+                self._keep(host, DNS_TIMEOUT)  # a second request soon after must also get the cached failure
                 return DNS_TIMEOUT
             pending = self._ask(host)
-        # Shielded: others may be waiting for the same host.
+        # Shielded: other callers may wait for the same host.
         return await asyncio.shield(pending.answer)
 
     def close(self) -> None:
@@ -154,7 +154,7 @@ class SystemResolver:
         return pending
 
     def _start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start what may start: names of domains that are not slow first."""
+        """Start as many look-ups as allowed. Names of domains that are not slow come first."""
         while self._running - min(self._overdue, self._most_overdue) < self._most_quick:
             name = self._queue.take(slow=False)
             slow = name is None
@@ -175,13 +175,13 @@ class SystemResolver:
             loop.call_later(self._slow_after, self._is_slow, loop, pending),
             loop.call_later(self._timeout, self._timed_out, loop, pending),
         )
-        if slow:  # and it will be so again
+        if slow:  # expect the domain to be slow again
             pending.overdue = True
             self._overdue += 1
         self._work.put((loop, pending.name))
 
     def _is_slow(self, loop: asyncio.AbstractEventLoop, pending: _LookUp) -> None:
-        """Let another name have its place."""
+        """Count this look-up as slow, so that another name can start."""
         pending.was_slow = True
         if not pending.overdue:
             pending.overdue = True
@@ -190,7 +190,7 @@ class SystemResolver:
         self._start(loop)
 
     def _timed_out(self, loop: asyncio.AbstractEventLoop, pending: _LookUp) -> None:
-        """The thread goes on, since nobody can end it."""
+        """The thread continues, because a thread cannot be killed."""
         self._keep(pending.name, DNS_TIMEOUT)
         pending.settle(DNS_TIMEOUT)
         self._not_answered(pending)
@@ -215,7 +215,7 @@ class SystemResolver:
         self._answers[host] = (self._clock() + kept_for, answer)
 
     def _look_if_stuck(self, loop: asyncio.AbstractEventLoop, ended: int) -> None:
-        """Where no look-up comes to an end any more, nobody waits for ever."""
+        """If no look-up has ended for a long time, fail all waiting names."""
         self._stuck = None
         if ended == self._ended:
             for name in self._queue.drop_all():
@@ -228,16 +228,16 @@ class SystemResolver:
             answer = self._look_up(host)
             give_up = self._clock() + LONGEST_WAIT
             while isinstance(answer, str) and out_of_files() and self._clock() < give_up:
-                time.sleep(WAIT)  # nobody could be asked: that says nothing about the host
+                time.sleep(WAIT)  # no socket for the query: this failure says nothing about the host
                 answer = self._look_up(host)
             try:
                 loop.call_soon_threadsafe(self._answered, loop, host, answer)
-            except RuntimeError:  # the loop ended while the system was thinking
+            except RuntimeError:  # the loop was closed during the look-up
                 return
 
     def _answered(self, loop: asyncio.AbstractEventLoop, host: str, answer: Resolution) -> None:
         pending = self._pending.pop(host, None)
-        if pending is None:  # closed meanwhile
+        if pending is None:  # the resolver was closed
             return
         self._running -= 1
         self._ended += 1

@@ -1,8 +1,8 @@
-"""Which name is looked up next, and which names are not worth a look-up for now. Pure: time comes in as an argument.
+"""Chooses the next name to look up, and the names to skip for now. Pure: time is an argument.
 
-A name server that never answers takes a thread for 10 seconds and more, for each of its names. So that names of other
-domains do not wait for it, domains take turns, each has a few look-ups at once, those that were slow have a part of
-the threads, and a zone that did not answer for several names in a row is left alone for a while.
+A name server that never answers occupies a thread for 10 seconds or more for each of its names. Names of other domains
+must not wait for it. So the domains take turns, each domain has only a few look-ups at once, slow domains get only a
+part of the threads, and a zone that did not answer for several names in a row is not asked for a while.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _SILENT_NAMES: Final = 8
 
 
 def last_two_labels(host: str) -> str:
-    """The domain of a host, nearly always; who has a list of public suffixes knows better."""
+    """The domain of a host in most cases. A list of public suffixes is more exact."""
     return ".".join(host.rstrip(".").rsplit(".", 2)[-2:])
 
 
 class NameQueue:
-    """Names that wait, by domain. At most `share` names of one domain are out at once."""
+    """Waiting names by domain. At most `share` names of one domain are being looked up at once."""
 
     def __init__(self, share: int) -> None:
         self._share = share
@@ -54,14 +54,14 @@ class NameQueue:
         return name
 
     def ended(self, domain: str) -> None:
-        """A name that was out is back."""
+        """A look-up of this domain has ended."""
         self._out[domain] -= 1
         if not self._out[domain]:
             del self._out[domain]
         self._let_in(domain)
 
     def drop(self, domain: str) -> list[str]:
-        """Take out all names of a domain that wait."""
+        """Remove all waiting names of a domain."""
         self._leave(domain)
         return list(self._waiting.pop(domain, ()))
 
@@ -91,8 +91,10 @@ class NameQueue:
 
 
 class SilentZones:
-    """Zones whose name servers do not answer. Zones between a name and its domain count one by one, since one dead
-    part of a domain says nothing about the rest of it; several dead parts do.
+    """Zones whose name servers do not answer.
+
+    Each zone between a name and its domain is counted separately: one silent zone does not mean that the whole domain
+    is silent. Several silent zones make the zone above them silent.
     """
 
     def __init__(self, domain_of: Callable[[str], str], seconds: float) -> None:
@@ -101,13 +103,13 @@ class SilentZones:
         self._zones: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
     def covers(self, host: str, now: float) -> bool:
-        """Whether a host is in a zone that is left alone."""
+        """Whether a host is in a silent zone."""
         if not self._zones:
             return False
         return any(self._is_silent(zone, now) for zone in self._zones_of(host))
 
     def no_answer(self, host: str, now: float) -> bool:
-        """Nobody answered for a host. Whether a zone became silent with that."""
+        """Record that a host got no answer. Returns whether a zone became silent."""
         became_silent = False
         for zone in self._zones_of(host):
             number = self._zones.pop(zone, (0, 0.0))[0] + 1
@@ -116,7 +118,7 @@ class SilentZones:
                 self._zones.popitem(last=False)
             if number != _SILENT_NAMES:
                 break
-            became_silent = True  # which counts as one name in the zone above
+            became_silent = True  # counts as one name in the zone above
         return became_silent
 
     def answered(self, host: str) -> None:

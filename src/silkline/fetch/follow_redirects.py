@@ -1,4 +1,4 @@
-"""Follows redirects one hop at a time, asking before each. The client itself never follows any."""
+"""Follows redirects one request at a time, and checks each target first. The client itself follows no redirect."""
 
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -12,14 +12,14 @@ MAX_HOPS: Final = 10
 
 
 class OneHop(Protocol):
-    """What can make one hop."""
+    """A client that makes one request at a time."""
 
     async def fetch(self, request: Request) -> Fetched:
-        """One outcome for one request."""
+        """Make one request and return its outcome."""
 
 
 def allow_all(_url: str) -> str | None:
-    """Refuses no hop; the guard still judges its address."""
+    """Allows every URL. The guard still checks the address."""
     return None
 
 
@@ -30,9 +30,10 @@ async def follow(
     *,
     max_hops: int = MAX_HOPS,
 ) -> Fetched:
-    """The last outcome of a chain, with the URLs on the way in `hops`. `allow` is asked about each further URL.
+    """The last outcome of a redirect chain, with the redirecting URLs in `hops`. `allow` checks each further URL.
 
-    Headers of the request stay with its origin: once the chain leaves it they are gone for good, even if it returns.
+    The headers of the request are sent to its origin only. After a redirect to another origin they are not sent again,
+    even if a later redirect returns to the first origin.
     """
     hops: list[str] = []
     seen: set[str] = set()
@@ -57,6 +58,6 @@ def _refusal(location: str, seen: set[str], hops: int, max_hops: int, allow: Cal
 
 
 def _next_request(request: Request, url: str, location: str) -> Request:
-    """The validators belong to the first URL, the headers to its origin."""
+    """The request without validators, which belong to the first URL, and with headers for the same origin only."""
     headers = request.headers if origin_of(url) == origin_of(location) else ()
     return Request(location, headers=headers, max_body=request.max_body, cut=request.cut)

@@ -1,7 +1,7 @@
-"""Which addresses the crawler may talk to. Pure: judges addresses, never names, and opens nothing.
+"""Decides to which addresses the crawler may connect. Pure: it checks addresses, not names, and opens no socket.
 
-The table is written out because `ipaddress.is_global` lets a dozen ranges through that no crawl has any business in
-(168.63.129.16, multicast, site-local, NAT64, 6to4, ...). Addresses wrapped in IPv6 are unwrapped and judged as well.
+The table is explicit because `ipaddress.is_global` allows a dozen ranges that no crawl needs (168.63.129.16, multicast,
+site-local, NAT64, 6to4, ...). IPv4 addresses that are embedded in IPv6 addresses are checked too.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ REFUSED_V4: Final = tuple(
     )
 )
 
-# Only 2000::/3 is given out to the public; everything outside it is refused as a whole.
+# Only 2000::/3 is assigned for public use. All other addresses are refused.
 PUBLIC_V6: Final = IPv6Network("2000::/3")
 REFUSED_V6: Final = tuple(
     IPv6Network(cidr)
@@ -59,7 +59,8 @@ REFUSED_V6: Final = tuple(
     )
 )
 
-# Where clouds hand out credentials to whoever asks, and everything link-local: never allowed just because it was typed.
+# The metadata services of clouds, which give credentials to every client, and all link-local addresses. They are not
+# allowed only because a user entered the address.
 METADATA: Final[tuple[Network, ...]] = tuple(
     ip_network(cidr)
     for cidr in (
@@ -85,7 +86,7 @@ _ISATAP: Final = frozenset({0x00005EFE, 0x02005EFE})
 
 
 class Exemption(msgspec.Struct, frozen=True):
-    """A range (and perhaps one port of it) that the operator allowed."""
+    """A range of addresses, or one port of it, that the operator allowed."""
 
     network: Network
     port: int | None = None
@@ -94,7 +95,7 @@ class Exemption(msgspec.Struct, frozen=True):
         return (self.port is None or self.port == port) and address in self.network
 
     def includes(self, other: Exemption) -> bool:
-        """Whether everything that the other covers is covered by this one too."""
+        """Whether this exemption covers everything that the other covers."""
         if self.port is not None and self.port != other.port:
             return False
         ours, theirs = self.network, other.network
@@ -104,7 +105,7 @@ class Exemption(msgspec.Struct, frozen=True):
 
 
 def parse_exemption(text: str) -> Exemption:
-    """Read `CIDR[:PORT]`: `10.0.0.0/8`, `127.0.0.1:8080`, `[fd00::]/8`, `[::1]:80`, `fd00::/8`."""
+    """Parse `CIDR[:PORT]`: `10.0.0.0/8`, `127.0.0.1:8080`, `[fd00::]/8`, `[::1]:80`, `fd00::/8`."""
     network, port = _split_port(text.strip())
     try:
         parsed = ip_network(network.replace("[", "").replace("]", ""), strict=False)
@@ -131,18 +132,18 @@ def _split_port(text: str) -> tuple[str, str | None]:
 
 
 class Guard:
-    """Refuses addresses that are not public, unless an exemption covers them. Immutable, so its answers are kept."""
+    """Refuses addresses that are not public, unless an exemption covers them. Immutable, so answers are cached."""
 
     def __init__(self, exemptions: Iterable[Exemption] = ()) -> None:
         self.exemptions = tuple(exemptions)
-        # Judging costs 10-20 us, looking it up 0.1 us; 64k answers are about 10 MB.
+        # A check costs 10-20 us, a cached answer 0.1 us; 64k answers take about 10 MB.
         self.check = lru_cache(maxsize=65_536)(self._check)
 
     def with_exemptions(self, more: Iterable[Exemption]) -> Guard:
         return Guard((*self.exemptions, *more))
 
     def _check(self, address: str, port: int) -> str | None:
-        """The reason to refuse this address and port, or None. What is no address at all is refused."""
+        """The reason to refuse this address and port, or None. A text that is not an address is refused."""
         try:
             parsed = ip_address(address)
         except ValueError:
@@ -150,14 +151,14 @@ class Guard:
         if isinstance(parsed, IPv6Address) and parsed.scope_id is not None:
             return ADDRESS_BLOCKED
         faces = (parsed, *unwrap(parsed))
-        # An exemption for 127.0.0.1 is meant for ::ffff:127.0.0.1 too, since both reach the same socket.
+        # An exemption for 127.0.0.1 also covers ::ffff:127.0.0.1, because both reach the same socket.
         if any(exemption.covers(face, port) for exemption in self.exemptions for face in faces):
             return None
         return ADDRESS_BLOCKED if any(is_refused(face) for face in faces) else None
 
 
 def is_metadata(address: str) -> bool:
-    """Whether an address, or one that is wrapped in it, is a cloud's metadata service or link-local."""
+    """Whether an address, or an IPv4 address embedded in it, is link-local or the metadata service of a cloud."""
     try:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:
@@ -166,16 +167,16 @@ def is_metadata(address: str) -> bool:
 
 
 def is_refused(address: IPv4Address | IPv6Address) -> bool:
-    """Whether the table refuses this address as it stands, wrappings not looked into."""
+    """Whether the table refuses this address. Embedded IPv4 addresses are not checked here."""
     if isinstance(address, IPv4Address):
         return any(address in network for network in REFUSED_V4)
     if address.ipv4_mapped is not None:
-        return False  # it is as good as the IPv4 address in it, which `unwrap` gives
+        return False  # the embedded IPv4 address decides; `unwrap` returns it
     return address not in PUBLIC_V6 or any(address in network for network in REFUSED_V6)
 
 
 def unwrap(address: IPv4Address | IPv6Address) -> tuple[IPv4Address, ...]:
-    """Every IPv4 address that an IPv6 address may lead to."""
+    """Every IPv4 address that is embedded in an IPv6 address."""
     if isinstance(address, IPv4Address):
         return ()
     number = int(address)

@@ -1,7 +1,8 @@
-"""The guard for programs that speak HTTP themselves and follow redirects on their own, such as yt-dlp.
+"""The guard for programs that have their own HTTP client and follow redirects themselves, such as yt-dlp.
 
-They send everything through a proxy on loopback, which looks names up, judges the addresses at every hop and connects
-to one that passed. It runs in a thread, so that code without an event loop can use it.
+These programs send all requests through a proxy on loopback. The proxy resolves the names, checks the addresses of
+every connection, and connects to an allowed address. It runs in a thread, so that code without an event loop can use
+it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _MOST_BYTES: Final = 1 << 30
 
 
 class GuardedProxy:
-    """Open from the start until `close`. `home` is a URL that the operator named: its address may be private."""
+    """Runs until `close`. `home` is a URL that the operator named: its address may be private."""
 
     def __init__(self, home: str) -> None:
         guard = Guard(_exemptions(home))
@@ -35,7 +36,7 @@ class GuardedProxy:
 
     @property
     def refused(self) -> int:
-        """How many connections led to an address that the guard does not allow."""
+        """The number of connections that were refused because the guard does not allow the address."""
         return self._proxy.refused
 
     def close(self) -> None:
@@ -51,7 +52,7 @@ class GuardedProxy:
         self._loop.close()
 
     async def _finish(self) -> None:
-        """Let connections that were cut off end."""
+        """Wait until the closed connections have ended."""
         others = asyncio.all_tasks() - {asyncio.current_task()}
         await asyncio.gather(*others, return_exceptions=True)
 
@@ -59,7 +60,7 @@ class GuardedProxy:
 def _exemptions(home: str) -> list[Exemption]:
     target = locate(home)
     if isinstance(target, str):
-        raise UsageError(f"this is no web address: {home!r}")
+        raise UsageError(f"not a web address: {home!r}")
     origin = target.origin
     found = (origin.literal,) if origin.literal else look_up(origin.host)
     if isinstance(found, str):

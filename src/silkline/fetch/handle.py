@@ -1,4 +1,4 @@
-"""One reusable easy handle of libcurl: its fixed options, the request set on it, and what it has received so far."""
+"""One reusable easy handle of libcurl: its fixed options, its current request, and the data received so far."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from silkline.model.fetched import ADDRESS_BLOCKED, BODY_TOO_LARGE, MEMORY_FULL,
 
 _BIG: Final = MIB
 # Each call of `_on_body` is one chunk of the body or one read of the socket. A chunk of 2 bytes takes 7 bytes on the
-# wire and a call of its own, so beyond these calls a body needs so many bytes for each.
+# wire and its own call. So after _FREE_CALLS calls, a body needs at least _BYTES_PER_CALL bytes for each call.
 _FREE_CALLS: Final = 32_768
 _BYTES_PER_CALL: Final = 64
-_SMALL: Final = 2_048  # bytes of a part that is joined to the one before; a Python object takes 33 bytes of its own
+_SMALL: Final = 2_048  # bytes; a smaller part is joined to the part before, because a Python object needs 33 bytes more
 _WORTH_DROPPING: Final = 64 * 1024
 _YOUNG: Final = 2.0
 _MUCH_SLOWER: Final = 4.0
 _SPELL: Final = 5.0  # seconds
 _MOMENT: Final = 0.05
-_STALLED: Final = 1  # byte per second; below it for the idle timeout, the transfer ends
+_STALLED: Final = 1  # byte per second; a transfer that is slower for the idle timeout ends
 
 
 Check = Callable[[str, int], str | None]
 
 
 class Budget:
-    """Bytes of body that are held for transfers under way, all handles together."""
+    """The bytes of the bodies that all handles hold for transfers in progress."""
 
     __slots__ = ("held", "holders", "limit")
 
@@ -38,12 +38,12 @@ class Budget:
         self.held = 0
         self.limit = limit
         self.holders: set[Handle] = set()
-        """Those with so much that it is worth dropping."""
+        """The handles with enough bytes to be worth dropping."""
 
     def make_room(self, wanted_by: Handle) -> bool:
-        """Drop the bodies that come slowest, as long as they are much slower than the one that needs room.
+        """Drop the slowest bodies, as long as they are much slower than the body that needs memory.
 
-        Not the oldest or largest ones: where all are equally fast, that would drop each before it is complete.
+        Not the oldest or largest bodies: if all are equally fast, each would be dropped before it is complete.
         """
         now = monotonic()
         speed = wanted_by.speed(now)
@@ -57,7 +57,7 @@ class Budget:
 
 
 class Handle:
-    """Created once and used for one request after the other: a new handle costs 30 us, setting a used one 3."""
+    """Created once and reused for many requests: a new handle costs 30 us, a reused handle 3 us."""
 
     __slots__ = (
         *("_budget", "_check", "_custom", "_refuse_above", "_timeout", "calls", "cut", "easy", "held"),
@@ -78,18 +78,18 @@ class Handle:
         self._set_up(settings)
 
     def clear(self) -> None:
-        """Forget what was received."""
+        """Discard the received data."""
         self._let_go()
         self.lines: list[bytes] = []
         self.size = 0
         self.started_at = 0.0
-        # The bytes that had come at two moments, the earlier one at least some seconds ago, if it is so old.
+        # Two samples of (time, bytes received so far). The speed is measured from the earlier sample.
         self.marks: list[tuple[float, int]] = []
         self.calls = 0
         self.refusal: str | None = None
 
     def drop(self) -> None:
-        """Others need the memory: forget the body, and end the transfer when more of it comes."""
+        """Discard the body, because other transfers need the memory. The transfer ends when more data arrives."""
         self.refusal = MEMORY_FULL
         self._let_go()
 
@@ -100,16 +100,16 @@ class Handle:
         self._budget.holders.discard(self)
 
     def age(self, now: float) -> float:
-        """Seconds since the body began to come."""
+        """Seconds since the handle began to measure the body."""
         return now - self.started_at
 
     def speed(self, now: float) -> float:
-        """Bytes of the body that came in a second, of late."""
+        """Recent bytes per second of the body."""
         at, size = self.marks[0]
         return (self.size - size) / max(now - at, _MOMENT)
 
     def limit(self, max_wire: int, cut: bool) -> None:
-        """Take no more than so many bytes; a larger `Content-Length` ends it at once, unless a part will do."""
+        """Limit the bytes of the body. A larger `Content-Length` ends the transfer at once, unless `cut` is set."""
         self.max_wire = max_wire
         self.cut = cut
         refuse_above = 0 if cut else max_wire
@@ -120,7 +120,7 @@ class Handle:
     def prepare(
         self, url: str, connect_to: str, headers: Sequence[str] | None, base: Sequence[str], timeout: float
     ) -> None:
-        """Set what differs from one request to the next."""
+        """Set the options that differ between requests."""
         setopt = self.easy.setopt
         setopt(pycurl.URL, url)
         if connect_to:
@@ -144,11 +144,11 @@ class Handle:
         setopt(pycurl.NOPROGRESS, 1)
         setopt(pycurl.PATH_AS_IS, 1)
         setopt(pycurl.HTTP09_ALLOWED, 0)
-        # The empty string, for unset would mean the proxy of the environment.
+        # Always set, even to the empty string: without the option libcurl uses the proxy of the environment.
         setopt(pycurl.PROXY, settings.proxy)
         setopt(pycurl.DNS_CACHE_TIMEOUT, 300 if settings.proxy else 0)
         setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS if settings.http2 else pycurl.CURL_HTTP_VERSION_1_1)
-        # Better to wait for a connection that may be shared than to open one for each request.
+        # Wait for a connection that can be shared, instead of opening one for each request.
         setopt(pycurl.PIPEWAIT, 1)
         setopt(pycurl.SSL_VERIFYPEER, 1 if settings.verify else 0)
         setopt(pycurl.SSL_VERIFYHOST, 2 if settings.verify else 0)
@@ -164,7 +164,7 @@ class Handle:
             setopt(pycurl.PREREQFUNCTION, self._on_connected)
 
     def _on_connected(self, remote: str, _local: str, port: int, _local_port: int) -> int:
-        """The last line of defence: whatever led here, nothing is said to an address that the guard refuses."""
+        """The last check: send no request to an address that the guard refuses."""
         if self._check(remote, port) is None:
             return int(pycurl.PREREQFUNC_OK)
         self.refusal = ADDRESS_BLOCKED
@@ -174,8 +174,8 @@ class Handle:
         self.lines.append(line)
 
     def _on_body(self, data: bytes) -> int | None:
-        """Taking less than all of it makes libcurl end the transfer."""
-        if self.refusal is not None:  # it was dropped
+        """Returns 0 to make libcurl end the transfer."""
+        if self.refusal is not None:  # the body was dropped
             return 0
         length = len(data)
         self.size += length
@@ -213,15 +213,15 @@ class Handle:
             self.marks = [self.marks[1], (now, self.size)]
 
     def body(self) -> bytes:
-        """What was received, in one piece."""
+        """The received body as one object."""
         parts = self.parts
         if len(parts) == 1:
-            return bytes(parts[0])  # no copy, if they are bytes already
+            return bytes(parts[0])  # no copy if the part is bytes
         return b"".join(parts)
 
 
 def base_headers(settings: FetchSettings) -> tuple[str, ...]:
-    """What every request carries."""
+    """The headers of every request."""
     return (
         f"Accept: {settings.accept}",
         f"Accept-Language: {settings.accept_language}",

@@ -1,7 +1,7 @@
-"""Takes a URL apart into what a connection needs: the origin, the clean URL, and credentials if it carried any.
+"""Parses a URL into the parts that a connection needs: the origin, the clean URL, and the credentials if there are any.
 
-Everything that is not plainly canonical goes through ada-url, so numeric hosts such as 127.1 or 0x7f.1 are seen for
-what they are.
+Every URL that is not clearly canonical is parsed by ada-url, so that numeric hosts such as 127.1 or 0x7f.1 are
+recognized as addresses.
 """
 
 import re
@@ -16,12 +16,12 @@ import msgspec
 from silkline.model.fetched import BAD_URL, SCHEME_BLOCKED
 
 _PORTS: Final = {"http": 80, "https": 443}
-# A URL that ada-url would leave as it is, at least up to the path; 0.7 us against 8 for taking it apart.
+# A URL that ada-url would not change, at least up to the path. This match costs 0.7 us, parsing 8 us.
 _PLAIN: Final = re.compile(r"(https?://(?:[a-z0-9.-]+|\[[0-9a-f:]+\])(?::[0-9]+)?)/[!$-;=?-\[\]_a-z|~%]*")
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Scheme, host and port. `literal` is the address where the host is one, else empty."""
+    """Scheme, host and port. `literal` is the address if the host is an address, else empty."""
 
     text: str
     scheme: str
@@ -31,7 +31,7 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Where a request goes: the URL without credentials or fragment, and the credentials as a header's value."""
+    """The target of a request: the URL without credentials or fragment, and the credentials as a header value."""
 
     url: str
     origin: Origin
@@ -39,7 +39,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def locate(url: str) -> Target | str:
-    """The target of a URL, or the reason why it has none."""
+    """The target of a URL, or a failure reason."""
     plain = _PLAIN.fullmatch(url)
     if plain is not None:
         origin = _known_origin(plain[1])
@@ -49,13 +49,13 @@ def locate(url: str) -> Target | str:
 
 
 def origin_of(url: str) -> str:
-    """The origin in the form of `https://example.com:8443`; empty where the URL has none."""
+    """The origin in the form `https://example.com:8443`; empty if the URL has none."""
     target = locate(url)
     return "" if isinstance(target, str) else target.origin.text
 
 
 def join(base: str, reference: str) -> str:
-    """The absolute form of a redirect's target, without credentials or fragment; empty where it cannot be made."""
+    """The absolute target of a redirect, without credentials or fragment; empty if the reference is invalid."""
     try:
         joined = ada_url.URL(reference, base)
         if joined.username or joined.password:

@@ -1,9 +1,10 @@
-"""Pages whose scripts must run: a browser for them, one page in each place, and what came of it.
+"""Renders pages whose scripts must run, in a browser. Each page needs a slot.
 
-How a page travels: it waits for a place (render_slots.py), gets a proxy (render_proxy.py) and a context in the browser
-(render_page.py), runs, is read, and is thrown away. The browser (render_browser.py, or render_socket.py for one that
-the operator runs) is started for the first page, replaced after some hundred of them or when it died, and closed when
-it has had nothing to do for a while. Nothing is raised: every outcome is a `Fetched`.
+The steps of a page: it waits for a slot (render_slots.py), gets a proxy (render_proxy.py) and a context in the browser
+(render_page.py), its scripts run, its DOM is read, and the context is removed. The browser is a process of ours
+(render_browser.py) or a browser that the operator runs (render_socket.py). It is started for the first page, replaced
+after a few hundred pages or when it has died, and closed when it was idle for a while. No exception is raised: every
+outcome is a `Fetched`.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ _LOOPBACK: Final = "127.0.0.1"
 
 
 class NoBrowser(Exception):
-    """There is no browser to start, or it does not start."""
+    """No browser was found, or it does not start."""
 
 
 class Browser:
-    """A browser with the pages that are in it."""
+    """A browser and its open pages."""
 
     def __init__(
         self,
@@ -68,7 +69,7 @@ class Browser:
 
     @classmethod
     async def open(cls, url: str, user_agent: str, limits: RenderLimits) -> Browser:
-        """Connect to the browser at `url`, or start one of our own."""
+        """Connect to the browser at `url`, or start our own browser if `url` is empty."""
         if url:
             conversation = Conversation()
             line = SocketLine(conversation)
@@ -95,7 +96,7 @@ class Browser:
 
     @property
     def ends(self) -> tuple[str, str]:
-        """Where a proxy for this browser listens, and from where it is called."""
+        """The address where a proxy for this browser listens, and the address from which the browser connects."""
         return (self._line.local, self._line.peer) if self._line is not None else (_LOOPBACK, _LOOPBACK)
 
     @property
@@ -103,7 +104,7 @@ class Browser:
         return not self.broken and not self.conversation.gone.is_set()
 
     def close(self) -> None:
-        """For good, and at once."""
+        """Close the browser and all its pages at once."""
         self.broken = True
         self._watching.cancel()
         for page in self.pages.values():
@@ -128,7 +129,7 @@ class Browser:
             self.conversation.say("Target.closeTarget", targetId=target["targetId"])
 
     async def _watch_memory(self) -> None:
-        """A page that takes all memory must not take the job with it."""
+        """Kill page processes that use too much memory, so that they do not make the job fail."""
         while self._process is not None:
             await asyncio.sleep(_WATCH_SECONDS)
             if self.pages:
@@ -139,9 +140,10 @@ class Browser:
 
 
 class Renderer:
-    """Renders pages for one process. Must be made and used inside a running event loop.
+    """Renders pages for one process. Must be created and used inside a running event loop.
 
-    `fallback`: a page that cannot be rendered is handed back as it was fetched, with a note; else it has failed.
+    With `fallback`, a page that cannot be rendered is returned as it was fetched, with a note. Without it, the page has
+    failed.
     """
 
     def __init__(
@@ -160,17 +162,17 @@ class Renderer:
         self._closed = False
 
     async def render(self, fetched: Fetched) -> Fetched:
-        """The page as it is when its scripts have run; or with `location` where they lead elsewhere."""
+        """The page after its scripts have run; or with `location` if they open another URL."""
         try:
             async with self._slots.one(self._limits.wait_seconds):
                 return await self._try(fetched)
         except TimeoutError:
-            return self._failed(fetched, RENDER_BUSY, "no place in a browser became free in time")
-        except OSError as error:  # no room for a folder, no more files to open
+            return self._failed(fetched, RENDER_BUSY, "no slot in a browser became free in time")
+        except OSError as error:  # the disk is full, or no file descriptor is free
             return self._failed(fetched, RENDER_FAILED, str(error))
 
     def close(self) -> None:
-        """End every browser, and whatever is in it."""
+        """Close every browser with its pages."""
         self._closed = True
         if self._idle is not None:
             self._idle.cancel()
@@ -180,7 +182,7 @@ class Renderer:
         self._retired.clear()
 
     async def _try(self, fetched: Fetched) -> Fetched:
-        """A browser that dies takes its pages with it through no fault of theirs: they get another try."""
+        """Render the page, and try again if the browser died: another page may have caused that."""
         detail = ""
         for _ in range(_TRIES):
             try:
@@ -228,14 +230,14 @@ class Renderer:
             self._let_go(browser)
 
     async def _end(self, page: PageInBrowser) -> bool:
-        """Whether a page that hangs could be ended; a browser that cannot do that is of no more use."""
+        """Whether a page that hangs could be closed. If not, the browser is not used again."""
         try:
             await page.dispose()
         except (TimeoutError, CommandRefused):
             return False
         return True
 
-    # Browsers come and go.
+    # Start and close browsers.
 
     async def _get_browser(self) -> Browser:
         async with self._starting:
@@ -252,12 +254,12 @@ class Renderer:
                 current = await Browser.open(self._url, self._client.settings.user_agent, self._limits)
                 if self._closed:
                     current.close()
-                    raise NoBrowser("it is closed")
+                    raise NoBrowser("the renderer is closed")
                 self._browser = current
             return current
 
     def _let_go(self, browser: Browser) -> None:
-        """Nothing is in it: close it, now if it is not to be used again, else later."""
+        """Close a browser without pages: now if it is not used again, else after the idle time."""
         if browser.under_way:
             return
         if browser in self._retired:

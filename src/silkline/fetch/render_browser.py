@@ -1,9 +1,9 @@
-"""The browser's process: found, started, watched, and gone without a trace.
+"""The browser process: starts it, limits its memory, ends it and removes its files.
 
-It cannot outlive us. The kernel kills it when we die (render_launch.py), it ends by itself when its debugging pipe
-does, the supervisor finds it by the mark in its environment, and `close` kills its process group. Its folder, in which
-it keeps everything it writes, is removed with it; one that a `kill -9` left behind is removed by whoever starts a
-browser next, which knows by a lock that nobody uses it any more.
+The browser cannot outlive this process. The kernel kills it when this process dies (render_launch.py). It ends itself
+when its debugging pipe is closed. The supervisor finds it by the mark in its environment. `close` kills its process
+group. All files of the browser are in one folder, which is removed with it. After a `kill -9` the folder remains; the
+next process that starts a browser removes it, if no process holds its lock.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from silkline.fetch.render_cdp import Conversation, PipeLine
 _PREFIX: Final = "silkline-browser-"
 _LOCK: Final = "in-use"
 _UNLOCKED_FOR: Final = 60.0
-_LONGEST_FOLDER: Final = 60  # the browser makes a socket below it, whose path may have 107 characters
+_LONGEST_FOLDER: Final = 60  # the browser creates a socket in it, and the path of a socket has at most 107 characters
 _SMALL_SHM: Final = 512 << 20
 _NOWHERE: Final = "http://127.0.0.1:9"
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
@@ -53,12 +53,12 @@ _FLAGS: Final = (
     *("--disable-backgrounding-occluded-windows", "--disable-hang-monitor", "--disable-prompt-on-repost"),
     *("--disable-popup-blocking", "--disable-notifications", "--deny-permission-prompts", "--metrics-recording-only"),
     *("--password-store=basic", "--disable-search-engine-choice-screen", "--disable-dinosaur-easter-egg"),
-    # Frames of a page in its own process: cheaper, and each page has a context, so a process, of its own anyway.
+    # Frames run in the process of their page. This is cheaper, and each page has its own context and process anyway.
     "--disable-site-isolation-trials",
-    # What is not text need not be loaded.
+    # Do not load content that is not text.
     *("--blink-settings=imagesEnabled=false", "--disable-remote-fonts", "--autoplay-policy=user-gesture-required"),
-    # Each page has a proxy of ours. What belongs to no page leads nowhere, no name is ever resolved by the browser, and
-    # what could pass by a proxy is off.
+    # Each page has its own proxy. Requests that belong to no page fail, the browser resolves no names, and features
+    # that can bypass a proxy are off.
     *(f"--proxy-server={_NOWHERE}", "--proxy-bypass-list=<-loopback>", "--disable-quic"),
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     *(
@@ -70,7 +70,7 @@ _FLAGS: Final = (
 
 
 def command_line(program: str, folder: str, user_agent: str) -> list[str]:
-    """How the browser is started. Its sandbox is left off only where it cannot be had: as root."""
+    """The command that starts the browser. Its sandbox is off only for root, where it does not work."""
     flags = [program, *_FLAGS, f"--user-data-dir={folder}", f"--user-agent={user_agent}"]
     if os.geteuid() == 0:
         flags.append("--no-sandbox")
@@ -84,11 +84,11 @@ def command_line(program: str, folder: str, user_agent: str) -> list[str]:
 
 
 class BrowserFolder:
-    """Where one browser keeps what it writes, for as long as it lives."""
+    """The folder for all files of one browser. It is removed with the browser."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        # Locked before it has its name: somebody who sweeps just now would take the folder for abandoned.
+        # Lock the file before its rename. Otherwise a concurrent `sweep` would remove the folder as abandoned.
         nameless = self.path / f"{_LOCK}.new"
         self.lock = os.open(nameless, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -101,7 +101,7 @@ class BrowserFolder:
 
 
 def sweep() -> int:
-    """Remove the folders of browsers that are no more; how many there were."""
+    """Remove the folders of ended browsers, and return their number."""
     return sum(_remove(path) for path in _abandoned())
 
 
@@ -112,7 +112,7 @@ def _abandoned() -> Iterator[Path]:
                 continue
             try:
                 lock = os.open(path / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-            except FileNotFoundError:  # somebody is about to lock it, or was killed just then
+            except FileNotFoundError:  # its process will lock it soon, or was killed before
                 if time.time() - path.stat().st_mtime > _UNLOCKED_FOR:
                     yield path
                 continue
@@ -124,7 +124,7 @@ def _abandoned() -> Iterator[Path]:
 
 
 def _remove(path: Path) -> bool:
-    """Processes that are being killed may still write a file or two."""
+    """Remove a folder. Tries several times, because processes that are being killed may still write files."""
     for _ in range(20):
         shutil.rmtree(path, ignore_errors=True)
         if not path.exists():
@@ -134,7 +134,7 @@ def _remove(path: Path) -> bool:
 
 
 class BrowserProcess:
-    """One Chromium of our own, from its start to its end."""
+    """A Chromium process that we started."""
 
     def __init__(self, process: subprocess.Popen[bytes], folder: BrowserFolder, conversation: Conversation) -> None:
         self._process = process
@@ -163,7 +163,7 @@ class BrowserProcess:
         return browser
 
     def end_large(self, pids: list[int], most: int) -> int:
-        """Kill those processes of this browser that have taken too much memory; how many there were."""
+        """Kill the processes of this browser that use too much memory, and return their number."""
         killed = 0
         for pid in pids:
             with contextlib.suppress(OSError, ValueError, IndexError):
@@ -174,7 +174,7 @@ class BrowserProcess:
         return killed
 
     def close(self) -> None:
-        """Kill it with all its children, wait for it, and remove what it wrote."""
+        """Kill the browser with all its children, wait for it, and remove its files."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self.conversation.close()
@@ -183,10 +183,10 @@ class BrowserProcess:
 
 
 def _launch(command: list[str], line: socket.socket, folder: BrowserFolder) -> subprocess.Popen[bytes]:
-    """In a session, so a process group, of its own. Takes 2 ms."""
+    """Start the browser in its own session and process group. Takes 2 ms."""
     handed = (line.fileno(), folder.lock)
     launcher = [sys.executable, "-I", "-S", str(Path(__file__).with_name("render_launch.py"))]
-    return subprocess.Popen(  # noqa: S603 - what it starts is our choice
+    return subprocess.Popen(  # noqa: S603 - we choose the command
         [*launcher, str(os.getpid()), *map(str, handed), *command],
         pass_fds=handed,
         env=_environment(folder.path),
@@ -198,7 +198,7 @@ def _launch(command: list[str], line: socket.socket, folder: BrowserFolder) -> s
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """What a browser needs to know and no more: no passwords of ours, but the marks by which it is found."""
+    """The environment of a browser: without our secrets, but with the marks by which the supervisor finds it."""
     kept = {
         name: os.environ[name] for name in ("PATH", "TZ", "FONTCONFIG_PATH", "LD_LIBRARY_PATH") if name in os.environ
     }

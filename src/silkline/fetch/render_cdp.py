@@ -1,7 +1,7 @@
-"""Speaks the Chrome DevTools Protocol: commands and their answers, and events to whoever listens for them.
+"""A client for the Chrome DevTools Protocol: sends commands, returns their answers, passes events to listeners.
 
-Knows nothing of pages. What carries the messages is a `Line`: the socket of a browser of our own (here), or a
-WebSocket to somebody else's (render_socket.py).
+It knows nothing about pages. A `BrowserLine` carries the messages: the socket of our own browser (here), or a WebSocket
+to a browser that the operator runs (render_socket.py).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ Listener = Callable[[str, dict[str, Any]], None]
 
 
 class BrowserGone(Exception):
-    """The browser has ended, or no longer answers."""
+    """The browser has ended, or does not answer any more."""
 
 
 class CommandRefused(Exception):
-    """The browser would not do this; the page it was for may be gone."""
+    """The browser refused a command. The page may be closed."""
 
 
 class BrowserLine(Protocol):
-    """What carries messages to a browser."""
+    """Carries messages to a browser."""
 
     def send(self, message: bytes) -> None: ...
     def close(self) -> None: ...
@@ -48,7 +48,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Conversation:
-    """With one browser. `gone` is set when its end of the line is closed."""
+    """The exchange of messages with one browser. `gone` is set when the connection is closed."""
 
     def __init__(self) -> None:
         self.gone = asyncio.Event()
@@ -62,14 +62,14 @@ class Conversation:
         self._line = line
 
     def listen(self, session: str, listener: Listener | None) -> None:
-        """Events of a session (empty: of the browser itself) go there; None: nowhere any more."""
+        """Set the listener for the events of a session (empty: the browser itself). None removes the listener."""
         if listener is None:
             self._listeners.pop(session, None)
         else:
             self._listeners[session] = listener
 
     def say(self, method: str, session: str = "", /, **params: Any) -> int:
-        """Send a command whose answer does not matter."""
+        """Send a command and ignore its answer."""
         self._last += 1
         message = {"id": self._last, "method": method, "params": params}
         if session:
@@ -81,7 +81,7 @@ class Conversation:
     async def ask(
         self, method: str, session: str = "", /, *, seconds: float = COMMAND_SECONDS, **params: Any
     ) -> dict[str, Any]:
-        """Send a command and wait for its answer. `TimeoutError` when none comes."""
+        """Send a command and wait for its answer. Raises `TimeoutError` if there is no answer in time."""
         if self.gone.is_set():
             raise BrowserGone
         answer: asyncio.Future[dict[str, Any]] = self._loop.create_future()
@@ -93,7 +93,7 @@ class Conversation:
             self._waiting.pop(number, None)
 
     def heard(self, data: bytes | bytearray) -> None:
-        """The line has brought a message."""
+        """Process a message from the browser."""
         message = _decode(data)
         if message.id:
             answer = self._waiting.get(message.id)
@@ -106,7 +106,7 @@ class Conversation:
             listener(message.method, message.params)
 
     def ended(self) -> None:
-        """The line is closed, from whichever side."""
+        """The connection was closed by either side."""
         self.gone.set()
         for answer in self._waiting.values():
             if not answer.done():

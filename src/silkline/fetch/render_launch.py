@@ -1,7 +1,7 @@
-"""Becomes the browser: `python -I -S render_launch.py PARENT SOCKET LOCK PROGRAM ARGUMENT…`, from render_browser.py.
+"""Executes the browser: `python -I -S render_launch.py PARENT SOCKET LOCK PROGRAM ARGUMENT…`, for render_browser.py.
 
-Asks the kernel to kill this process when the one that started it dies, puts the socket where the browser looks for its
-debugging pipe, and turns into the program. Runs without our packages, so that it is quick.
+Asks the kernel to kill this process when its parent dies, duplicates the socket to the descriptors where the browser
+expects its debugging pipe, and executes the program. It imports none of our packages, so that it starts quickly.
 """
 
 import ctypes
@@ -11,7 +11,7 @@ import signal
 import sys
 
 PR_SET_PDEATHSIG = 1
-READING, WRITING = 3, 4  # where `--remote-debugging-pipe` wants them
+READING, WRITING = 3, 4  # the descriptors that `--remote-debugging-pipe` uses
 OUT_OF_THE_WAY = 10
 
 
@@ -20,7 +20,7 @@ def main(parent: int, line: int, lock: int, program: list[str]) -> None:
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
     spare = fcntl.fcntl(line, fcntl.F_DUPFD_CLOEXEC, OUT_OF_THE_WAY)
-    fcntl.fcntl(lock, fcntl.F_DUPFD, OUT_OF_THE_WAY)  # the browser holds it too: its folder is in use while it lives
+    fcntl.fcntl(lock, fcntl.F_DUPFD, OUT_OF_THE_WAY)  # the browser holds the lock of its folder too
     for wanted in (READING, WRITING):
         os.dup2(spare, wanted)
     os.execv(program[0], program)  # noqa: S606

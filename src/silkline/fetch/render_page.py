@@ -1,8 +1,8 @@
-"""One page in a browser: shown as it was fetched, left to its scripts until it is quiet, and read.
+"""One page in a browser: loads the fetched document, waits until its scripts are quiet, and reads the DOM.
 
-The page gets a context (cookies, storage, cache, process) and a proxy of its own, and both end with it. The document
-itself is not asked for again: the browser is handed what our client fetched. Where a script leads the browser to
-another page, that is a redirect like any other, for whoever asked to follow or not.
+The page gets its own context (cookies, storage, cache, process) and its own proxy; both are removed with it. The
+document is not requested again: the browser gets the body that our client fetched. If a script opens another page, this
+counts as a redirect, and the caller decides whether to follow it.
 """
 
 from __future__ import annotations
@@ -32,27 +32,28 @@ from silkline.model.url import canonical
 _BLOCKED: Final = frozenset(
     {"Image", "Media", "Font", "TextTrack", "Ping", "CSPViolationReport", "Prefetch", "Manifest", "Other"}
 )
-# These go on for as long as they like: nobody waits for them.
+# These requests may never end, so the page does not wait for them.
 _ENDLESS: Final = frozenset({"EventSource", "WebSocket", "Media", "Ping"})
-# The body is decoded already, and the page is to be looked at, not saved.
+# The body is already decoded, and the browser must show the page, not save it.
 _NOT_HANDED_ON: Final = frozenset(
     {
         *("content-encoding", "content-length", "transfer-encoding", "content-disposition", "connection", "keep-alive"),
         *("strict-transport-security", "alt-svc", "refresh", "report-to", "nel", "reporting-endpoints"),
     }
 )
-# Cookies that were joined to one line: a comma followed by a name and `=`, which the comma in a date never is.
+# Splits cookies that were joined to one line: at a comma followed by a name and `=`. The comma of a date has no such
+# text after it.
 _COOKIES: Final = re.compile(r",\s*(?=[!#$%&'*+.^_`|~0-9A-Za-z-]+=)")
-# What a browser would save to disk, and stay where it is.
+# Files that a browser saves to disk without leaving the page.
 _FILE: Final = re.compile(
     r"\.(?:zip|gz|tgz|bz2|xz|7z|rar|dmg|exe|msi|deb|rpm|apk|iso|jar|csv|xlsx?|docx?|mp3|mp4)(?:\?|$)", re.I
 )
 _LEAVING: Final = "leaving"
-_VIEW: Final = {"width": 1280, "height": 2400}  # tall, so that what loads when it is scrolled to loads
+_VIEW: Final = {"width": 1280, "height": 2400}  # tall, so that content that loads on scrolling is loaded
 
 
 class PageInBrowser:
-    """From `open` to `close`. `location`: a script leads there."""
+    """Valid from `open` to `close`. `location` is the URL that a script wants to open."""
 
     def __init__(self, conversation: Conversation, fetched: Fetched, limits: RenderLimits, proxy: PageProxy) -> None:
         self._talk = conversation
@@ -80,7 +81,7 @@ class PageInBrowser:
         self.requests = 0
 
     async def open(self) -> None:
-        """A context and an empty page in it."""
+        """Create a context with an empty page."""
         ask = self._talk.ask
         made = await ask(
             "Target.createBrowserContext",
@@ -97,7 +98,7 @@ class PageInBrowser:
         self._talk.listen(self._session, self._heard)
 
     async def show(self, user_agent: str, language: str) -> Rendered:
-        """Let the page run, and read it. `BrowserGone` when the browser ends meanwhile."""
+        """Run the scripts of the page and read its DOM. Raises `BrowserGone` if the browser ends."""
         say, session = self._talk.say, self._session
         say("Page.enable", session)
         say("Network.enable", session, maxTotalBufferSize=0, maxResourceBufferSize=0, maxPostDataSize=0)
@@ -121,7 +122,7 @@ class PageInBrowser:
         )
 
     def close(self) -> None:
-        """Throw the context away, with all that is in it."""
+        """Remove the context with all its data."""
         self._talk.listen(self._session, None)
         if self._handing is not None:
             self._handing.cancel()
@@ -129,13 +130,13 @@ class PageInBrowser:
             self._talk.say("Target.disposeBrowserContext", browserContextId=self.context)
 
     async def dispose(self) -> None:
-        """The same, and wait for it."""
+        """Remove the context and wait until it is removed."""
         await self._talk.ask("Target.disposeBrowserContext", browserContextId=self.context)
 
-    # Waiting until it is done.
+    # Wait until the page is done.
 
     async def _settle(self, deadline: float) -> None:
-        """Until it is loaded and quiet, or leads elsewhere, or has died, or has had its time."""
+        """Wait until the page is loaded and quiet, opens another URL, has crashed, or its time is over."""
         gone = asyncio.ensure_future(self._talk.gone.wait())
         try:
             while not (self.location or self.crashed or self._refused is not None):
@@ -155,7 +156,7 @@ class PageInBrowser:
             gone.cancel()
 
     def _done_at(self, deadline: float) -> float:
-        """When the page counts as done if nothing else happens."""
+        """The time when the page counts as done if no more events arrive."""
         if self._loaded_at is None:
             return deadline
         at = self._loaded_at + self._limits.settle_seconds
@@ -173,7 +174,7 @@ class PageInBrowser:
         return await self._snapshot()
 
     async def _snapshot(self) -> dict[str, Any]:
-        """The DOM, written by our own script in a world that the page's scripts cannot reach."""
+        """The DOM, serialized by our script in an isolated world that the scripts of the page cannot change."""
         ask, session = self._talk.ask, self._session
         seconds = self._limits.snapshot_seconds
         try:
@@ -187,7 +188,7 @@ class PageInBrowser:
                 returnByValue=True,
             )
         except TimeoutError:
-            return {"reason": RENDER_TIMEOUT, "detail": "its scripts do not come to an end"}
+            return {"reason": RENDER_TIMEOUT, "detail": "its scripts did not finish in time"}
         except CommandRefused as error:
             return self._crash() if self.crashed else {"reason": RENDER_FAILED, "detail": str(error)}
         found = answer.get("result", {}).get("value")
@@ -205,7 +206,7 @@ class PageInBrowser:
             }
         return {"reason": RENDER_CRASHED, "detail": "the page's process ended"}
 
-    # What the browser tells of the page.
+    # Events of the page.
 
     def _heard(self, method: str, params: dict[str, Any]) -> None:
         match method:
@@ -221,7 +222,7 @@ class PageInBrowser:
                 self._loaded_at = self._loop.time()
             case "Page.frameRequestedNavigation" if params.get("disposition") == "currentTab":
                 if params["frameId"] == self._frame:
-                    self._loading.add(_LEAVING)  # until the request for it comes, which may take the browser a while
+                    self._loading.add(_LEAVING)  # until the browser sends the request, which may take a while
             case "Page.frameNavigated" if "parentId" not in params["frame"]:
                 self._frame = params["frame"]["id"]
             case "Page.javascriptDialogOpening":
@@ -233,12 +234,12 @@ class PageInBrowser:
         self._changed.set()
 
     def died(self, *, too_large: bool = False) -> None:
-        """The page's process is gone; perhaps because it had taken too much memory, and was killed for it."""
+        """The process of the page has ended. With `too_large`, it was killed because it used too much memory."""
         self.crashed = True
         self._too_large = self._too_large or too_large
         self._changed.set()
 
-    # Requests, each held until it is judged.
+    # Requests. Each is paused until it is allowed or refused.
 
     def _paused(self, params: dict[str, Any]) -> None:
         id, request, kind = params["requestId"], params["request"], params.get("resourceType", "")
@@ -274,12 +275,12 @@ class PageInBrowser:
             self._go_on(id, request)
 
     def _stay(self, id: str) -> None:
-        """The page stays as it is; leaving may have kept it from ever being loaded."""
+        """Stay on the page, and count it as loaded: the navigation may have stopped its load event."""
         self._loaded_at = self._loaded_at or self._loop.time()
         self._fail(id, "Aborted")
 
     async def _hand_over(self, id: str) -> None:
-        """The document, as our client fetched it, without headers that would make the browser refuse all of it."""
+        """Give the browser the fetched document, without invalid headers: it would refuse the whole document."""
         headers = [
             {"name": name, "value": value}
             for name, value in self._page.headers.items()
@@ -300,10 +301,10 @@ class PageInBrowser:
             self._refused = str(error)
             self._changed.set()
         except (TimeoutError, BrowserGone):
-            return  # whoever waits for the page notices
+            return  # `_settle` detects this
 
     def _go_on(self, id: str, request: Mapping[str, Any]) -> None:
-        """Let it out, with the job's own headers where it goes to the job's own origin."""
+        """Continue a request. Add the headers that the job has for its origin."""
         own = self._limits.origin_headers.get(origin_of(request["url"])) if self._limits.origin_headers else None
         if not own:
             self._talk.say("Fetch.continueRequest", self._session, requestId=id)

@@ -1,4 +1,4 @@
-"""Which Chromium there is on this machine. Light, for `silkline doctor` asks too."""
+"""Finds the Chromium of this machine. It imports little, because `silkline doctor` uses it too."""
 
 import os
 import shutil
@@ -10,12 +10,12 @@ WHAT_TO_INSTALL: Final = (
     "chromium`), or set SILKLINE_RENDERER_URL to a browser that runs elsewhere"
 )
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
-# Debian's `chromium` is a shell script around this one, which adds options of its own.
+# Debian's `chromium` is a shell script that adds its own options and starts this program.
 _PLACES: Final = ("/usr/lib/chromium/chromium",)
 
 
 def find_browser() -> str | None:
-    """The program of a Chromium on this machine: the system's, else one that playwright has installed."""
+    """The path of a Chromium on this machine: from the system, else from playwright."""
     cache = Path(os.environ.get("PLAYWRIGHT_BROWSERS_PATH") or Path.home() / ".cache" / "ms-playwright")
     for place in _PLACES:
         if os.access(place, os.X_OK):

@@ -1,8 +1,8 @@
-"""The only way from a page in a browser to the network: a proxy for this one page, which the guard watches.
+"""The proxy of one page in a browser. The page reaches the network only through it, and the guard checks each address.
 
-Chromium sends every request here (plain ones whole, all else as a tunnel) and resolves nothing itself. A name is looked
-up here, its addresses are judged, and one that passed is connected to: nothing can change in between. The page's bytes
-are counted, and its connections end with it.
+Chromium sends every request here (plain HTTP as requests, all others as tunnels) and resolves no names. The proxy
+resolves the name, checks the addresses, and connects to an allowed address. No second look-up happens in between. It
+counts the bytes of the page, and closes its connections with the page.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Upstream:
-    """The operator's own proxy, behind ours."""
+    """The proxy of the operator, to which our proxy connects."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url if "://" in url else f"http://{url}")
@@ -63,7 +63,7 @@ class PageProxy:
         self.refused = 0
 
     async def open(self, host: str, peer: str) -> None:
-        """Listen at this address of ours, for the machine with that address and no other."""
+        """Listen on the address `host`. Accept connections from the address `peer` only."""
         self._peer = peer
         self._server = await asyncio.start_server(self._serve, host, 0, limit=_HEAD)
         port = self._server.sockets[0].getsockname()[1]
@@ -71,7 +71,7 @@ class PageProxy:
 
     @property
     def full(self) -> bool:
-        """The page has had all the bytes it may have."""
+        """Whether the page has used all its bytes."""
         return self.bytes > self._max_bytes
 
     def close(self) -> None:
@@ -88,7 +88,7 @@ class PageProxy:
             if writer.get_extra_info("peername")[0] == self._peer and not self.full:
                 await self._answer(reader, writer)
         except (OSError, EOFError, ValueError, TimeoutError, asyncio.LimitOverrunError):
-            pass  # one side is gone, or what it said is no HTTP; the browser sees a connection that ended
+            pass  # one side closed, or sent no valid HTTP; the browser sees a closed connection
         except asyncio.CancelledError:
             pass  # the page is closed
         finally:
@@ -135,7 +135,7 @@ class PageProxy:
         await self._relay(here, there, heads=True)
 
     async def _connect(self, origin: Origin) -> Ends | None:
-        """A connection to an address of the origin that the guard lets pass; None where there is none."""
+        """A connection to an address of the origin that the guard allows; None if there is none."""
         if self._upstream is not None:
             return await self._connect_upstream(origin)
         found = (origin.literal,) if origin.literal else await self._resolver.resolve(origin.host)
@@ -151,7 +151,7 @@ class PageProxy:
         return None
 
     async def _connect_upstream(self, origin: Origin) -> Ends | None:
-        """The operator's proxy resolves names; hosts that are addresses, or this machine, are judged as ever."""
+        """The operator's proxy resolves names. Only addresses and names of this machine are checked here."""
         assert self._upstream is not None  # noqa: S101
         host = origin.host.rstrip(".")
         literal = "127.0.0.1" if host == "localhost" or host.endswith(".localhost") else origin.literal
@@ -163,10 +163,10 @@ class PageProxy:
                 self._upstream.host, self._upstream.port, ssl=self._upstream.tls or None, limit=_HEAD
             )
 
-    # Carrying bytes.
+    # Relay bytes.
 
     async def _relay(self, here: Ends, there: Ends, *, heads: bool = False) -> None:
-        """Both ways until either ends. What the page sends is carried on the side."""
+        """Relay in both directions until one side ends. A second task relays what the page sends."""
         upwards = asyncio.ensure_future(_pump(here[0], there[1]))
         try:
             if heads:
@@ -187,7 +187,7 @@ class PageProxy:
             await asyncio.gather(upwards, return_exceptions=True)
 
     async def _head(self, server: asyncio.StreamReader, browser: asyncio.StreamWriter) -> None:
-        """The head of the answer, saying that the connection ends with it; what comes before it (1xx) is dropped."""
+        """Relay the response headers, with `Connection: close`. Interim responses (1xx) are dropped."""
         while True:
             async with asyncio.timeout(_IDLE_SECONDS):
                 head = await server.readuntil(b"\r\n\r\n")
@@ -210,7 +210,7 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         while chunk := await reader.read(_CHUNK):
             writer.write(chunk)
             await writer.drain()
-    writer.transport.abort()  # browsers do not half-close: this one has no more use for the answer
+    writer.transport.abort()  # browsers do not half-close, so the browser does not want the answer any more
 
 
 def _error(status: int, words: str) -> bytes:

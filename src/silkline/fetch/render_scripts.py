@@ -1,8 +1,8 @@
-"""The scripts that we run in pages: one before the page's own, one to read what came of them."""
+"""The scripts that we run in pages: one before the scripts of the page, one that reads the DOM after them."""
 
 from typing import Final
 
-# What could pass by the proxy, outlive the page, or wait for somebody to look at it.
+# Removes features that could bypass the proxy, outlive the page, or wait for a user.
 PREPARE: Final = """
 (() => {
   for (const name of ["RTCPeerConnection", "webkitRTCPeerConnection", "RTCDataChannel", "WebTransport", "SharedWorker"])
@@ -13,8 +13,8 @@ PREPARE: Final = """
 })()
 """
 
-# Runs in an isolated world, where the page cannot have changed what the names mean. What it would be too long to read
-# is not read. Shadow trees are put where they are seen: in place of the children of their hosts, slots filled.
+# Runs in an isolated world, where the page cannot have changed the built-in objects. A DOM above the limit is not read.
+# Shadow trees replace the children of their hosts, with their slots filled, so that the text is where users see it.
 SNAPSHOT: Final = """
 (most => {
   const root = document.documentElement;

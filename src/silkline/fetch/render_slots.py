@@ -1,7 +1,8 @@
-"""How many pages may be in browsers at once: on this machine, whoever asks.
+"""Limits how many pages are in browsers at once, over all processes of this machine.
 
-A place is a file in the data directory, and having it is a lock on that file, which the kernel gives back when the
-holder dies. Those who wait in one process stand in line; between processes it is the first to look.
+A slot is a file in the data directory. A process holds the slot while it has a lock on that file; the kernel releases
+the lock when the process dies. Tasks of one process wait in order. Between processes the first that tries gets a free
+slot.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _LOOK_AGAIN: Final = 0.05
 
 
 class Slots:
-    """Places shared with all processes that use the same folder."""
+    """The slots that all processes with the same folder share."""
 
     def __init__(self, folder: Path, count: int) -> None:
         self._folder = folder
@@ -29,7 +30,7 @@ class Slots:
 
     @contextlib.asynccontextmanager
     async def one(self, seconds: float) -> AsyncIterator[None]:
-        """Have a place for as long as the body runs. `TimeoutError` when none became free in time."""
+        """Hold a slot while the body runs. Raises `TimeoutError` if no slot becomes free in time."""
         async with asyncio.timeout(seconds) as patience:
             await self._line.acquire()
             try:

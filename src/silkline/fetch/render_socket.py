@@ -1,6 +1,6 @@
-"""A line to a browser that the operator runs: a WebSocket (RFC 6455), as much of it as is needed.
+"""A connection to a browser that the operator runs: the parts of a WebSocket (RFC 6455) that we need.
 
-The address is `ws://HOST:PORT/devtools/browser/…`, or `http://HOST:PORT`, where the browser is asked for that one.
+The address is `ws://HOST:PORT/devtools/browser/…`, or `http://HOST:PORT`: then the browser is asked for the first form.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SocketLine:
         self.peer = ""
 
     async def open(self, url: str) -> None:
-        """Connect. `BrowserGone` says why that was not possible, without what the address holds of secrets."""
+        """Connect. Raises `BrowserGone` with the cause of a failure, without the secrets of the address."""
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
                 parts = urlsplit(url)
@@ -77,7 +77,7 @@ class SocketLine:
         else:
             head = bytes((_FINAL | kind, _MASKED | 127)) + length.to_bytes(8, "big")
         if self._writer is not None:
-            # A mask of zeros: it protects proxies from scripts that choose the bytes, and no script chooses these.
+            # The mask is zero. A mask protects proxies from bytes that scripts choose. No script chooses these bytes.
             self._writer.write(head + bytes(4) + data)
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
@@ -108,7 +108,7 @@ class SocketLine:
 
 
 async def _ask_for_socket(parts: SplitResult) -> SplitResult:
-    """The WebSocket's address, as the browser gives it, at the host and port where we reached it."""
+    """The WebSocket address that the browser returns, with the host and port that the operator gave."""
     reader, writer = await _connection(parts)
     try:
         query = f"?{parts.query}" if parts.query else ""
@@ -129,7 +129,7 @@ async def _ask_for_socket(parts: SplitResult) -> SplitResult:
 
 async def _connection(parts: SplitResult) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     if parts.hostname is None:
-        raise ValueError("there is no host in the address")
+        raise ValueError("the address has no host")
     tls = parts.scheme in _TLS
     reader, writer = await asyncio.open_connection(
         parts.hostname, parts.port or (443 if tls else 80), ssl=tls or None, limit=1 << 20
@@ -140,7 +140,7 @@ async def _connection(parts: SplitResult) -> tuple[asyncio.StreamReader, asyncio
 
 
 def _request(parts: SplitResult, writer: asyncio.StreamWriter, more: str) -> bytes:
-    """Chromium answers only to a Host that is an address, so it gets the one that we reached it under."""
+    """A GET request. Chromium accepts only an IP address as Host, so we send the address of the connection."""
     peer = writer.get_extra_info("peername")
     address = f"[{peer[0]}]" if ":" in peer[0] else peer[0]
     host = parts.netloc.rpartition("@")[2] if parts.scheme in _TLS else f"{address}:{peer[1]}"

@@ -1,4 +1,4 @@
-"""Turns what libcurl received, or how it failed, into an outcome. Pure but for reading a finished handle."""
+"""Turns a response or a failure of libcurl into a `Fetched`. Pure, except that it reads a finished handle."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -17,9 +17,9 @@ from silkline.model.fetched import Fetched, Request, Timings, http_reason
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _CHARSET: Final = re.compile(r"""charset\s*=\s*["']?\s*([^\s"';,]+)""", re.IGNORECASE)
 _BLANK: Final = (b"\r\n", b"\n")
-# The body of an answer whose status already says it all is not needed whole.
+# These failures do not matter for an error status or a redirect, because the body is not needed.
 _BODY_FAILURES: Final = frozenset({pycurl.E_PARTIAL_FILE, pycurl.E_WRITE_ERROR, pycurl.E_FILESIZE_EXCEEDED})
-# libcurl's codes that pycurl has no name for.
+# Codes of libcurl without a name in pycurl.
 _E_HTTP2_STREAM: Final = 92
 _E_PROXY: Final = 97
 _E_TOO_LARGE: Final = 100
@@ -51,20 +51,20 @@ _REASONS: Final = {
 
 
 def outcome(handle: Handle, url: str, request: Request, settings: FetchSettings, code: int, message: str) -> Fetched:
-    """What this handle's transfer came to."""
+    """The outcome of a finished transfer."""
     info = handle.easy.getinfo
     status = info(pycurl.RESPONSE_CODE)
     header_bytes = sum(map(len, handle.lines))
     version, headers = parse_headers(handle.lines)
     if handle.cut and handle.refusal == fetched.BODY_TOO_LARGE:
-        code = 0  # that was our own wish
+        code = 0  # we ended the transfer on purpose
     body, location = b"", None
     if header_bytes > settings.max_headers:
         reason: str | None = fetched.HEADERS_TOO_LARGE
         headers = {}
-    elif not code and not _head_ended(handle.lines):  # libcurl takes the end of the connection for the end of the head
+    elif not code and not _head_ended(handle.lines):  # libcurl accepts a connection that closes in the head
         reason, headers, message = fetched.TRUNCATED, {}, "the connection was closed within the response headers"
-    elif handle.refusal == fetched.MEMORY_FULL and _is_page(status):  # it may have ended since
+    elif handle.refusal == fetched.MEMORY_FULL and _is_page(status):  # even if the transfer ended without an error
         reason = fetched.MEMORY_FULL
     elif code and (_is_page(status) or code not in _BODY_FAILURES):
         reason = handle.refusal or _failure(code, message, info, bool(settings.proxy))
@@ -93,7 +93,7 @@ def outcome(handle: Handle, url: str, request: Request, settings: FetchSettings,
 
 
 def parse_headers(lines: Iterable[bytes]) -> tuple[str, dict[str, str]]:
-    """The HTTP version and the headers of the last answer (1xx answers come before it), without trailers."""
+    """The HTTP version and the headers of the last response, without interim responses (1xx) and trailers."""
     version = name = ""
     headers: dict[str, str] = {}
     reading = False
@@ -119,7 +119,7 @@ def parse_headers(lines: Iterable[bytes]) -> tuple[str, dict[str, str]]:
 
 
 def _head_ended(lines: Sequence[bytes]) -> bool:
-    """Whether the last answer's head came whole; the lines of trailers may follow it."""
+    """Whether the headers of the last response are complete. Lines of trailers may follow them."""
     for line in reversed(lines):
         if line in _BLANK:
             return True
@@ -129,7 +129,7 @@ def _head_ended(lines: Sequence[bytes]) -> bool:
 
 
 def _is_page(status: int) -> bool:
-    """A part of a page (206) is none: nobody asked for a part."""
+    """Whether the status means a page. 206 (partial content) does not, because we never request a part."""
     return 200 <= status < 300 and status != 206
 
 
@@ -139,7 +139,7 @@ def _body(handle: Handle, headers: dict[str, str], limit: int) -> tuple[bytes, s
 
 
 def _verdict(status: int, headers: dict[str, str], url: str, request: Request) -> tuple[str | None, str | None]:
-    """The reason and the redirect's target that a complete answer's status and headers call for."""
+    """The failure reason and the redirect target, from the status and headers of a complete response."""
     if _is_page(status):
         return None, None
     if status in _REDIRECTS:
@@ -163,7 +163,7 @@ def _redirect(url: str, reference: str) -> tuple[str | None, str | None]:
 
 def _failure(code: int, message: str, info: Any, proxied: bool) -> str:
     if code == pycurl.E_OPERATION_TIMEDOUT:
-        # Only the words tell: a connection that failed reports times as if it had sent something.
+        # Only the message shows the difference: a failed connection reports times as if it had sent a request.
         return fetched.TIMEOUT if message.startswith("Operation") else fetched.CONNECT_TIMEOUT
     if code == pycurl.E_RECV_ERROR and "arge response headers" in message:
         return fetched.HEADERS_TOO_LARGE

@@ -1,4 +1,4 @@
-"""robots.txt by RFC 9309: what the file says to us, and what it means when there is no proper file.
+"""robots.txt by RFC 9309: the rules of the file for us, and the decision when there is no valid file.
 
 Only our own group is kept, as text within limits (robots_matching.py). Hosts share equal groups, since a crawl
 may hold a million. `read` and `decide` are pure; `load` makes the requests.
@@ -22,7 +22,7 @@ MAX_REDIRECTS: Final = 5
 MAX_CRAWL_DELAY: Final = 30.0
 MAX_SITEMAPS: Final = 1000
 FRESH_FOR: Final = 86_400.0
-# A host whose robots.txt cannot be had is left alone for this long, then asked again.
+# If the robots.txt of a host cannot be fetched, the host is not crawled for this long, then asked again.
 RETRY_AFTER: Final = 600.0
 PRODUCT: Final = "silkline"
 ALLOW_ALL: Final = ""
@@ -32,9 +32,9 @@ _NAME: Final = re.compile(r"[A-Za-z_-]+")
 
 
 class Robots(msgspec.Struct, frozen=True):
-    """What holds for one origin until `expires_at`. `reason` tells why, where it is not the file itself that says so.
+    """The rules for one origin until `expires_at`. `reason` is the failure if there was no valid file.
 
-    `group` is our group as lines of `+` or `-` and a pattern: 0.1-0.5 KB for a host, made ready when it is asked for.
+    `group` is our group as lines of `+` or `-` and a pattern: 0.1-0.5 KB for a host. It is compiled when it is needed.
     """
 
     group: str
@@ -43,7 +43,7 @@ class Robots(msgspec.Struct, frozen=True):
     sitemaps: tuple[str, ...] = ()
     reason: str | None = None
     retry_after: float = 0.0
-    """Seconds that the server asked to be left alone, where there is no file."""
+    """The seconds of the Retry-After header, if there is no file."""
 
     def allows(self, url: str) -> bool:
         """Whether the URL may be fetched."""
@@ -51,7 +51,7 @@ class Robots(msgspec.Struct, frozen=True):
         return rule is None or rule.allow
 
     def rule_for(self, url: str) -> Rule | None:
-        """The rule that decides; None where no rule speaks of this URL."""
+        """The rule that decides; None if no rule matches this URL."""
         if not self.group:
             return None
         path = comparable_path(url)
@@ -60,7 +60,7 @@ class Robots(msgspec.Struct, frozen=True):
         return rules_of(self.group).rule_for(path)
 
     def explain(self, url: str) -> str:
-        """The line that decides, or why none does."""
+        """The line that decides, or why no line decides."""
         if self.reason is not None:
             return f"robots.txt could not be read: {self.reason}"
         rule = self.rule_for(url)
@@ -68,14 +68,14 @@ class Robots(msgspec.Struct, frozen=True):
 
 
 def decide(answer: Fetched, now: float, product: str = PRODUCT) -> Robots:
-    """What an answer for robots.txt means (RFC 9309, section 2.3.1)."""
+    """The rules that follow from a response for robots.txt (RFC 9309, section 2.3.1)."""
     if answer.ok:
         return read(answer.body, now, product)
     reason = answer.reason or reasons.BAD_RESPONSE
     if 400 <= answer.status < 500 and answer.status != 429 and reason == reasons.http_reason(answer.status):
         return Robots(ALLOW_ALL, now + FRESH_FOR, reason=reason)
     if reason in (reasons.TOO_MANY_REDIRECTS, reasons.REDIRECT_LOOP, reasons.BAD_REDIRECT):
-        # The RFC lets a crawler take such a file as unavailable, which is to say absent.
+        # The RFC allows a crawler to treat such a file as unavailable, like a missing file.
         return Robots(ALLOW_ALL, now + FRESH_FOR, reason=reason)
     asked = retry_after(answer, now) or 0.0
     return Robots(DISALLOW_ALL, now + max(asked, RETRY_AFTER), reason=reason, retry_after=asked)
@@ -89,18 +89,18 @@ async def load(
     product: str = PRODUCT,
     allow: Callable[[str], str | None] = allow_all,
 ) -> Robots:
-    """Fetch and understand the robots.txt of an origin such as `https://example.com`."""
+    """Fetch and parse the robots.txt of an origin such as `https://example.com`."""
     return decide(await ask(client, origin, allow), now(), product)
 
 
 async def ask(client: OneHop, origin: str, allow: Callable[[str], str | None] = allow_all) -> Fetched:
-    """The answer for the robots.txt of an origin; nothing is read yet."""
+    """The response for the robots.txt of an origin, not yet parsed."""
     request = Request(f"{origin}/robots.txt", max_body=MAX_BYTES, cut=True)
     return await follow(client, request, allow, max_hops=MAX_REDIRECTS)
 
 
 def read(body: bytes, now: float, product: str = PRODUCT) -> Robots:
-    """Parse a file. Junk is skipped line by line; bytes that are no UTF-8 are kept as they would stand in a URL."""
+    """Parse a file. Invalid lines are skipped; bytes that are not UTF-8 become U+FFFD."""
     text = body[:MAX_BYTES].removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").replace("\0", "")
     lines, sitemaps = _our_group(text.splitlines(), product.lower())
     delays = (_delay(value) for key, value in lines if key == "crawl-delay")
@@ -110,7 +110,7 @@ def read(body: bytes, now: float, product: str = PRODUCT) -> Robots:
 
 
 def _our_group(lines: Iterable[str], product: str) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
-    """The lines of all groups for a product, else of those for everybody (`*`), and the sitemaps."""
+    """The lines of all groups for a product, else of the groups for all crawlers (`*`), and the sitemaps."""
     groups: dict[str, list[tuple[str, str]]] = {}
     sitemaps: dict[str, None] = {}
     current: set[str] = set()
@@ -138,7 +138,7 @@ def _our_group(lines: Iterable[str], product: str) -> tuple[list[tuple[str, str]
 
 
 def _product(value: str) -> str:
-    """`Silkline/1.0 (x)` names the product `silkline`; what names none matches nobody."""
+    """`Silkline/1.0 (x)` names the product `silkline`. A value without a name matches no product."""
     if value.startswith("*"):
         return "*"
     name = _NAME.match(value)

@@ -1,8 +1,8 @@
 """The rules of one robots.txt group: how they are kept as text, and which rule decides about a URL.
 
-Whatever a file says, memory and the work for each URL are bounded. A group has at most `MAX_RULES` exact rules with
+Memory and the work for each URL are bounded for every file. A group has at most `MAX_RULES` exact rules with
 `MAX_WILDCARDS` wildcards (`*`) between them. Rules beyond that are handled the safe way: an `Allow` is ignored, and a
-`Disallow` is widened. A widened rule forbids everything under the start of its pattern: what stands before the first
+`Disallow` is widened. A widened rule forbids everything under the start of its pattern: the text before the first
 wildcard, or the first folder of the path. So a file with too many rules can forbid more than it says, never less.
 """
 
@@ -18,21 +18,21 @@ MAX_RULES: Final = 5_000
 MAX_WILDCARDS: Final = 1_000
 MAX_WIDENED: Final = 1_000
 MAX_PATTERN: Final = 8_192
-# A group above this size is compiled again more often: compiled, it takes megabytes.
+# Fewer groups above this size are cached, because a compiled one takes megabytes.
 _LARGE: Final = 8_192
 
 _ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
-# Cut within an escape, a start would match something else.
+# A start that is cut within an escape would match other paths.
 _CUT_ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]?\Z")
 _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-# What `quote` must leave alone because it is written out already or means something.
+# Characters that `quote` must not change, because they are already escaped or have a meaning.
 _SAFE: Final = "%/?:@!&'()*+,;=[]#$~|^{}\"<>\\`"
 
 
 class Rule(NamedTuple):
-    """One rule of our group. `pieces` are what stands between the `*` of the pattern.
+    """One rule of our group. `pieces` are the texts between the `*` of the pattern.
 
-    Of all rules that match, the one with the highest `priority` decides: the length of the pattern as the file has it.
+    Of all rules that match, the one with the highest `priority` decides: the length of the pattern in the file.
     """
 
     allow: bool
@@ -42,7 +42,7 @@ class Rule(NamedTuple):
     priority: int
 
     def matches(self, path: str) -> bool:
-        """In one pass over the path, whatever the pattern: taking each piece at its first place is enough."""
+        """Match in one pass over the path: it is enough to take each piece at its first position."""
         pieces = self.pieces
         if not path.startswith(pieces[0]):
             return False
@@ -61,12 +61,12 @@ class Rule(NamedTuple):
 
     @property
     def rank(self) -> tuple[int, bool]:
-        """The longest pattern decides, and of two equally long ones the one that allows."""
+        """The longest pattern decides. Of two equally long patterns, the one that allows decides."""
         return self.priority, self.allow
 
 
 class RobotsGroup:
-    """A group made ready for matching: patterns without wildcards are looked up, the others are tried one by one."""
+    """A compiled group. Patterns without wildcards are looked up; the others are tried one by one."""
 
     __slots__ = ("_exact", "_lengths", "_shortest", "_starts", "_wild")
 
@@ -87,9 +87,9 @@ class RobotsGroup:
         self._shortest = _shortest_starts(self._starts)
 
     def rule_for(self, path: str) -> Rule | None:
-        """The rule that decides about a path; None where no rule matches it."""
+        """The rule that decides about a path; None if no rule matches it."""
         best = self._exact.get(path)
-        # One call in C settles most URLs of most hosts.
+        # For most URLs of most hosts, this one call in C is enough.
         if path.startswith(self._shortest):
             for length in self._lengths:
                 rule = self._starts.get(path[:length])
@@ -104,9 +104,9 @@ class RobotsGroup:
 
 
 def group_text(lines: Iterable[tuple[bool, str]]) -> str:
-    """The rules (whether it allows, and its pattern) as text, one rule in a line, within the limits.
+    """The rules (whether it allows, and its pattern) as text, one rule per line, within the limits.
 
-    A line is `+` or `-` and the pattern, or for a widened rule `!`, its priority, a blank, and the start it forbids.
+    A line is `+` or `-` and the pattern. A widened rule is `!`, its priority, a space, and the start that it forbids.
     """
     kept: dict[str, None] = {}
     widened: dict[str, int] = {}
@@ -132,13 +132,13 @@ def _widen(value: str, widened: dict[str, int], *, only_wildcards: bool) -> None
     start = _CUT_ESCAPE.sub("", start)
     if start not in widened and len(widened) >= MAX_WIDENED:
         start = ""
-    # One character becomes twelve at most (four escaped bytes), so no part that was cut off has a higher priority.
+    # One character becomes at most twelve (four escaped bytes), so this is at least the priority of the pattern.
     priority = len(pattern) if len(value) <= MAX_PATTERN else 12 * len(value)
     widened[start] = max(widened.get(start, 0), priority)
 
 
 def rules_of(group: str) -> RobotsGroup:
-    """The rules of a group's text, ready for matching."""
+    """The compiled rules of a group's text."""
     return _compile_large(group) if len(group) > _LARGE else _compile_small(group)
 
 
@@ -153,7 +153,7 @@ def _compile_large(group: str) -> RobotsGroup:
 
 
 def _shortest_starts(starts: Iterable[str]) -> tuple[str, ...]:
-    """Without those that another one covers."""
+    """The starts that no shorter start covers."""
     kept: list[str] = []
     for start in sorted(starts):
         if not (kept and start.startswith(kept[-1])):
@@ -172,7 +172,7 @@ def _rule(line: str) -> Rule:
     anchored = pattern.endswith("$")
     if anchored:
         pattern = pattern[:-1]
-    # In the middle `$` is a character like any other, and comparable paths hold it escaped.
+    # In the middle of a pattern, `$` is a normal character, and comparable paths have it escaped.
     pieces = pattern.replace("$", "%24").split("*")
     inner = [piece for piece in pieces[1:-1] if piece]
     text = f"{'Allow' if allow else 'Disallow'}: {value}"
@@ -184,7 +184,7 @@ def _pattern(value: str) -> str:
 
 
 def comparable_path(url: str) -> str:
-    """Path and query of a canonical URL in the one form that patterns are compared in."""
+    """Path and query of a canonical URL, in the form that is compared with patterns."""
     start = url.find("/", url.find("://") + 3)
     path = url[start:].partition("#")[0] if start >= 0 else "/"
     if "*" in path or "$" in path:
@@ -193,7 +193,7 @@ def comparable_path(url: str) -> str:
 
 
 def _comparable(text: str) -> str:
-    """Escapes in upper case, needless ones undone, what is not ASCII escaped."""
+    """The text with escapes in upper case, without unnecessary escapes, and with non-ASCII characters escaped."""
     if not text.isascii() or " " in text:
         text = quote(text, safe=_SAFE)
     return _ESCAPE.sub(_settle, text) if "%" in text else text

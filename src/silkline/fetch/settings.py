@@ -1,4 +1,4 @@
-"""How the client behaves: who it says it is, how long it waits, how much it takes. Values only."""
+"""The settings of the client: its name, its timeouts and its size limits. Values only."""
 
 import ssl
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from silkline import __version__
 from silkline.errors import UsageError
 from silkline.fetch.origin import locate
 
-# Two parts of the version are enough for sites.
+# Sites need only the first two parts of the version.
 PRODUCT: Final = "Silkline/" + ".".join(__version__.split(".")[:2])
 MIB: Final = 1024 * 1024
 _ABOVE_ZERO: Final = (
@@ -23,7 +23,7 @@ _ABOVE_ZERO: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FetchSettings:
-    """Times in seconds, sizes in bytes. Wrong values raise `UsageError` here, so that no fetch ever has to."""
+    """Times in seconds, sizes in bytes. Invalid values raise `UsageError` here, so that no fetch has to."""
 
     user_agent: str = PRODUCT
     accept: str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
@@ -35,24 +35,25 @@ class FetchSettings:
     max_body: int = 20 * MIB
     max_headers: int = 64 * 1024
     max_buffered: int = 32 * MIB
-    """Bodies on their way, all together. Above it one of more than a megabyte takes the place of much slower ones, or
-    is dropped itself, as a passing failure."""
+    """All bodies that are being received. Above this limit, a body of more than a megabyte replaces much slower bodies,
+    or is dropped as a temporary failure.
+    """
     connections: int = 512
-    """Idle connections kept, over all hosts."""
+    """Idle connections that are kept, over all hosts."""
     most_connections: int = 100_000
-    """Connections in use and idle together; beyond them a request waits until one is closed."""
+    """Connections in use plus idle connections. Above this limit, a request waits until one is closed."""
     burst: int = 128
-    """Sockets that are served before the loop sees to anything else."""
+    """Sockets that are served before the event loop runs other callbacks."""
     addresses: int = 3
     """How many addresses of a host are tried, one after the other."""
     http2: bool = True
     verify: bool = True
     ca_bundle: str = ""
-    """Empty: the system's, or certifi's where the system has none."""
+    """Empty: the bundle of the system, or of certifi if the system has none."""
     proxy: str = ""
-    """The operator's. It resolves names itself, so behind it the guard sees only hosts that are addresses."""
+    """The proxy of the operator. It resolves names itself, so the guard checks only hosts that are addresses."""
     origin_headers: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
-    """Headers (cookies too) of the job, by origin (`https://example.com`); no other origin ever gets them."""
+    """Headers and cookies of the job, by origin (`https://example.com`). They are sent to no other origin."""
 
     def __post_init__(self) -> None:
         for name in _ABOVE_ZERO:
@@ -60,17 +61,17 @@ class FetchSettings:
                 raise UsageError(f"{name} must be above zero")
         for value in (self.user_agent, self.accept, self.accept_language):
             if not is_header_value(value):
-                raise UsageError(f"{value!r} has characters that no header may have")
+                raise UsageError(f"{value!r} has characters that are not allowed in a header")
         for origin, headers in self.origin_headers.items():
             target = locate(origin)
             if isinstance(target, str) or target.origin.text != origin:
                 raise UsageError(f"headers are for an origin such as https://example.com, not {origin!r}")
             for name, value in headers:
                 if not (is_header_name(name) and is_header_value(value)):
-                    raise UsageError(f"header {name!r}: the name or value has characters that no header may have")
+                    raise UsageError(f"header {name!r}: the name or value has characters that are not allowed")
 
     def ca_file(self) -> str:
-        """The bundle to verify servers with."""
+        """The bundle of certificates that verifies servers."""
         if self.ca_bundle:
             return self.ca_bundle
         system = ssl.get_default_verify_paths().cafile
@@ -82,34 +83,34 @@ class FetchSettings:
 
 @dataclass(frozen=True, slots=True)
 class RenderLimits:
-    """How long a page may run in a browser, and how much it may take. Seconds, bytes, characters."""
+    """Limits of time and size for a page in a browser. Seconds, bytes, characters."""
 
     seconds: float = 20.0
-    """From its start to the moment it is read, done or not."""
+    """From the start of the page until its DOM is read, even if the page is not done."""
     settle_seconds: float = 5.0
-    """How long a page that is loaded may go on asking for more."""
+    """How long a loaded page may continue to send requests."""
     quiet_seconds: float = 0.5
-    """A page that is loaded and has asked for nothing for so long is done."""
+    """A loaded page without requests for this time is done."""
     snapshot_seconds: float = 5.0
     wait_seconds: float = 600.0
-    """How long a page waits for a place in a browser."""
+    """How long a page waits for a slot in a browser."""
     max_dom: int = 10_000_000
     max_requests: int = 300
     max_bytes: int = 32 * MIB
     max_memory: int = 1024 * MIB
-    """Of the page's process, which is killed beyond it."""
+    """Memory of the page's process. Above this limit it is killed."""
     max_reloads: int = 2
     pages_per_browser: int = 200
     idle_seconds: float = 30.0
-    """A browser that has shown nothing for so long is closed."""
+    """A browser without pages for this time is closed."""
     origin_headers: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
 
 def is_header_name(name: str) -> bool:
-    """RFC 9110's token; the colon and line breaks would start another header."""
+    """Whether the name is a token of RFC 9110. A line break could start another header."""
     return bool(name) and name.isascii() and all(c.isalnum() or c in "!#$%&'*+-.^_`|~" for c in name)
 
 
 def is_header_value(value: str) -> bool:
-    """Printable Latin-1 and tabs."""
+    """Whether the value has only printable Latin-1 characters and tabs."""
     return all(c == "\t" or " " <= c <= "~" or "\xa0" <= c <= "\xff" for c in value)

@@ -1,7 +1,7 @@
-"""libcurl's multi interface on an event loop: sockets, the timer, and which handles are done. Knows nothing of HTTP.
+"""libcurl's multi interface on an event loop: sockets, the timer, and finished handles. Knows nothing of HTTP.
 
-Sockets are watched by an epoll of our own, of which the loop sees one descriptor: a page then costs no loop handles,
-and the ends of transfers are read once for each batch of events instead of once for each socket.
+Our own epoll watches the sockets, and the event loop watches only the descriptor of this epoll. So a page needs no
+handles of the loop, and finished transfers are read once for each batch of events instead of once for each socket.
 """
 
 import asyncio
@@ -20,17 +20,17 @@ _EVENTS: Final = {
 }
 _FEWEST: Final = 4
 _FEW: Final = 8
-"""Sockets that are served before the clock is looked at; a body in tiny chunks can take 20 ms of one."""
+"""Sockets that are served between two checks of the clock. One socket can take 20 ms if a body has tiny chunks."""
 _SHORTAGE: Final = 5.0
 _TURN: Final = 0.05
-"""Whoever gets a finished transfer may read its page at once; after so many seconds the loop has its turn."""
+"""The callback for a finished transfer may parse its page. After this many seconds other callbacks of the loop run."""
 _LONG_TURN: Final = 1.0
 # (handle, curl's code or 0, curl's message)
 OnDone = Callable[[Any, int, str], None]
 
 
 class Transport:
-    """Runs easy handles and calls `on_done` for each that ended, outside of any callback of libcurl."""
+    """Runs easy handles and calls `on_done` for each finished one, never inside a callback of libcurl."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, on_done: OnDone, *, connections: int, most: int, burst: int
@@ -53,7 +53,7 @@ class Transport:
         self._finished: OrderedDict[Any, tuple[int, str]] = OrderedDict()
         self._hand_on_soon: asyncio.Handle | None = None
         self.unwatched = 0.0
-        """Seconds in which nobody looked at the sockets, since a page took long to read; short turns do not count."""
+        """Seconds without a check of the sockets, because callbacks took long. Short times do not count."""
         loop.add_reader(self._epoll.fileno(), self._ready)
 
     def add(self, easy: Any) -> None:
@@ -64,7 +64,7 @@ class Transport:
         self._multi.remove_handle(easy)
 
     def shrink(self) -> None:
-        """Files have run out: for a while make do with the connections in use, so that idle ones are closed."""
+        """No file descriptor is free: allow only the connections in use for a while, so that idle ones are closed."""
         self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, max(_FEWEST, min(self._most, len(self._watched))))
         if self._grow_later is not None:
             self._grow_later.cancel()
@@ -75,7 +75,7 @@ class Transport:
         self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, self._most)
 
     def close(self) -> None:
-        """Every handle must have been removed before."""
+        """The caller must remove every handle first."""
         if self._grow_later is not None:
             self._grow_later.cancel()
         self._loop.remove_reader(self._epoll.fileno())
@@ -93,7 +93,7 @@ class Transport:
                 self._watched.remove(fd)
                 try:
                     self._epoll.unregister(fd)
-                except OSError:  # closed already, and so forgotten by the kernel
+                except OSError:  # already closed, so the kernel has removed it
                     return
             return
         events = _EVENTS.get(what, 0)
@@ -101,13 +101,13 @@ class Transport:
             try:
                 self._epoll.modify(fd, events)
                 return
-            except FileNotFoundError:  # the number was closed and given out again
+            except FileNotFoundError:  # the descriptor was closed and reused
                 pass
         self._watched.add(fd)
         self._epoll.register(fd, events)
 
     def _set_timer(self, milliseconds: int) -> None:
-        """libcurl asks for this several times a page, so a timer that would fire too early is left to do so."""
+        """Set the timer. libcurl calls this several times per page, so a timer that fires too early is not replaced."""
         if milliseconds < 0:
             self._due = None
             return
@@ -131,7 +131,7 @@ class Transport:
         due = self._due
         if due is None:
             return
-        # A loop's clock may be a millisecond behind itself when a timer fires.
+        # A timer of the loop may fire up to a millisecond early.
         if due > self._loop.time() + 0.001:
             self._arm(due)
             return
@@ -140,7 +140,7 @@ class Transport:
         self._reap()
 
     def _ready(self) -> None:
-        """Serve ready sockets for a short time. The kernel first names those that were not served, the next time."""
+        """Serve ready sockets for a short time. The next poll returns the sockets that were not served first."""
         started = monotonic()
         for _ in range(0, self._burst, _FEW):
             ready = self._epoll.poll(0, _FEW)
@@ -173,7 +173,7 @@ class Transport:
             self._hand_on()
 
     def _hand_on(self) -> None:
-        """Tell of transfers that ended, for a short time; the rest has to wait until the loop had its turn."""
+        """Report finished transfers for a short time. The rest waits until other callbacks of the loop have run."""
         self._hand_on_soon = None
         started = now = monotonic()
         while self._finished and now - started < _TURN:
@@ -190,4 +190,4 @@ class Transport:
         try:
             self._on_done(easy, code, message)
         except Exception as error:
-            self._loop.call_exception_handler({"message": "a fetch could not be handed over", "exception": error})
+            self._loop.call_exception_handler({"message": "the callback of a fetch failed", "exception": error})

@@ -1,7 +1,8 @@
-"""Bytes in, facts out: pure functions that open no socket, see no database and keep nothing.
+"""Turns bytes into facts. Pure functions: they open no socket, use no database and keep nothing.
 
-`sniff` says what a body is. A page goes through `html` (one parse of the DOM; `defuse` guards it, `harvest` walks it),
-which asks `directives` for its robots tags, `fingerprint` for its hashes and `content` for its Markdown. There,
-`article` finds the main content, `names` and `trim` take away what only stands near it, `tables` and `markdown` write
-it down. `sitemap`, `pdf` and `plain` read the other kinds. Whatever comes in, time and memory are bounded.
+`sniff` detects the type of a body. `html` parses a page: one parse of the DOM, after the checks of `bomb_guard`;
+`page_facts` walks over the DOM. `html` calls `directives` for the robots tags, `fingerprint` for the hashes and
+`content` for the Markdown. For `content`, `article` finds the main content, `names` and `trim` remove what is not part
+of it, and `tables` and `markdown` write the Markdown. `sitemap`, `pdf` and `plain` parse the other types. Time and
+memory are bounded for every input.
 """

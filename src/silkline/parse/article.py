@@ -1,9 +1,10 @@
 """Finds the main content of a page on the parsed DOM: measure, choose, trim.
 
-Prose is what counts: text in blocks of forty characters or more that is not mostly links. The **core** is the smallest
-element that holds most of the page's prose; the **frame** around it also holds the headline, and adds what stands
-between the two (a lead, a standfirst). Both are then trimmed of what names, links or shape give away as something else
-(`trim.py`). No word of any human language is looked for in the text, only in the names that site makers give.
+Prose decides: text in blocks of forty characters or more that is not mostly links. The **core** is the smallest element
+that holds most of the prose of the page. The **frame** around it also holds the headline and the text between the two
+(a lead, a standfirst). Then elements that do not belong to the content, by their names, links or shape, are removed
+from both (`trim.py`). The rules use no words of a human language in the text. They use words only in the class names
+and ids of elements.
 """
 
 import re
@@ -13,7 +14,7 @@ from turbohtml import Document, Element, Node, Text
 
 from silkline.parse.names import Suspect, suspicion
 
-# Never content, wherever they stand.
+# Never content, at any place of the page.
 JUNK: Final = (
     "script,style,template,iframe,svg,canvas,object,embed,audio,video,map,button,select,textarea,input,label,dialog,menu,"
     "nav,aside,footer,figcaption,[hidden],[aria-hidden=true],[role=navigation],[role=banner],[role=contentinfo],"
@@ -27,7 +28,7 @@ INLINE: Final = frozenset({
     "sup", "time", "tt", "u", "var", "wbr",
 })
 HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
-# Where the way down to the core ends: what is inside belongs together.
+# The search for the core does not go into these elements: their content belongs together.
 _WHOLE: Final = HEADINGS | {
     "blockquote", "dd", "dl", "dt", "figure", "li", "ol", "p", "pre", "ul",
 }
@@ -45,7 +46,7 @@ _WORD: Final = re.compile(r"\w{3,}")
 
 
 class Measure:
-    """What one block element holds, its descendants included; `own` is the text that belongs to no inner block."""
+    """The amounts of text in one block element with its descendants. `own` is the text outside of inner blocks."""
 
     __slots__ = ("all_prose", "code", "link", "own", "own_link", "prose", "suspect", "tag", "text", "up")
 
@@ -54,7 +55,7 @@ class Measure:
         self.up = up
         self.own = self.own_link = self.text = self.link = self.code = 0
         self.prose = 0.0
-        """Prose, that of suspects at a discount."""
+        """Prose. The prose of suspect elements has a lower weight."""
         self.all_prose = 0
         self.suspect = Suspect.NO
 
@@ -63,7 +64,7 @@ Measures = dict[Element, Measure]
 
 
 class ContentPlace(NamedTuple):
-    """Where the content is. `core` lies within `frame`; both may be the whole body."""
+    """The place of the content. `core` is inside `frame`; both may be the whole body."""
 
     core: Element
     frame: Element
@@ -72,7 +73,7 @@ class ContentPlace(NamedTuple):
 
 
 def find(document: Document) -> ContentPlace | None:
-    """The main content of a document that JUNK was removed from; None if there is no text."""
+    """The main content of a document without JUNK; None if there is no body."""
     body = document.find("body")
     if body is None:
         return None
@@ -81,7 +82,7 @@ def find(document: Document) -> ContentPlace | None:
     core = _core(body, headline, measures)
     little = measures[core].prose
     if little < _LITTLE and measures[body].all_prose > 2.5 * little:
-        # Names have misled us: hardly any prose is free of suspicion. Only comments remain suspect.
+        # The names were misleading: nearly all prose is suspect. From now on only comments are suspect.
         for each in measures.values():
             each.suspect = each.suspect if each.suspect is Suspect.COMMENTS else Suspect.NO
             each.prose = each.all_prose
@@ -90,13 +91,13 @@ def find(document: Document) -> ContentPlace | None:
 
 
 def is_link(anchor: Element) -> bool:
-    """Whether it leads away; a footnote or a permalink to a heading does not."""
+    """Whether the anchor links to another page. A footnote or a permalink to a heading does not."""
     href = anchor.attr("href")
     return href is not None and href[:1] != "#"
 
 
 def name_verdict(element: Element) -> Suspect:
-    """What the names of an element give away."""
+    """How suspect an element is by its class and id."""
     names = element.attr("class")
     verdict = suspicion(names) if names else Suspect.NO
     if verdict is Suspect.NO:
@@ -108,7 +109,7 @@ def name_verdict(element: Element) -> Suspect:
 def measure(body: Element) -> Measures:
     """Measures every block element in one walk down and one up."""
     at = Measure(body.tag, None)
-    # For each element: the measure of the block that it is or stands in, and whether it is in a link.
+    # For each element: the measure of its block, and whether it is inside a link.
     places: dict[Node | None, tuple[Measure, bool]] = {body: (at, False)}
     blocks = [(body, at)]
     for node in body.descendants:
@@ -134,7 +135,7 @@ def measure(body: Element) -> Measures:
 
 
 def _add_up(blocks: list[tuple[Element, Measure]]) -> None:
-    """Completes each measure, inner blocks first, and adds it to the one above. One function: calls would cost 8 %."""
+    """Completes each measure, inner blocks first, and adds it to its parent. One function: calls would cost 8 %."""
     for element, at in reversed(blocks):
         own, tag, up = at.own, at.tag, at.up
         if own:
@@ -182,12 +183,12 @@ def _headline(document: Document, measures: Measures) -> Element | None:
 
 
 def _core(body: Element, headline: Element | None, measures: Measures) -> Element:
-    """Goes down from the body as long as one child holds most of the prose."""
+    """Goes from the body to the child that holds most of the prose, again and again, until no child does."""
     here = core = body
     around_headline: set[Node] = set(headline.ancestors) if headline is not None else set()
     inside_article = False
     while True:
-        # A table is the core only as one of its cells; if none stands out, the core is what the table stands in.
+        # The core may be a cell of a table, but not a table. If no cell dominates, the core is the parent of the table.
         core = here if here.tag not in _TABLE_PARTS else core
         children = [child for child in here.children if isinstance(child, Element) and child in measures]
         if not children:
@@ -207,7 +208,7 @@ def _core(body: Element, headline: Element | None, measures: Measures) -> Elemen
 
 
 def _headlined_article(children: list[Element], around_headline: set[Node], measures: Measures) -> Element | None:
-    """Of several articles in a row, as pages without end have them, the one that the page's title names."""
+    """Of several articles in a row, as on pages with infinite scrolling, the one that holds the headline."""
     articles = [child for child in children if child.tag == "article" and measures[child].prose > 200]
     if len(articles) < 2:
         return None
@@ -217,7 +218,7 @@ def _headlined_article(children: list[Element], around_headline: set[Node], meas
 
 
 def _frame(core: Element, body: Element, headline: Element | None, measures: Measures) -> Element:
-    """The smallest element around the core that also holds the headline, or hardly more than the core."""
+    """The smallest element around the core that holds the headline. Without a headline: one with little more prose."""
     path = [core, *blocks_around(core, body, measures)]
     if headline is not None:
         around = set(headline.ancestors)
@@ -232,7 +233,7 @@ def _frame(core: Element, body: Element, headline: Element | None, measures: Mea
 
 
 def blocks_around(element: Element, outermost: Element, measures: Measures) -> list[Element]:
-    """The block elements around one, from the nearest to the outermost."""
+    """The block elements around an element, from the nearest to the outermost."""
     around: list[Element] = []
     for above in element.ancestors:
         if element == outermost:

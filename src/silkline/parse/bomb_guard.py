@@ -1,12 +1,12 @@
-"""The guard before the HTML parser, whose memory grows with the number of elements and not of bytes.
+"""Protects the HTML parser, whose memory grows with the number of elements, not of bytes.
 
-Three ways to abuse that: millions of short tags, formatting tags that are never closed, and the tags `<html>` and
-`<body>` many times over. The standard asks to open formatting again in every paragraph that follows, which makes a bomb
-of `<p>`, 500 times `<b id=n>`, then `</p><p>x` without end: 75 KB of it take 400 MB. It also asks to give the one
-`<html>` the attributes of all others, and the parser copies all that it has each time: 20,000 times `<html a1=1>`,
+There are three attacks: millions of short tags, formatting tags that are never closed, and many `<html>` or `<body>`
+tags. The standard says that open formatting is opened again in every following paragraph. So `<p>`, 500 times `<b
+id=n>`, then `</p><p>x` without end is a bomb: 75 KB of it take 400 MB. The standard also says that the first `<html>`
+gets the attributes of all others, and the parser copies all its attributes each time: 20,000 times `<html a1=1>`,
 `<html a2=1>` and so on (260 KB) take more than 330 MB, and `<body>` twice with 40,000 attributes each takes 4 seconds.
 
-Bodies are searched as bytes, so they must come in an encoding that has tags in ASCII (html.py sees to that).
+Bodies are searched as bytes, so their tags must be in ASCII (html.py makes sure of that).
 """
 
 import re
@@ -14,21 +14,21 @@ from collections import Counter
 from itertools import islice
 from typing import Final
 
-# About 190 bytes of memory each, 400 with a text between them.
+# Each tag takes about 190 bytes of memory, 400 with text between the tags.
 _MAX_TAGS: Final = 250_000
-# Elements that the parser may have to make, times eight: the shortest paragraph that reopens them has eight bytes.
+# Elements that the parser may create, times eight: the shortest paragraph that reopens them has eight bytes.
 _LIMIT: Final = 8_000_000
-# The formatting elements without `a` and `nobr`, of which only one can be open. Both cases are spelled out: that is
-# twice as fast as IGNORECASE (16 µs for 43 KB).
+# The formatting elements without `a` and `nobr`, because only one of each can be open. The pattern has both upper and
+# lower case: this is twice as fast as IGNORECASE (16 µs for 43 KB).
 _OPENED: Final = re.compile(
     rb"<[bBiIuUsSeEtTcCfF](?:[mMtT]|[iI][gG]|[oO][dD][eE]|[oO][nN][tT]|[mM][aA][lL]{2}|[tT][rR][iIoO][kKnN][eEgG])?[\s/>]"
 )
-# Both elements exist once; honest pages have them twice at most, where a server glues two pages together.
+# Both elements exist once. Normal pages have them at most twice, if a server joins two pages.
 _MAX_ROOTS: Final = 16
 _ROOT: Final = re.compile(rb"<([hH][tT][mM][lL]|[bB][oO][dD][yY])(?=[\s/])")
-# The time to give attributes to an element that has others is their product: 0.1 s for so many bytes.
+# The time to add attributes grows with the product of new and existing ones: 0.1 s for this many bytes.
 _MAX_ROOT_BYTES: Final = 16 << 10
-# As the standard reads them: a `>` within quotes does not end a tag.
+# Attributes as in the standard: a `>` within quotes does not end a tag.
 _ATTRIBUTES: Final = re.compile(
     rb"""(?:[\s/]++|[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)?+)?+)*+"""
 )
@@ -46,7 +46,7 @@ def shortened(body: bytes, longest: int) -> bytes:
 
 
 def defused(body: bytes) -> bytes:
-    """The body itself (the same object), or one without the tags that could be a bomb: bold, italics and the like."""
+    """The body itself (the same object), or a copy without the tags that could be a bomb, such as bold and italics."""
     body = _without_roots(body)
     size = len(body)
     if len(_OPENED.findall(body)) * size <= _LIMIT or _most_open(body) * size <= _LIMIT:
@@ -55,7 +55,7 @@ def defused(body: bytes) -> bytes:
 
 
 def _without_roots(body: bytes) -> bytes:
-    """The body; where `<html>` or `<body>` come too often or with too many attributes, the first of each counts."""
+    """The body. If it has too many `<html>` or `<body>` tags or attributes, only the first tag of each is kept."""
     seen = list(islice(_ROOT.finditer(body), _MAX_ROOTS + 1))
     if len(seen) < 2 or (len(seen) <= _MAX_ROOTS and _repeated_bytes(body, seen) <= _MAX_ROOT_BYTES):
         return body
@@ -66,13 +66,13 @@ def _without_roots(body: bytes) -> bytes:
         if name not in known:
             known.add(name)
             return found[0]
-        return b"<!"  # a comment up to the next `>`, whatever its attributes are
+        return b"<!"  # starts a comment up to the next `>`
 
     return _ROOT.sub(once, body)
 
 
 def _repeated_bytes(body: bytes, seen: list[re.Match[bytes]]) -> int:
-    """The length of all attributes of those elements that come more than once."""
+    """The length of all attributes of the elements that occur more than once."""
     times = Counter(found[1].lower() for found in seen)
     total = 0
     for found in seen:
@@ -82,7 +82,7 @@ def _repeated_bytes(body: bytes, seen: list[re.Match[bytes]]) -> int:
 
 
 def _most_open(body: bytes) -> int:
-    """How many formatting elements are open at once, at most; an end tag closes only its own kind."""
+    """The largest number of formatting elements that are open at once. An end tag closes only its own element."""
     opened: Counter[bytes] = Counter()
     now = most = 0
     for found in _TAG.finditer(body):

@@ -1,8 +1,7 @@
 """The charsets of the web, by the labels of the WHATWG Encoding Standard (encoding.spec.whatwg.org), and no others.
 
-A label that is not in the table is treated as if the page had named none. So what a server sends can never reach the
-other codecs of Python: some of them take quadratic time (`punycode`), unpack archives, or read escapes. Every text
-from the web is decoded here.
+A label that is not in the table is ignored. So a server can never select the other codecs of Python: some of them take
+quadratic time (`punycode`), decompress archives, or interpret escapes. Every text from the web is decoded here.
 """
 
 import codecs
@@ -67,19 +66,19 @@ _MARKS: Final = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16le"), 
 
 
 def encoding_of(label: str | None) -> str | None:
-    """The encoding of the web that a label such as `Latin1` stands for; None if browsers do not know the label."""
+    """The encoding for a label such as `Latin1`; None if browsers do not know the label."""
     if not label or len(label) > _LONGEST_LABEL:
         return None
     return _ENCODINGS.get(label.strip("\t\n\f\r ").lower())
 
 
 def marked_encoding(body: bytes) -> str | None:
-    """The encoding that a byte-order mark names, which counts before all others."""
+    """The encoding that a byte-order mark names. It has priority over all other labels."""
     return next((name for mark, name in _MARKS if body.startswith(mark)), None)
 
 
 def decoded(body: bytes, label: str | None = None) -> str:
-    """The text of a body, in the order of the web: byte-order mark, the label of HTTP, what the bytes look like."""
+    """The text of a body. The encoding comes from the byte-order mark, else the HTTP label, else detection."""
     for mark, name in _MARKS:
         if body.startswith(mark):
             return decoded_as(body[len(mark) :], name)
@@ -88,7 +87,7 @@ def decoded(body: bytes, label: str | None = None) -> str:
 
 
 def decoded_as(body: bytes, encoding: str) -> str:
-    """The text of a body in an encoding, by the name that `encoding_of` gives; what is no character becomes U+FFFD."""
+    """The text of a body in an encoding that `encoding_of` returned. Invalid bytes become U+FFFD."""
     return body.decode(f"whatwg-{encoding}", "replace")
 
 

@@ -1,6 +1,6 @@
-"""The content of a page as Markdown or text: of the main content, or of all that is visible.
+"""The content of a page as Markdown or text: the main content, or all visible content.
 
-Works on a document that was parsed for its facts already, and uses it up: it is changed on the way.
+Works on a document whose facts were already read, because it changes the document.
 """
 
 from collections.abc import Mapping
@@ -32,10 +32,10 @@ class Content(NamedTuple):
 def render(
     document: Document, base: str, wanted: Wanted, article_body: str = "", resolved: Mapping[str, str | None] = _NOTHING
 ) -> Content:
-    """The content that is wanted.
+    """The content that `wanted` asks for.
 
-    `article_body` is the article as the page's own metadata tells it, if it does; `resolved` what is known already of
-    the addresses on the page.
+    `article_body` is the article from the metadata of the page, if it has one. `resolved` has the canonical URLs of the
+    links that are already known.
     """
     if wanted.content == "none":
         return Content()
@@ -60,7 +60,7 @@ def _cut(result: str, wanted: Wanted, plain: bool) -> Content:
 
 
 def _drop_pleas_for_scripts(document: Document) -> None:
-    """Drops `<noscript>` that only asks for scripts or repeats an image; now and then it holds the whole page."""
+    """Removes short `<noscript>` elements: they only ask for scripts or repeat an image. A long one may be the page."""
     for element in document.find_all("noscript"):
         if len(element.text.strip()) < _ENABLE_SCRIPTS:
             element.extract()

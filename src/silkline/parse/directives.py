@@ -1,7 +1,7 @@
 """Robots directives of one page, from `<meta name=robots>` and the X-Robots-Tag header.
 
-A directive without a name is for everybody; one with a name counts if the name is ours. All that apply are obeyed
-together, as search engines do it. The robots.txt of a host is not read here.
+A directive without a name is for all crawlers. A directive with a name applies if the name is ours. All directives that
+apply are combined, as search engines do. The robots.txt of a host is not read here.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ _KEPT: Final = 32
 
 
 def robots(metas: Iterable[tuple[str, str]], headers: Iterable[str], agent: str) -> RobotsDirectives:
-    """What applies to `agent` of the meta tags (name, content) and the X-Robots-Tag values."""
+    """The directives for `agent` from the meta tags (name, content) and the X-Robots-Tag values."""
     found: list[str] = []
     for name, content in metas:
         if name.lower() in ("robots", agent):
@@ -39,7 +39,7 @@ def _split(content: str) -> list[str]:
 
 
 def _addressed_to(agent: str, header: str) -> list[str]:
-    """The directives of one header value that are for everybody or for us: `otherbot: noindex, nofollow` is neither."""
+    """The directives of one header value for all crawlers or for us, unlike `otherbot: noindex, nofollow`."""
     ours, found = True, []
     for part in _split(header):
         name, colon, rest = part.partition(":")

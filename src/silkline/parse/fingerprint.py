@@ -1,4 +1,4 @@
-"""Two fingerprints of a text: one that any change breaks, one that a small change hardly moves."""
+"""Two fingerprints of a text: one changes with every change of the text, one changes little with a small change."""
 
 from functools import lru_cache
 from typing import Final
@@ -18,10 +18,11 @@ def content_hash(text: str) -> int:
 
 
 def simhash(text: str) -> int:
-    """64 bits, signed, of which texts that share most of their sentences share most.
+    """64 bits, signed. Texts with mostly the same sentences have mostly the same bits.
 
-    Sentences and not words: they are fewer by a factor of fifteen (40 µs instead of 340 for 43 KB), and what is shorter
-    than a sentence is mostly menu, which all pages of a site share. A text with hardly any is taken by its words.
+    The features are sentences and not words: there are fifteen times fewer of them (40 µs instead of 340 for 43 KB),
+    and shorter texts are mostly menus, which all pages of a site share. For a text with few sentences the features are
+    its words.
     """
     text = text[:_TEXT]
     features = [part for part in text.replace("\n", ".").split(".") if len(part) >= _SENTENCE][:_FEATURES]

@@ -1,6 +1,6 @@
-"""One parse of an HTML page gives all its facts. Bytes in, facts out: no network, no database, nothing kept.
+"""Parses an HTML page once and returns all its facts. Uses no network and no database, and keeps nothing.
 
-Whatever comes in, time and memory are bounded by the limits in `Wanted`; what was cut is named in `Page.truncated`.
+The limits in `Wanted` bound time and memory for every input. `Page.truncated` names the parts that were cut.
 """
 
 import json
@@ -39,7 +39,7 @@ def parse_page(
 ) -> Page:
     """The facts of the page that came from `url`, a canonical URL.
 
-    `charset` is what the Content-Type named, `robots_tags` the values of its X-Robots-Tag headers.
+    `charset` is the charset of the Content-Type, `robots_tags` are the values of the X-Robots-Tag headers.
     """
     body, encoding, original = _searchable(body, charset)
     kept = shortened(body, wanted.max_body)
@@ -87,17 +87,17 @@ def _names(**cut: bool) -> tuple[str, ...]:
 
 
 def _searchable(body: bytes, charset: str | None) -> tuple[bytes, str | None, str]:
-    """The body with its tags in ASCII, the encoding to read it in, and that which it had if it was another.
+    """The body with its tags in ASCII, its encoding, and its original encoding if it was converted.
 
-    The order is that of the WHATWG: byte-order mark, HTTP, meta tag, the bytes themselves, windows-1252; None leaves
-    the last three to the parser. In two encodings the bytes of a tag are not those of its name: in UTF-16, and in
-    ISO-2022-JP, where an escape sequence may stand anywhere. The guards before the parser would see nothing.
+    The order is that of the WHATWG: byte-order mark, HTTP, meta tag, the bytes themselves, windows-1252. None leaves
+    the last three to the parser. In two encodings a tag has other bytes than in ASCII: in UTF-16, and in ISO-2022-JP,
+    where an escape sequence can be anywhere. `bomb_guard` would not find such tags, so these bodies are converted.
     """
     encoding = marked_encoding(body)
     if encoding is None:
         encoding = encoding_of(charset) if charset else utf16_without_mark(body)
     if encoding is None and _ESCAPE.search(body) and _ISO_2022_JP.search(body):
-        # The parser looks for a meta tag everywhere, and must not find one that the standard would not see.
+        # The parser searches its whole input for a meta tag, but the standard only the start of the body.
         encoding = encoding_of((parse(body[:_META_WITHIN], positions=False).encoding or "").lower())
         if encoding != "iso-2022-jp" and is_utf8(body):
             encoding = "utf-8"
@@ -107,7 +107,7 @@ def _searchable(body: bytes, charset: str | None) -> tuple[bytes, str | None, st
 
 
 def _refresh(document: Document, url: str, wanted: Wanted) -> tuple[float, str] | None:
-    """Seconds and target of a meta refresh that leads away from the page."""
+    """Seconds and target of a meta refresh to another page."""
     found = document.meta_refresh(url)
     target = canonical(found[1], wanted.rules) if found else None
     return (found[0], target) if found and target and target != url else None
@@ -123,7 +123,7 @@ def _outline(document: Document, harvest: Harvest) -> dict[str, Any]:
 
 
 def _facts(document: Document, harvest: Harvest, links: list[Link]) -> dict[str, Any]:
-    """What an index wants to know besides."""
+    """More facts, for an index."""
     return {
         "hreflang": [(link.text, link.url) for link in links if link.kind == "alternate" and link.text],
         "json_ld": _json_ld(document),
@@ -132,7 +132,7 @@ def _facts(document: Document, harvest: Harvest, links: list[Link]) -> dict[str,
 
 
 def _json_ld(document: Document, holding: str = "") -> list[Any]:
-    """Every JSON-LD block that is JSON (and holds this word), up to a limit in size."""
+    """Every JSON-LD block that is valid JSON and contains `holding`, up to a limit in size."""
     left, found = _MAX_JSON_LD, []
     for script in document.find_all("script"):
         if "ld+json" not in (script.attr("type") or "").lower():
@@ -146,12 +146,12 @@ def _json_ld(document: Document, holding: str = "") -> list[Any]:
         try:
             found.append(_storable(json.loads(source, strict=False)))
         except (ValueError, RecursionError):
-            continue  # Broken blocks are common, and nobody but the page's author can mend them.
+            continue  # Broken blocks are common, and we cannot repair them.
     return found
 
 
 def _article_body(document: Document) -> str:
-    """The text of the article as JSON-LD gives it, which is all there is on pages that scripts build."""
+    """The text of the article from JSON-LD. On pages that scripts build, there is no other text."""
     longest, stack = "", _json_ld(document, '"articleBody"')
     while stack:
         value = stack.pop()
@@ -166,7 +166,7 @@ def _article_body(document: Document) -> str:
 
 
 def _storable(value: Any) -> Any:
-    """The value without NUL and half surrogate pairs, which JSON can spell and databases refuse."""
+    """The value without NUL and half surrogate pairs, which JSON allows and databases refuse."""
     if isinstance(value, str):
         value = value.replace("\x00", "")
         return value if value.isascii() else value.encode("utf-8", "replace").decode()

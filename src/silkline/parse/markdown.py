@@ -1,7 +1,7 @@
 """Markdown of a part of a document: absolute links, tables as tables, code with its language, images with their alt.
 
-turbohtml writes the Markdown; what it would have to write as raw HTML (cells that span, bold without a space around it)
-is brought into a shape before or after that Markdown can express.
+turbohtml writes the Markdown. Some parts it can write only as raw HTML (cells that span, bold without a space around
+it). They are changed, before or after, to a form that Markdown has.
 """
 
 import re
@@ -20,8 +20,8 @@ _KEPT_SCHEMES: Final = ("mailto:", "tel:")
 _PERMALINKS: Final = frozenset({"", "#", "¶", "§", "🔗"})
 _LAZY: Final = ("data-src", "data-original", "data-lazy-src", "data-lazy", "data-srcset", "srcset")
 _MANY_BREAKS: Final = 2_000
-_NEAR: Final = 10  # nodes after a line break in which there must be text, where there are many breaks
-_LONGEST_CLASS: Final = 1_000  # each code block looks at the classes of its parents, which may be as long as the page
+_NEAR: Final = 10  # on a page with many line breaks, there must be text in this many nodes after each
+_LONGEST_CLASS: Final = 1_000  # each code block reads the classes of its parents, which can be very long
 _LANGUAGE: Final = re.compile(
     r"(?:^|\s)(?:language|lang|highlight-source|highlight|brush|code|syntax|sourcecode)[-:]\s*([a-z][\w+#.-]{0,20})",
     re.IGNORECASE,
@@ -32,11 +32,11 @@ _NO_LANGUAGE: Final = frozenset(
 _LINE_NUMBERS: Final = (
     "td.linenos, td.gutter, td.rouge-gutter, td.lineno, span.lineno, span.linenos, .line-numbers-rows"
 )
-# All addresses of a page together: each relative one repeats that of the page. Links beyond it become plain text.
+# Characters of all URLs of a page: each relative link repeats the URL of the page. Links above it become plain text.
 _MAX_ADDRESSES: Final = 4_000_000
 _PLAIN_FRAGMENT: Final = re.compile(r"[\w\-.~!$&'*+,;=:@/?%]*", re.ASCII)
-# Code and escapes first, so that what only looks like markup stays as it is. Every branch starts with a character of
-# its own: that lets the search skip ahead.
+# Code and escapes come first, so that text in them that looks like markup is not changed. Every branch starts with a
+# different character, which makes the search faster.
 _RAW: Final = re.compile(
     r"\\.|`(?P<more>`*)(?!`).*?(?<!`)`(?P=more)(?!`)|</?(?P<tag>strong|em|del)>|&#160;",
     re.DOTALL,
@@ -47,7 +47,7 @@ _INVISIBLE: Final = ("\u00ad", "\u200b", "\u2060", "\ufeff", "\x00")
 
 
 def to_markdown(root: Element | Document, base: str, resolved: Mapping[str, str | None]) -> str:
-    """The Markdown of `root`, with links against `base`, some of them resolved already. Changes the document."""
+    """The Markdown of `root`, with links relative to `base`; `resolved` has known ones. Changes the document."""
     _mend_images(root)
     _mend_links(root, base, resolved)
     _mend_code(root)
@@ -57,13 +57,13 @@ def to_markdown(root: Element | Document, base: str, resolved: Mapping[str, str 
 
 
 def to_text(root: Element | Document) -> str:
-    """The text of `root`, laid out in lines and paragraphs. Changes the document."""
+    """The text of `root`, in lines and paragraphs. Changes the document."""
     bound_tables(root)
     return _visible(root.to_text(_PLAIN)).strip()
 
 
 def _mend_images(root: Element | Document) -> None:
-    """Gives images that load late their address, and removes those that have none or show nothing."""
+    """Sets the URL of images that load lazily, and removes images without a URL or of one pixel."""
     for image in root.find_all("img"):
         source = image.attr("src") or ""
         if not source or source.startswith("data:"):
@@ -80,7 +80,7 @@ def _mend_images(root: Element | Document) -> None:
 
 
 def _mend_links(root: Element | Document, base: str, resolved: Mapping[str, str | None]) -> None:
-    """Makes links and image addresses absolute; what leads nowhere becomes plain text, and permalinks go."""
+    """Makes the URLs of links and images absolute. Invalid links become plain text, and permalinks are removed."""
     left = _MAX_ADDRESSES
     for anchor in root.find_all("a"):
         if anchor.text.strip() in _PERMALINKS and anchor.find("img") is None:
@@ -110,7 +110,7 @@ def _mend_links(root: Element | Document, base: str, resolved: Mapping[str, str 
 
 
 def _mend_code(root: Element | Document) -> None:
-    """Tells each code block its language in the one way that the renderer reads."""
+    """Sets the language of each code block in the form that turbohtml reads."""
     blocks = root.find_all("pre")
     if not blocks:
         return
@@ -126,7 +126,7 @@ def _mend_code(root: Element | Document) -> None:
 
 
 def _mend_breaks(root: Element | Document) -> None:
-    """Shortens endless runs of line breaks: the renderer looks from each one for the text that follows."""
+    """Shortens very long runs of line breaks, because turbohtml searches the next text from each line break."""
     breaks = root.find_all("br")
     if len(breaks) < _MANY_BREAKS:
         return
@@ -156,7 +156,7 @@ def _language(block: Element, code: Element | None) -> str:
 
 
 def _tidy(markdown: str) -> str:
-    # A single character is found thirty times as fast as a word.
+    # The search for one character is thirty times as fast as the search for a word.
     if ("<" in markdown or "&" in markdown) and any(mark in markdown for mark in _MARKS):
         markdown = _RAW.sub(_as_markdown, markdown)
     return _visible(markdown).strip()
@@ -169,7 +169,7 @@ def _as_markdown(found: re.Match[str]) -> str:
 
 
 def _visible(text: str) -> str:
-    """The text with plain spaces, and without characters that nobody sees."""
+    """The text with plain spaces, and without invisible characters."""
     text = text.replace("\u00a0", " ")
     for sign in _INVISIBLE:
         text = text.replace(sign, "")

@@ -1,7 +1,7 @@
-"""What the class and id of an element give away about it.
+"""Judges by class and id whether an element is part of the content.
 
-Names are cut into words (`articleBody`, `article-body` and `article_body` are the same two); some words stand for what
-surrounds the content of a page everywhere. They are the vocabulary of site makers, English for the most part.
+Names are split into words (`articleBody`, `article-body` and `article_body` have the same two words). On most sites,
+some words mean elements around the content. They are the words that web developers use, most of them English.
 """
 
 import re
@@ -11,13 +11,13 @@ from typing import Final
 
 
 class Suspect(IntEnum):
-    """How sure a name makes us that an element is not part of the content."""
+    """How probable it is, by its name, that an element is not part of the content."""
 
     NO = 0
     LEAD = 1
-    """A teaser: of another page, or of this very one when it stands under the headline."""
+    """A teaser of another page, or of this page if it is under the headline."""
     SMALL = 2
-    """Information about the content, as long as it is short."""
+    """Information about the content, if it is short."""
     YES = 3
     COMMENTS = 4
 
@@ -54,7 +54,7 @@ _LONGEST: Final = 400
 
 @lru_cache(maxsize=4096)
 def suspicion(names: str) -> Suspect:
-    """The verdict on the classes of an element, or on its id: that on the worst of them."""
+    """The verdict on the classes or the id of an element: the worst verdict of all names."""
     worst = Suspect.NO
     for name in names[:_LONGEST].split():
         verdict = _verdict(name)
@@ -65,7 +65,7 @@ def suspicion(names: str) -> Suspect:
 
 @lru_cache(maxsize=32768)
 def _verdict(name: str) -> Suspect:
-    """The verdict on one name. Sites use the same names over and over, and share many."""
+    """The verdict on one name. Cached, because sites use the same names many times and share many."""
     words = {word.lower() for word in _WORD.findall(name)}
     if words & _COMMENTS:
         return Suspect.COMMENTS

@@ -1,7 +1,8 @@
-"""One walk over a document that picks up links, title, meta tags and headings, in document order.
+"""Collects links, title, meta tags and headings in one walk over a document, in document order.
 
-Limits: so many links, so long an address, so long a label. Links have a text only if their words are wanted. One that
-holds another gets none, nor does such a heading: no text is read twice, and the work stays proportional to the page.
+The number of links, the length of a URL and the length of a label have limits. Links have a text only if their words
+are wanted. A link or heading that contains another one gets no text. So no text is read twice, and the work is
+proportional to the size of the page.
 """
 
 from typing import Final
@@ -15,7 +16,7 @@ _MAX_HREF: Final = 16_384
 _MAX_LABEL: Final = 1_000
 _MAX_HEADINGS: Final = 500
 _MAX_METAS: Final = 500
-# Each relative link repeats the address of its page, which may have 8,000 characters.
+# Each relative link repeats the URL of its page, which may have 8,000 characters.
 _MAX_ADDRESSES: Final = 4_000_000
 _CHUNK: Final = 500
 
@@ -32,7 +33,7 @@ _FEED_TYPES: Final = ("application/rss+xml", "application/atom+xml", "applicatio
 
 
 class Harvest:
-    """What the walk found. `truncated` says that there were more links than wanted, or one too long to be true."""
+    """The facts that the walk found. `truncated` means that there were too many links, or a link that is too long."""
 
     def __init__(self, document: Document, max_links: int, *, headings: bool, words: bool) -> None:
         self.title = ""
@@ -42,7 +43,7 @@ class Harvest:
         self.metas: list[tuple[str, str]] = []
         self.headings: list[tuple[int, str]] = []
         self.resolved: dict[str, str | None] = {}
-        """What each address turned out to be, once the links are asked for."""
+        """The canonical URL of each address, after a call of `links`."""
         self._hrefs: list[str] = []
         self._said: list[tuple[LinkKind, str, str]] = []
         self._links_left = max_links
@@ -62,7 +63,7 @@ class Harvest:
                 break
 
     def links(self, base: str, rules: UrlRules) -> list[Link]:
-        """The links with their canonical URLs; what is no http(s) URL is left out."""
+        """The links with their canonical URLs, without links that are not http(s) URLs."""
         urls: list[str | None] = []
         left = _MAX_ADDRESSES
         for start in range(0, len(self._hrefs), _CHUNK):
@@ -76,7 +77,7 @@ class Harvest:
         return [Link(url, *said) for url, said in zip(urls, self._said, strict=False) if url is not None]
 
     def meta(self, name: str) -> str:
-        """The content of the first meta tag of this name that has any."""
+        """The content of the first meta tag with this name that is not empty."""
         return next((content for key, content in self.metas if key == name and content), "")
 
     def _pick(self, tag: str, element: Element) -> None:

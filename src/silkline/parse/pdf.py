@@ -1,11 +1,11 @@
 """The text of a PDF as simple Markdown: paragraphs, one page after the other, within limits on pages, size and time.
 
-PDF files are often broken; what could be read until then is given, and `problem` says what went wrong.
+PDF files are often broken. Then the text before the error is returned, and `problem` says what is wrong.
 
-A small file can unpack to much, and ask for it many times. So what one stream may unpack to, the tokens of one page,
-the forms drawn in it and the nodes of the page tree are bounded (`_LIMITS`), and the time is looked at before each
-operation of a page. Between two looks lies at most the reading of one page's tokens: 2 s for as many as are allowed. A
-bug in pypdf that loops without end is not bounded here: a process with limits of its own is the answer to that.
+A small file can unpack to much data, and can use it many times. So `_LIMITS` bounds the unpacked size of one stream,
+the tokens of one page, the forms drawn in it and the nodes of the page tree. The time is checked before each operation
+of a page. Between two checks, at most the tokens of one page are read: 2 s for the largest allowed number. A bug in
+pypdf that loops without end is not bounded here, but by the limits of the process that runs the parser.
 """
 
 import io
@@ -17,17 +17,17 @@ from typing import Any, Final
 
 import msgspec
 
-# pypdf logs every oddity of a file, even for each token. Nobody reads that, and it doubles the time of a bad file.
+# pypdf logs every defect of a file, even for each token. The log is useless, and it doubles the time of a bad file.
 logging.getLogger("pypdf").addHandler(logging.NullHandler())
 logging.getLogger("pypdf").setLevel(logging.CRITICAL)
 
-# Honest pages have up to 50,000 tokens in less than a megabyte; maps and drawings more, at about 7 µs each token.
+# Normal pages have up to 50,000 tokens in less than a megabyte; maps and drawings have more. A token takes about 7 µs.
 _LIMITS: Final[dict[str, Any]] = {
     "array_based_stream_maximum_output_length": 4_000_000,
     "brotli_maximum_output_length": 4_000_000,
     "image_maximum_buffer_size": 1_000_000,
     "jbig2_maximum_output_length": 1_000_000,
-    "jbig2dec_binary": None,  # no other program is ever started
+    "jbig2dec_binary": None,  # never start another program
     "lzw_maximum_output_length": 2_000_000,
     "maximum_declared_stream_length": 50_000_000,
     "page_tree_maximum_depth": 50,
@@ -47,12 +47,12 @@ _INVISIBLE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\u00ad\u200b\ufeff\ud800-\ud
 
 
 class PdfText(msgspec.Struct, frozen=True, kw_only=True):
-    """What could be read of a PDF."""
+    """The text that could be read from a PDF."""
 
     markdown: str = ""
     title: str = ""
     pages: int = 0
-    """How many the document has, as far as is known."""
+    """The number of pages of the document, if it is known."""
     truncated: bool = False
     problem: str = ""
 
@@ -65,7 +65,7 @@ def parse_pdf(
     max_seconds: float = 20.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> PdfText:
-    """The text of a PDF. When the time is up, what was read until then is given."""
+    """The text of a PDF. After `max_seconds`, the text that was read until then is returned."""
     from pypdf import apply_configuration
 
     with apply_configuration(**_LIMITS):
@@ -73,11 +73,11 @@ def parse_pdf(
 
 
 class _OutOfTime(BaseException):
-    """Not an Exception, for pypdf catches those and goes on."""
+    """Not an Exception, because pypdf catches exceptions and continues."""
 
 
 class _Reading:
-    """One reading of one file."""
+    """Reads one file."""
 
     def __init__(self, max_pages: int, max_content: int, clock: Callable[[], float], end: float) -> None:
         self._max_pages = max_pages
@@ -96,7 +96,7 @@ class _Reading:
                 return PdfText(problem="encrypted")
             title = _title(reader.metadata.title if reader.metadata is not None else None)
             pages = len(reader.pages)
-        except Exception as error:  # pypdf raises whatever the broken part of a file leads to
+        except Exception as error:  # a broken file can make pypdf raise any exception
             return PdfText(problem=_reason(error))
         try:
             whole = self._read_pages(reader, min(pages, self._max_pages))
@@ -112,7 +112,7 @@ class _Reading:
         )
 
     def _read_pages(self, reader: Any, pages: int) -> bool:
-        """Whether all pages were read."""
+        """Read the pages. Returns whether all pages were read."""
         size = 0
         for number in range(pages):
             self._look_at_the_time()
@@ -139,7 +139,7 @@ def _title(title: str | None) -> str:
 
 
 def _paragraphs(text: str) -> str:
-    """Lines joined to paragraphs; an empty line, or a line that ends early with a full stop, ends one."""
+    """The lines, joined to paragraphs. An empty line, or a short line that ends a sentence, ends a paragraph."""
     text = _HYPHEN.sub("", _INVISIBLE.sub("", text.replace("\r", "\n")))
     lines = [_SPACES.sub(" ", line).strip() for line in text.split("\n")]
     longest = max(map(len, lines), default=0)

@@ -1,4 +1,4 @@
-"""The text of a body that is text already: decoded, free of what cannot be stored, and as Markdown."""
+"""The text of a plain-text body: decodes it, removes characters that cannot be stored, and formats it as Markdown."""
 
 import re
 from typing import Any, Final
@@ -25,13 +25,13 @@ _FENCES: Final = re.compile(r"`{3,}")
 
 
 def decode_text(body: bytes, charset: str | None = None, longest: int = 2_000_000) -> str:
-    """A plain text, by the order of the web: byte-order mark, HTTP, UTF-8 if it is, what the bytes look like."""
+    """Decode a plain text. The encoding comes from the byte-order mark, else HTTP, else detection."""
     body = body[: 4 * longest]
     return decoded(body, charset).replace("\x00", "").replace("\r\n", "\n")[:longest]
 
 
 def plain_data(body: bytes, charset: str | None, content_type: str, content: str, longest: int) -> dict[str, Any]:
-    """What a result stores of a plain text: `markdown`, or `text` if asked for. The same for every kind of job."""
+    """The data of a result for a plain text: `markdown`, or `text` if wanted. The same for every kind of job."""
     data: dict[str, Any] = {"title": ""}
     if content == "none":
         return data

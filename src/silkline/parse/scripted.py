@@ -1,7 +1,7 @@
-"""Whether a page as it came from the server is only a frame that its scripts are to fill. Pure.
+"""Detects pages that are nearly empty until their scripts have run. Pure.
 
-Most pages are told by their text alone, of which no more than some hundred words are looked at (5 µs); the source is
-searched only where there is little of it.
+For most pages the text is enough, and only its first few hundred words are counted (5 µs). The source is searched only
+if there is little text.
 """
 
 import re
@@ -9,15 +9,15 @@ from itertools import islice
 from typing import Final
 
 ENOUGH_WORDS: Final = 250
-"""With so many there is something to read, whatever the scripts add."""
+"""A page with this many words has content, even without its scripts."""
 FEW_WORDS: Final = 100
 HARDLY_ANY: Final = 25
 _SEARCHED: Final = 200_000
 _NOSCRIPTS: Final = 8
 
-# No pattern here ever goes back over what it has read (`*+`), so that no page takes longer than its length.
+# The patterns do not backtrack (`*+`), so that the time is proportional to the length of the page.
 _SCRIPT: Final = re.compile(rb"<script\b(?![^<>]*?\btype\s*+=\s*+[\"']?application/(?:ld\+)?json)", re.I)
-# An element with an id (or an element of the page's own) and nothing in it is where an application goes.
+# An empty element with an id, or an empty custom element, is where an application puts its content.
 _NOTHING: Final = rb"\s*+(?:(?:loading|&nbsp;|\.|\xe2\x80\xa6)\s*+){0,5}+(?:<!--[^<>]*+-->\s*+)?+"
 _EMPTY_ROOT: Final = re.compile(
     rb"<(div|main|section|article)\b(?=[^<>]*?\bid\s*+=)[^<>]*+>" + _NOTHING + rb"</\1>"
@@ -34,7 +34,7 @@ _ASKS_FOR_SCRIPTS: Final = re.compile(rb"java\s?script|enable scripts", re.I)
 
 
 def needs_scripts(text: str, source: bytes) -> bool:
-    """`text` is what can be read on the page without its scripts and styles, `source` its HTML."""
+    """Whether a page needs its scripts. `text` is its text without scripts and styles, `source` its HTML."""
     words = len(text.split(None, ENOUGH_WORDS))
     if words >= ENOUGH_WORDS:
         return False

@@ -1,8 +1,8 @@
-"""Sitemaps and feeds: the addresses that a site lists by itself.
+"""Parses sitemaps and feeds: the URLs that a site lists.
 
-Reads sitemap indexes, URL sets, plain lists, RSS, RDF and Atom, gzipped or not. Broken XML gives what stood before the
-break; declarations (entities, default attributes) are refused, and nothing outside the body is ever loaded. Bounded
-are the size, the entries, the elements, how deep they nest, how long one tag is, and the members of a gzip.
+Reads sitemap indexes, URL sets, plain lists, RSS, RDF and Atom, gzipped or not. For broken XML, the entries before the
+error are returned. Declarations (entities, default attributes) are refused, and nothing outside the body is loaded.
+These have limits: the size, the entries, the elements, their depth, the length of one tag, and the gzip members.
 """
 
 import re
@@ -24,7 +24,7 @@ SitemapKind = Literal["urlset", "index", "feed", "text", "unknown"]
 
 
 class SitemapEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One address that a sitemap lists. `lastmod` stands as the site wrote it."""
+    """One URL of a sitemap. `lastmod` is the text of the site, unchanged."""
 
     url: str
     lastmod: str = ""
@@ -32,12 +32,12 @@ class SitemapEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Sitemap(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sitemap says. The entries of an `index` are sitemaps themselves."""
+    """A parsed sitemap. The entries of an `index` are sitemaps."""
 
     kind: SitemapKind
     entries: list[SitemapEntry] = []
     truncated: bool = False
-    """There was more than the limits allow."""
+    """The file has more entries or bytes than the limits allow."""
     problem: str = ""
     """Why reading stopped early: broken XML or gzip, or declared entities."""
 
@@ -74,14 +74,14 @@ def parse_sitemap(
 
 _CHUNK: Final = 65_536
 _MAX_VALUE: Final = 16_384
-# Honest files: six elements for each entry, some with pictures, five levels deep. Each costs about 1 µs.
+# Normal files have six elements per entry, some with pictures, and five levels. Each element costs about 1 µs.
 _MAX_ELEMENTS: Final = 1_500_000
 _MAX_DEPTH: Final = 64
-# The parser looks at a tag that is not complete again whenever more of it comes.
+# The parser reads an incomplete tag again each time it gets more data.
 _MAX_TOKEN: Final = 1 << 20
 _MAX_MEMBERS: Final = 1_000
 _MAX_MENDED: Final = 8 << 20
-# Of all entries together: a relative one repeats the address of its sitemap, up to 8,000 characters.
+# Characters of all entries: a relative entry repeats the URL of its sitemap, up to 8,000 characters.
 _MAX_ADDRESSES: Final = 32_000_000
 _ROOTS: Final[dict[str, SitemapKind]] = {
     "urlset": "urlset",
@@ -107,22 +107,22 @@ _STRAY: Final = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#[xX][0-9a-fA-
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _LINE: Final = re.compile(rb"^[ \t]*+(https?://[^\s]++)[ \t]*+\r?+$", re.IGNORECASE | re.MULTILINE)
 _DECLARED: Final = re.compile(rb"""<\?xml\s[^<>]{0,200}?encoding\s*=\s*["']([\w.:-]{1,64})["']""")
-# Those that the XML parser knows by itself.
+# The encodings that the XML parser supports.
 _XML_ENCODINGS: Final = frozenset({"utf-8", "utf-16le", "utf-16be"})
 
 _Found = tuple[str, str, str]
 
 
 class _Full(Exception):
-    """There are as many entries as anyone wants."""
+    """There are more entries than the limit, or the file is not a sitemap."""
 
 
 class _Refused(Exception):
-    """The document has what no honest one has; the text says what."""
+    """The document is refused, because it has something that no normal document has. The message names it."""
 
 
 class _Reader:
-    """Follows the XML parser and keeps what it finds, until an error or the end."""
+    """Handles the events of the XML parser and keeps the entries, until an error or the end."""
 
     def __init__(self, max_entries: int) -> None:
         self.kind: SitemapKind = "unknown"
@@ -192,7 +192,7 @@ class _Reader:
 
 
 def _read(body: bytes, max_entries: int) -> _Reader:
-    """Reads as XML; where that breaks, mends what sites break most (a bare `&`, control characters) and tries again."""
+    """Reads XML. After an error, repairs the most common defects (a bare `&`, control characters) and tries again."""
     body = _in_utf8(body)
     first = _feed(body, max_entries, None)
     if not first.problem.startswith("xml"):
@@ -203,9 +203,9 @@ def _read(body: bytes, max_entries: int) -> _Reader:
 
 
 def _in_utf8(body: bytes) -> bytes:
-    """The body in UTF-8 if it declares another charset of the web; the XML parser knows only a few.
+    """The body in UTF-8 if it declares another charset of the web, because the XML parser knows only a few.
 
-    A declaration that names no charset of the web goes, for the parser would ask all codecs of Python for it.
+    A declaration with an unknown charset is removed, because the parser would try all codecs of Python.
     """
     found = _DECLARED.search(body, 0, 256)
     encoding = encoding_of(found[1].decode("ascii")) if found is not None else "utf-8"
@@ -240,7 +240,7 @@ def _feed(body: bytes, max_entries: int, encoding: str | None) -> _Reader:
 
 
 def _unpacked(body: bytes, max_bytes: int) -> tuple[bytes, bool, str]:
-    """The body out of its gzip, whether it was cut, and what is wrong with it."""
+    """The unpacked body, whether it was cut, and the problem if there is one."""
     if not body.startswith(b"\x1f\x8b"):
         return body[:max_bytes], len(body) > max_bytes, ""
     parts: list[bytes] = []
@@ -262,10 +262,10 @@ def _unpacked(body: bytes, max_bytes: int) -> tuple[bytes, bool, str]:
 
 
 def _unpack_member(body: bytes, at: int, most: int, parts: list[bytes]) -> tuple[int, int, str]:
-    """Adds what one gzip member holds; where the next one begins, how much it held, and what is wrong.
+    """Adds the data of one gzip member to `parts`. Returns the start of the next member, the size, and the problem.
 
-    The input is given piece by piece: what is left over after a member is copied by zlib each time, and a file of many
-    small members would be copied as often as it has members.
+    The input is given in pieces: zlib copies the input that is left after a member, so a file of many small members
+    would be copied once for each member.
     """
     member, piece, left = zlib.decompressobj(wbits=31), 256, most
     try:
@@ -282,7 +282,7 @@ def _unpack_member(body: bytes, at: int, most: int, parts: list[bytes]) -> tuple
 
 
 def _first_sign(body: bytes) -> bytes:
-    """The first character that is not space, in whatever encoding."""
+    """The first character that is not a space, in any encoding."""
     return body[:1024].lstrip(b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n")[:1]
 
 
@@ -294,7 +294,7 @@ def _lines(body: bytes, most: int) -> list[_Found]:
 
 
 def _addresses(base: str, locs: list[str], rules: UrlRules) -> list[str | None]:
-    """The canonical URLs of the entries; fewer than entries if they are too long together."""
+    """The canonical URLs of the entries; fewer if all URLs together are too long."""
     urls: list[str | None] = []
     left = _MAX_ADDRESSES
     for start in range(0, len(locs), 1_000):

@@ -1,4 +1,4 @@
-"""What a body is: its first bytes are believed before its Content-Type, which servers often get wrong."""
+"""Detects the type of a body. Its first bytes have priority over its Content-Type, which is often wrong."""
 
 import re
 from typing import Final
@@ -53,7 +53,7 @@ def media_type(content_type: str) -> str:
 
 
 def charset_of(content_type: str) -> str | None:
-    """The charset that a Content-Type names, if it names one."""
+    """The charset of a Content-Type, if it has one."""
     found = _CHARSET.search(content_type)
     return found[1].strip() or None if found else None
 
@@ -62,7 +62,7 @@ _CHARSET: Final = re.compile(r"""charset\s*=\s*["']?([^\s;"',]+)""", re.IGNORECA
 
 
 def sniff(body: bytes, content_type: str = "", charset: str = "") -> Kind:
-    """The kind of a body, from its first bytes, and the Content-Type and charset it came with."""
+    """The type of a body, from its first bytes, its Content-Type and its charset."""
     kind = _magic(body)
     if kind is not None:
         return kind
@@ -78,7 +78,7 @@ def sniff(body: bytes, content_type: str = "", charset: str = "") -> Kind:
 
 
 def _starts_like_html(body: bytes, charset: str | None) -> bool:
-    """Whether a body with control bytes near its start begins with a tag, as browsers would read it."""
+    """Whether a body with control bytes near its start begins with a tag, as a browser reads it."""
     start = body[:4096]
     encoding = encoding_of(charset)
     if encoding in ("utf-16le", "utf-16be"):
@@ -89,7 +89,7 @@ def _starts_like_html(body: bytes, charset: str | None) -> bool:
 
 def _magic(body: bytes) -> Kind | None:
     for mark, kind in _MAGIC:
-        # Two letters prove nothing about a text: `BM` and `MZ` must be followed by a byte that no text has.
+        # A text may begin with `BM` or `MZ`, so a byte that no text has must follow.
         if body.startswith(mark) and (len(mark) > 2 or _BINARY.search(body[:64])):
             return kind
     if body[:4] == b"RIFF" and body[8:12] == b"WEBP":
@@ -100,7 +100,7 @@ def _magic(body: bytes) -> Kind | None:
 
 
 def _looks_like_text(body: bytes) -> bool:
-    """No control bytes near the start, or UTF-16, whose every other byte is NUL in a text with markup."""
+    """Whether there are no control bytes near the start, or UTF-16, where every second byte of markup is NUL."""
     head = body[:512]
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or _BINARY.search(head) is None:
         return True
@@ -108,7 +108,7 @@ def _looks_like_text(body: bytes) -> bool:
 
 
 def utf16_without_mark(body: bytes) -> str | None:
-    """`utf-16le` or `utf-16be` for a text that starts with markup in it but carries no byte-order mark."""
+    """`utf-16le` or `utf-16be` for a text that starts with markup in UTF-16 and has no byte-order mark."""
     head = body[:64]
     if len(head) < 8 or head.count(0) < len(head) // 3:
         return None

@@ -1,7 +1,8 @@
-"""Tables that Markdown can hold: layout tables become plain blocks, cells that span become several.
+"""Prepares tables for Markdown: layout tables become plain blocks, and a cell that spans becomes several cells.
 
-A cell that spans is a few bytes that stand for many cells, and one wide row makes all others wide. So the cells that
-the tables of a page have in the end are counted before any is made: a table that would have too many becomes blocks.
+A cell that spans has few bytes and can stand for many cells, and one wide row makes all other rows wide. So the final
+number of cells in all tables of a page is counted before any cell is created. A table with too many cells becomes
+blocks.
 """
 
 from typing import Final
@@ -10,13 +11,13 @@ from turbohtml import Document, Element
 
 _PARTS: Final = ("table", "thead", "tbody", "tfoot", "tr", "td", "th", "caption", "colgroup", "col")
 _MAX_CELLS: Final = 20_000
-"""Of one table as it stands in the page."""
+"""Cells of one table in the page."""
 _MAX_GRID: Final = 60_000
-"""Of all tables of a page together, with the empty cells that are added."""
+"""Cells of all tables of a page, with the empty cells that are added."""
 _MAX_SPAN: Final = 50
 
 _Row = list[Element | None]
-"""The cells of one row; None is an empty one that another cell reaches into."""
+"""The cells of one row. None is a position that another cell covers or that is empty."""
 
 
 def tidy_tables(root: Element | Document) -> None:
@@ -36,7 +37,7 @@ def tidy_tables(root: Element | Document) -> None:
 
 
 def bound_tables(root: Element | Document) -> None:
-    """Turns tables with too many cells into plain blocks, and lets no cell span; for plain text, which keeps tables."""
+    """Turns tables with too many cells into plain blocks, and removes spans. For plain text, which keeps tables."""
     left = _MAX_GRID
     for table in root.find_all("table"):
         rows = _rows(table)
@@ -52,7 +53,7 @@ def bound_tables(root: Element | Document) -> None:
 
 
 def _rows(table: Element) -> list[list[Element]]:
-    """The cells of each row, without those of tables inside."""
+    """The cells of each row, without the cells of nested tables."""
     rows = []
     for part in table.children:
         if not isinstance(part, Element):
@@ -64,7 +65,7 @@ def _rows(table: Element) -> list[list[Element]]:
 
 
 def _is_layout(table: Element, rows: list[list[Element]]) -> bool:
-    """Whether the table only arranges the page: one column, or whole sections in its cells."""
+    """Whether the table is used for layout: it has one column, or whole sections in its cells."""
     if max((len(row) for row in rows), default=0) < 2 or sum(map(len, rows)) > _MAX_CELLS:
         return True
     inner = next(table.iter_elements(("table", "h1", "h2", "h3", "pre", "article", "section")), None)
@@ -74,7 +75,7 @@ def _is_layout(table: Element, rows: list[list[Element]]) -> bool:
 
 
 def _flatten(table: Element) -> None:
-    """Turns one table into plain blocks; tables inside it stay tables, and are looked at by themselves."""
+    """Turns one table into plain blocks. Nested tables stay tables and are checked separately."""
     stack = [table]
     while stack:
         element = stack.pop()
@@ -87,12 +88,12 @@ def _flatten(table: Element) -> None:
 
 
 def _grid(rows: list[list[Element]], most: int) -> tuple[list[_Row] | None, int]:
-    """The rows with an empty cell wherever another reaches in, all equally wide, and how many cells were counted.
+    """The rows with None for each covered or missing cell, all equally wide, and the number of counted cells.
 
-    None instead of the rows if that would be more cells than `most`.
+    Returns None instead of the rows if there are more cells than `most`.
     """
     grid: list[_Row] = []
-    taken: dict[int, int] = {}  # for each column, in how many rows to come it is taken
+    taken: dict[int, int] = {}  # for each column, the number of following rows where a cell covers it
     counted = width = 0
     for row in rows:
         cells: _Row = []
@@ -119,7 +120,7 @@ def _grid(rows: list[list[Element]], most: int) -> tuple[list[_Row] | None, int]
 
 
 def _fill(rows: list[list[Element]], grid: list[_Row]) -> None:
-    """Puts an empty cell into the document wherever the grid has one."""
+    """Adds an empty cell to the document for each None of the grid."""
     for row, cells in zip(rows, grid, strict=True):
         before: Element | None = None
         for cell in cells:

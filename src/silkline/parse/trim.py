@@ -1,7 +1,7 @@
-"""Takes away from the main content what only stands near it: share buttons, teasers, menus, forms, comments.
+"""Removes from the main content what is not part of it: share buttons, teasers, menus, forms, comments.
 
-Works on what `article.py` found and measured, and changes the document. Inside the core an element must be conspicuous
-to go; around it, it must be prose to stay.
+Uses the place and the measures that `article.py` found, and changes the document. Inside the core, only suspicious
+elements are removed. Around the core, only prose is kept.
 """
 
 from typing import Final
@@ -41,7 +41,7 @@ _EMPTYABLE: Final = frozenset({"div", "form", "header", "section", "ul"})
 
 
 def trim(found: ContentPlace) -> None:
-    """Leaves in the frame what belongs to the content."""
+    """Keeps in the frame only what belongs to the content."""
     core, frame, headline, measures = found
     size = max(measures[core].text, 1)
     around_headline: set[Node] = {headline, *headline.ancestors} if headline is not None else set()
@@ -63,7 +63,7 @@ def trim(found: ContentPlace) -> None:
 
 
 def _may_stay(element: Element, measures: Measures, before: bool, headlined: bool) -> bool:
-    """Whether an element of the frame, before or after the core, is content of its own right."""
+    """Whether an element of the frame, before or after the core, is content."""
     at = measures.get(element)
     if at is None:
         return False
@@ -78,7 +78,7 @@ def _may_stay(element: Element, measures: Measures, before: bool, headlined: boo
 
 
 def _keep_headline(element: Element, headline: Element | None, around_headline: set[Node], measures: Measures) -> None:
-    """Reduces what holds the headline to the headline and prose beside it."""
+    """Reduces the element that holds the headline to the headline and the prose beside it."""
     stack = [element]
     while stack:
         holder = stack.pop()
@@ -95,9 +95,9 @@ def _keep_headline(element: Element, headline: Element | None, around_headline: 
 
 
 def _trim_inside(root: Element, measures: Measures, size: int) -> None:
-    """Removes the conspicuous from the core, whose text has this size, or from a part of its frame.
+    """Removes suspicious elements from the core, or from a part of its frame. `size` is the text size of the core.
 
-    A page that hardly has prose is a list of something: there only names speak against an element.
+    A page with very little prose is a list. There, elements are removed only because of their names.
     """
     at = measures[root]
     by_name = _suspect_text(root, measures) < 0.6 * at.text
@@ -124,7 +124,7 @@ def _trim_inside(root: Element, measures: Measures, size: int) -> None:
 
 
 def _suspect_text(root: Element, measures: Measures) -> int:
-    """How much text stands under suspicious names. If that is most of it, the names say nothing."""
+    """The amount of text in elements with suspect names. If this is most of the text, the names mean nothing."""
     total, stack = 0, [root]
     while stack:
         for child in stack.pop().children:
@@ -141,7 +141,7 @@ def _is_suspect(at: Measure, size: int) -> bool:
 
 
 def _is_conspicuous(element: Element, at: Measure, measures: Measures, size: int, scattered: bool) -> bool:
-    """A list of links, a form, a row of cards, or, on a page of scattered snippets, a box without prose."""
+    """Whether this is a list of links, a form, a list of cards, or, if texts are scattered, a box without prose."""
     tag = element.tag
     if tag in _BOXES and at.text and at.link > 0.6 * at.text and at.prose < 60:
         return tag != "table" or element.find("th") is None
@@ -164,7 +164,7 @@ def _is_list_of_cards(element: Element, measures: Measures) -> bool:
 
 
 def _strays(element: Element) -> list[Element]:
-    """Links, dates and the like in lines of their own, in no sentence. A line ends at a break or a block."""
+    """Links, dates and similar elements alone on a line, outside of sentences. A line ends at a break or a block."""
     strays: list[Element] = []
     line: list[Element] = []
     in_sentence = False
@@ -184,7 +184,7 @@ def _strays(element: Element) -> list[Element]:
 
 
 def _trim_end(found: ContentPlace) -> None:
-    """Removes headings at the end that have lost what they stood above."""
+    """Removes headings at the end, because the text under them was removed."""
     blocks = [
         element
         for element in found.frame.iter_elements()
@@ -195,7 +195,7 @@ def _trim_end(found: ContentPlace) -> None:
 
 
 def _trim_pictures(found: ContentPlace) -> None:
-    """Removes pictures that link to other pages: previews and advertisements. A link to the larger picture is fine."""
+    """Removes pictures that link to other pages: previews and advertisements. A link to the larger picture is kept."""
     for image in found.frame.find_all("img"):
         holder = image.parent
         for _ in range(4):

@@ -1,4 +1,4 @@
--- Inputs that crashed the process that read them, for each job.
+-- Inputs that crashed the process that parsed them, for each job.
 
 -- name: listed
 SELECT input, times, attempt FROM blamed_inputs WHERE job_id = :job_id ORDER BY input LIMIT :wanted;

@@ -1,4 +1,5 @@
--- All statements that read or change crawl_jobs. Every write of an attempt is a compare-and-set on status, lease and owner.
+-- All statements that read or change crawl_jobs. Every write of an attempt is a compare-and-set on status, lease and
+-- owner.
 
 -- name: enqueue [sqlite]
 -- Store new jobs, except jobs whose dedupe key belongs to a live job.
@@ -9,7 +10,7 @@ VALUES (:id, :kind, :status, :desired, :request_url, :payload, :metadata, :prior
 ON CONFLICT (tenant, dedupe_key) WHERE dedupe_key IS NOT NULL AND status IN ('queued', 'running', 'paused') DO NOTHING;
 
 -- name: enqueue [postgres]
--- The same, as one statement over columns: a row costs a tenth of what a statement for each would.
+-- The same, as one statement over columns: a row costs a tenth of a statement per row.
 INSERT INTO crawl_jobs (id, kind, status, desired, request_url, payload, metadata, priority, tenant, run_at, dedupe_key,
                         parent_id, max_retries, created_at, updated_at)
 SELECT id, kind, status, desired, request_url, payload, metadata, priority, tenant, run_at, dedupe_key,
@@ -26,15 +27,16 @@ ON CONFLICT (tenant, dedupe_key) WHERE dedupe_key IS NOT NULL AND status IN ('qu
 SELECT * FROM crawl_jobs WHERE tenant = :tenant AND dedupe_key = :dedupe_key AND status IN ('queued', 'running', 'paused');
 
 -- name: ring [postgres]
--- (SQLite has no NOTIFY; store/wakeup.py rings through named pipes.)
+-- (SQLite has no NOTIFY; store/wakeup.py uses named pipes.)
 -- Wake idle supervisors only: NOTIFY takes a lock on the whole server at commit.
 SELECT pg_notify('silkline', '') WHERE EXISTS (SELECT 1 FROM workers WHERE idle);
 
 -- name: claim [sqlite]
 -- Take up to :wanted due jobs: highest priority first, then tenants in turn (those with fewer running jobs first, then
--- those served longest ago), then by time and id. A lane is one kind, tenant and priority; the recursion hops from each to
--- the next and to its earliest job, an index seek or two, however many jobs wait. The best jobs stand in the lanes whose
--- earliest jobs are best: only those are read further. INDEXED BY, because without statistics the planner sorts every queued job at each hop.
+-- those served longest ago), then by time and id. A lane is one kind, tenant and priority. The recursion goes from each
+-- lane to the next and finds its earliest job. Each step needs one or two index seeks, for any number of queued jobs.
+-- The best jobs are in the lanes with the best earliest jobs, so only these lanes are read further. INDEXED BY is
+-- necessary: without statistics the planner sorts every queued job at each step.
 WITH RECURSIVE
 lanes (kind, tenant, priority, run_at, job) AS (
     SELECT first.kind, first.tenant, first.priority, first.run_at, first.rowid
@@ -78,8 +80,9 @@ WHERE +status = 'queued' AND rowid IN (SELECT job FROM due ORDER BY priority DES
 RETURNING *;
 
 -- name: claim [postgres]
--- The same. What is chosen is locked, best first, and claimers pass each other by; for that some 50 jobs more than :wanted
--- are looked at. Locking while the lanes are read would hide a job of each tenant from every other claimer.
+-- The same. The chosen jobs are locked, best first, and each claim skips the jobs that another claim has locked. So
+-- about 50 jobs more than :wanted are read. A lock during the read of the lanes would hide one job of each tenant from
+-- all other claims.
 WITH RECURSIVE
 lanes AS (
     SELECT first.* FROM jsonb_array_elements_text(:kinds::jsonb) AS asked (kind) CROSS JOIN LATERAL (
@@ -110,7 +113,8 @@ due AS MATERIALIZED (
         ORDER BY j.run_at, j.id LIMIT :wanted + 50 / (SELECT greatest(count(*), 1) FROM best)) AS waiting
 ),
 locked AS (
-    -- One by one and by id, in order, until there are enough: a plain join reads the whole queue when statistics are stale.
+    -- Lock one job after the other by id until there are enough. A plain join reads the whole queue when statistics are
+    -- old.
     SELECT taken.id FROM (
         SELECT id FROM due ORDER BY priority DESC, turn, served NULLS FIRST, run_at, id
     ) AS best_first CROSS JOIN LATERAL (
@@ -147,7 +151,8 @@ WHERE id = :id AND status = 'running' AND run_lease = :run_lease AND worker_id =
 RETURNING id;
 
 -- name: heartbeat
--- Renew all leases of this worker and read the wishes. Changes no indexed column. A job that is not returned is lost.
+-- Renew all leases of this worker and read the wishes. Changes no indexed column. The worker has lost each job that is
+-- not returned.
 UPDATE crawl_jobs SET last_heartbeat = :now, heartbeat_seq = heartbeat_seq + 1
 WHERE worker_id = :worker_id AND status = 'running'
 RETURNING id, run_lease, desired;
@@ -159,11 +164,11 @@ WHERE id = :id AND status = 'running' AND run_lease = :run_lease AND worker_id =
 RETURNING desired;
 
 -- name: wishes
--- What the users want of the jobs that this worker holds.
+-- The wishes of the users for the jobs of this worker.
 SELECT id, run_lease, desired FROM crawl_jobs WHERE worker_id = :worker_id AND status = 'running';
 
 -- name: finish [sqlite]
--- End an attempt. The decision was made for the wish that was read, so the wish must not have changed.
+-- End an attempt. The decision depends on the wish, so the wish must not have changed since it was read.
 UPDATE crawl_jobs
 SET status = :status, desired = :desired, run_at = :run_at, retry_count = :retry_count, crash_count = :crash_count,
     exit_reason = :exit_reason, error_message = :error_message, worker_id = NULL, pid = NULL, deadline_at = NULL,
@@ -184,8 +189,9 @@ WHERE crawl_jobs.id = new.id AND crawl_jobs.status = 'running' AND crawl_jobs.ru
   AND crawl_jobs.worker_id = :worker_id AND crawl_jobs.desired = new.seen;
 
 -- name: rescue
--- A running job whose owner is dead goes where `decide` says. The lease rises, so that the old owner can write nothing more;
--- a heartbeat since it was looked at changes heartbeat_seq and the rescue finds nothing.
+-- Give a running job whose owner is dead the status that `decide` returned. The lease is raised, so that the old owner
+-- cannot write any more. If the owner has sent a heartbeat since the job was read, heartbeat_seq has changed and no row
+-- is updated.
 UPDATE crawl_jobs
 SET status = :status, desired = :desired, run_at = :run_at, retry_count = :retry_count, crash_count = :crash_count,
     exit_reason = :exit_reason, error_message = :error_message, run_lease = run_lease + 1, worker_id = NULL, pid = NULL,
@@ -194,7 +200,8 @@ WHERE id = :id AND status = 'running' AND run_lease = :run_lease AND heartbeat_s
 RETURNING id;
 
 -- name: change
--- Apply a verb: on a job that does not run it changes the status, on a running job the wish. Only if nothing changed.
+-- Apply a verb: change the status of a job that does not run, or the wish of a running job. Only if the job has not
+-- changed.
 UPDATE crawl_jobs
 SET status = :status, desired = :desired, run_at = :run_at,
     retry_count = CASE WHEN :fresh_retries = 1 THEN 0 ELSE retry_count END,
@@ -225,8 +232,8 @@ SELECT id FROM crawl_jobs WHERE id >= :low::uuid AND id <= :high::uuid AND id::t
 SELECT * FROM crawl_jobs WHERE id < :before ORDER BY id DESC LIMIT :wanted;
 
 -- name: page_by_status
--- The same for one status and, unless :kind is null, one kind. A range of crawl_jobs_status and not `status = :status`:
--- for that PostgreSQL trusts its statistics, which may be old or missing, and then reads and sorts every job.
+-- The same for one status and, unless :kind is null, one kind. It reads a range of crawl_jobs_status. For
+-- `status = :status` PostgreSQL uses its statistics, which may be old or missing, and may then read and sort every job.
 SELECT * FROM crawl_jobs
 WHERE (status, id) < (:status, :before) AND status >= :status
   AND (CAST(:kind AS text) IS NULL OR kind = CAST(:kind AS text))
@@ -238,8 +245,8 @@ SELECT * FROM crawl_jobs WHERE id < :before AND CASE WHEN kind = :kind THEN true
 ORDER BY id DESC LIMIT :wanted;
 
 -- name: search
--- The same for jobs whose URL holds a text. CASE, so that they are read from the newest back until there are enough: of a
--- bare LIKE PostgreSQL believes that hardly any job fits, and may rather read all of them and sort what is left.
+-- The same for jobs whose URL contains a text. With CASE, PostgreSQL reads from the newest job back until there are
+-- enough. With a plain LIKE, it expects very few matches, and may read all jobs and sort the matches.
 SELECT * FROM crawl_jobs
 WHERE id < :before AND CASE
     WHEN CAST(:status AS text) <> status THEN false
@@ -257,11 +264,11 @@ SELECT coalesce(sum(s.total_pending), 0) AS urls
 FROM crawl_jobs j JOIN crawl_states s ON s.job_id = j.id WHERE j.status = 'running';
 
 -- name: note
--- Error details and the caller's own JSON.
+-- Store the error details and the JSON of the caller.
 UPDATE crawl_jobs SET metadata = :metadata, updated_at = :now WHERE id = :id RETURNING id;
 
 -- name: amend
--- Another payload, for the next attempt.
+-- Change the payload for the next attempt.
 UPDATE crawl_jobs SET payload = :payload, updated_at = :now
 WHERE id = :id AND run_lease = :run_lease AND status <> 'running'
 RETURNING id;
@@ -275,7 +282,7 @@ SELECT id FROM crawl_jobs WHERE finished_at < :before ORDER BY finished_at LIMIT
 SELECT id FROM crawl_jobs WHERE finished_at IS NOT NULL ORDER BY finished_at DESC LIMIT :wanted OFFSET :keep;
 
 -- name: forget
--- The job itself, if it has ended.
+-- Delete the job itself, if it has ended.
 DELETE FROM crawl_jobs WHERE id = :id AND status NOT IN ('queued', 'running', 'paused') RETURNING id;
 
 -- name: mark_deleted

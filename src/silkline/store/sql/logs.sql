@@ -13,8 +13,8 @@ SELECT * FROM unnest(:job_id::uuid[], :attempt::int[], :level::text[], :message:
 SELECT id, attempt, level, message, at FROM job_logs WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
 
 -- name: page [postgres]
--- A range of job_logs_job and not `job_id = :job_id`: where one job has written most of the lines, PostgreSQL would look for
--- those of any other by reading them all. (SQLite would read a range from the job's first line on.)
+-- It reads a range of job_logs_job. For `job_id = :job_id`, if one job has written most of the lines, PostgreSQL would
+-- read all lines to find the lines of another job. (SQLite would read a range from the first line of the job.)
 SELECT id, attempt, level, message, at FROM job_logs
 WHERE (job_id, id) > (:job_id, :after) AND job_id <= :job_id ORDER BY job_id, id LIMIT :wanted;
 
@@ -45,7 +45,7 @@ DELETE FROM job_logs WHERE job_id = :job_id AND id <= (
     ORDER BY job_id DESC, id DESC LIMIT 1 OFFSET :keep);
 
 -- name: expire
--- Lines of ended jobs older than the retention, a bounded number at a time.
+-- Remove lines of ended jobs that are older than the retention, a bounded number at a time.
 DELETE FROM job_logs WHERE id IN (
     SELECT l.id FROM job_logs l JOIN crawl_jobs j ON j.id = l.job_id
     WHERE j.finished_at < :before ORDER BY l.id LIMIT :wanted)

@@ -1,4 +1,4 @@
--- The facts of pages that lists show and sort by.
+-- The facts of pages for lists and their sort orders.
 
 -- name: append [sqlite]
 -- The pages of one checkpoint.
@@ -11,8 +11,8 @@ SELECT :job_id::uuid, :now::timestamptz, * FROM unnest(:url_id::bigint[], :title
     :bytes::bigint[], :seconds::double precision[]);
 
 -- name: by_found
--- Every URL of the ledger in the order of discovery, with what is known of its page. All statements below give the same
--- columns; `place` is what they are sorted by.
+-- Every URL of the ledger in the order of discovery, with the facts of its page. All statements below return the same
+-- columns and are sorted by `place`.
 SELECT u.id, u.url, u.state, coalesce(p.title, '') AS title, u.id AS place
 FROM crawl_urls u LEFT JOIN crawl_pages p ON p.job_id = u.job_id AND p.url_id = u.id
 WHERE u.job_id = :job_id AND u.id > :id ORDER BY u.id LIMIT :wanted;
@@ -61,7 +61,7 @@ FROM crawl_pages p JOIN crawl_urls u ON u.job_id = p.job_id AND u.id = p.url_id
 WHERE p.job_id = :job_id AND (p.seconds, p.url_id) < (:place, :id) ORDER BY p.seconds DESC, p.url_id DESC LIMIT :wanted;
 
 -- name: by_ids [sqlite]
--- Several pages, for the rows that are shown.
+-- Several pages by their ids, for the rows of a list.
 SELECT url_id, title, bytes, seconds, stored_at FROM crawl_pages
 WHERE job_id = :job_id AND url_id IN (SELECT value FROM json_each(:ids));
 

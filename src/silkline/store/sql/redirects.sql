@@ -1,4 +1,4 @@
--- URLs of crawls that redirected elsewhere, for the cache.
+-- URLs of crawls that redirected to another URL, for the cache.
 
 -- name: append [sqlite]
 -- Redirects of one checkpoint. The ledger has the keys of their URLs.

@@ -1,7 +1,8 @@
 -- The ledger and the counters of crawls.
 
 -- name: glance
--- Does this attempt still hold the lease? Checked first, without a lock, so that an attempt without lease writes nothing.
+-- Does this attempt still hold the lease? Checked first, without a lock, so that an attempt without the lease writes
+-- nothing.
 SELECT id FROM crawl_jobs WHERE id = :job_id AND status = 'running' AND run_lease = :run_lease AND worker_id = :worker_id;
 
 -- name: fence [sqlite]
@@ -25,7 +26,7 @@ SELECT :job_id::uuid, * FROM unnest(:id::bigint[], :url_key::bigint[], :url::tex
     :state::text[], :reason::text[], :detail::text[], :found_on::bigint[], :found_via::text[], :chain::text[]);
 
 -- name: settle [sqlite]
--- Queued URLs that get a final state, or that were tried once more.
+-- Store the final state of queued URLs, or one more try.
 UPDATE crawl_urls SET state = :state, reason = :reason, detail = :detail, attempts = :attempts, http_status = :http_status
 WHERE job_id = :job_id AND id = :id AND state = 'queued';
 
@@ -50,7 +51,7 @@ WHERE job_id = :job_id
 RETURNING *;
 
 -- name: state
--- `runs`: a job that does not run has nothing in flight, even if its last checkpoint had.
+-- `runs`: a job that does not run has no URLs in flight, even if its last checkpoint has some.
 SELECT crawl_states.*, EXISTS (
     SELECT 1 FROM crawl_jobs WHERE crawl_jobs.id = crawl_states.job_id AND crawl_jobs.status = 'running') AS runs
 FROM crawl_states WHERE job_id = :job_id;
@@ -93,7 +94,8 @@ ORDER BY CASE WHEN sum(CASE WHEN state = 'skipped' AND reason = 'out_of_scope' T
          discovered DESC, host LIMIT :wanted;
 
 -- name: page_by_reason
--- URLs of one state and, unless :reason is null, one reason. CASE as in `jobs.search`: read in order until there are enough.
+-- URLs of one state and, unless :reason is null, one reason. CASE as in `jobs.search`, to read in order until there are
+-- enough.
 SELECT * FROM crawl_urls
 WHERE job_id = :job_id AND id > :after AND CASE
     WHEN state <> :state THEN false
@@ -134,7 +136,8 @@ SELECT depth, count(*) AS urls FROM crawl_urls WHERE job_id = :job_id AND state 
 SELECT id, url_key, host FROM crawl_urls WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
 
 -- name: spent
--- What the ledger has of each host that is large or has a trap: URLs in the scope, their bytes, and those of a trap.
+-- For each host that is large or has a trap: the number of its URLs in the scope, their bytes, and the number of URLs
+-- of a trap.
 SELECT host, count(*) AS urls, CAST(sum(length(url) + :row_bytes) AS BIGINT) AS bytes,
   count(CASE WHEN state = 'skipped' AND reason = 'trap' THEN 1 END) AS trapped
 FROM crawl_urls
@@ -143,7 +146,8 @@ GROUP BY host
 HAVING count(*) > :large OR sum(length(url)) > :large_bytes OR count(CASE WHEN state = 'skipped' AND reason = 'trap' THEN 1 END) > 0;
 
 -- name: brought
--- The bytes of the rows that the pages of each host brought, its own URLs that were to be fetched not counted.
+-- The bytes of the rows that were found on the pages of each host, without the URLs of the same host that are to be
+-- fetched.
 SELECT source.host AS host, CAST(sum(length(found.url) + :row_bytes) AS BIGINT) AS bytes
 FROM crawl_urls AS found JOIN crawl_urls AS source ON source.job_id = found.job_id AND source.id = found.found_on
 WHERE found.job_id = :job_id AND found.found_via <> 'redirect' AND (found.host <> source.host
@@ -157,7 +161,7 @@ SELECT id, url FROM crawl_urls
 WHERE job_id = :job_id AND id > :after AND depth = 0 AND found_via IN ('seed', 'redirect') ORDER BY id LIMIT :wanted;
 
 -- name: root_ends
--- How the URLs that a job began with ended, each end with its first URL.
+-- The final states of the first URLs of a job, each with its number of URLs and its first URL.
 SELECT ends.found_via, ends.state, ends.reason, ends.urls, u.url, u.detail FROM (
     SELECT found_via, state, reason, count(*) AS urls, min(id) AS first FROM crawl_urls
     WHERE job_id = :job_id AND depth = 0 GROUP BY found_via, state, reason) AS ends
@@ -203,7 +207,7 @@ SELECT * FROM crawl_urls
 WHERE job_id = :job_id AND url_key = ANY(ARRAY(SELECT jsonb_array_elements_text(:keys::jsonb)::bigint));
 
 -- name: by_indexed_keys [sqlite]
--- Several URLs of a crawl that has ended; CROSS makes SQLite look each key up in the index.
+-- Several URLs of a crawl that has ended. CROSS makes SQLite search each key in the index.
 SELECT u.* FROM json_each(:keys) AS wanted
 CROSS JOIN crawl_url_keys k ON k.job_id = :job_id AND k.url_key = wanted.value
 JOIN crawl_urls u ON u.job_id = k.job_id AND u.id = k.id;

@@ -13,7 +13,7 @@ UPDATE workers SET last_seen = :now, slots = :slots, state = :state WHERE id = :
 UPDATE workers SET idle = :idle WHERE id = :id;
 
 -- name: all
--- The number of jobs of each worker is counted in the table of jobs.
+-- All workers. The jobs of each worker are counted in the table of jobs.
 SELECT id, host, pid, boot_id, slots, idle, state, kinds, version, started_at, last_seen,
        (SELECT count(*) FROM crawl_jobs WHERE status = 'running' AND worker_id = workers.id) AS jobs_held
 FROM workers ORDER BY host, started_at;
