@@ -28,7 +28,7 @@ def test_settings_that_everybody_can_write_are_refused(silkline: Silkline) -> No
     file = silkline.folder / "silkline.toml"
     file.write_text("slots = 3\n")
     file.chmod(0o666)
-    silkline("jobs", "ls").refused(2, "silkline.toml can be written by everybody", "chmod o-w")
+    silkline("jobs", "ls").refused(2, "silkline.toml can be written by every user", "chmod o-w")
     file.chmod(0o644)
     assert silkline("jobs", "ls").code == 0
 

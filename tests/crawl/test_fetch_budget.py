@@ -1,12 +1,10 @@
 """Bodies that come slowly do not keep others from the memory for bodies on their way."""
 
 import asyncio
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
-from silkline.crawl.fetcher import Fetcher
+from silkline.crawl.decisions import Settle, TryAgain, decide
 from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.plan import Tuning
 from silkline.fetch import handle as module
@@ -120,21 +118,11 @@ def test_a_large_page_comes_while_slow_ones_fill_the_memory(monkeypatch: pytest.
 
 
 def test_full_memory_is_no_try_of_a_url_but_it_ends() -> None:
-    waits: list[tuple[FrontierUrl, float]] = []
-    ended: list[tuple[str, str]] = []
-    fetcher: Any = SimpleNamespace(
-        _tuning=Tuning(),
-        _gave_up={},
-        _outbox=SimpleNamespace(settle=lambda *_: None),
-        frontier=SimpleNamespace(retry=lambda name, entry, at: waits.append((entry, at))),
-        _end=lambda entry, state, reason, detail, status: ended.append((state, reason)),
-    )
-    host = cast(Any, SimpleNamespace(name="good.test", clock=SimpleNamespace(next_at=0.0)))
-    entry = FrontierUrl(0, 1, "http://good.test/", 0)
+    entry, again = FrontierUrl(0, 1, "http://good.test/", 0), []
     full = Fetched(entry.url, 200, fetched.MEMORY_FULL)
-    while not ended:
-        Fetcher._failed(fetcher, host, entry, full, 0.0)
-        entry = waits[-1][0]
-    assert ended == [(FAILED, fetched.MEMORY_FULL)]
-    assert [each.attempts for each, _ in waits] == [0] * 8 + [1, 2]
-    assert [at for _, at in waits][:3] == [3.0, 12.0, 48.0]
+    while isinstance(action := decide(entry, full, Tuning()).action, TryAgain):
+        again.append(action)
+        entry = entry._replace(attempts=action.attempts, put_off=action.put_off)
+    assert action == Settle(FAILED, fetched.MEMORY_FULL, None)
+    assert [each.attempts for each in again] == [0] * 8 + [1, 2]
+    assert [each.wait for each in again][:3] == [3.0, 12.0, 48.0]

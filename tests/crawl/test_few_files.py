@@ -93,7 +93,7 @@ def test_the_command_crawls_many_slow_hosts_with_few_files(tmp_path: Path, slow_
 def test_a_command_with_too_few_files_is_refused_before_a_job_exists(tmp_path: Path) -> None:
     refused = silkline(tmp_path, 100, "crawl", "http://127.0.0.1:1/")
     assert refused.returncode == 2
-    assert "only 100 files may be open" in refused.stderr
+    assert "the limit of open files is 100" in refused.stderr
     assert not (tmp_path / "data").exists()
 
 
