@@ -136,7 +136,11 @@ def test_an_older_database_lists_the_pages_that_it_has(database_url: str) -> Non
     rows = [titled(1, "Before", 77, 0.5), result(2, data='{"title": 3}', metadata="{}")]
     with old.transaction() as transaction:
         transaction.many("results.append", rows[0]._fields, rows, job_id=id, now=old.now())
-        transaction.many("urls.append", url(1)._fields, [url(1), url(2)], job_id=id)
+        for one in (url(1), url(2)):
+            transaction.script(
+                "INSERT INTO crawl_urls (job_id, id, url_key, url, host, depth, state, found_via)"
+                f" VALUES ('{id}', {one.id}, {one.url_key}, '{one.url}', '{one.host}', 0, 'queued', 'seed')"
+            )
     old.close()
     database = open_database(database_url)
     job = jobs.get(database, id)
