@@ -7,7 +7,7 @@ import pytest
 
 from silkline.api.answer_models import WaitReason
 from silkline.api.web.words import FILTERS, via
-from silkline.crawl import fetcher, leader, outcomes, reading, scope, traps
+from silkline.crawl import endings, leader, outcomes, pump, reading, scope, traps
 from silkline.model import fetched, reasons
 from silkline.model.wait import REASONS
 from silkline.store.waiting import hold_up
@@ -25,7 +25,7 @@ def reasons_of_the_engine() -> set[str]:
     return constants | {
         *(scope.OUT_OF_SCOPE, scope.EXCLUDED, scope.TOO_DEEP, traps.TRAP, outcomes.REDIRECTED),
         *(reading.NOT_A_PAGE, reading.NOINDEX, reading.PARSE_FAILED, reading.SITEMAP),
-        *(fetcher.ROBOTS, fetcher.ROBOTS_UNAVAILABLE, fetcher.HOST_UNAVAILABLE),
+        *(pump.ROBOTS, endings.ROBOTS_UNAVAILABLE),
         *(leader.OVER_LIMIT, leader.OVER_DURATION),
     }
 
