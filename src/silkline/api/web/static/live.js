@@ -5,6 +5,7 @@
   const PANELS_EVERY = 1500, LINES_KEPT = 5000;
   let source = null, lastId = "", ended = 0, panelsAt = 0, panelsLater = null, lostAt = null;
   let steps = 0, headAt = 0, movedAt = 0; // requests and events in their order; those of the head and of the last move
+  let told = null; // the last status that an event told
   const askedAt = new WeakMap();
 
   // Draws a place of the page again. The place itself stays: htmx drops an answer whose target was replaced on its way.
@@ -108,12 +109,16 @@
     const head = document.getElementById("head");
     if (!head) return;
     document.title = `${visible(job.url || job.kind)} · ${job.status} · Silkline`;
+    told ??= head.dataset.status;
+    if (told !== job.status) { // the head may show it already, drawn for an earlier event; the panels may not
+      told = job.status;
+      panels(true);
+    }
     if (head.dataset.status === job.status) {
       headAt = ++steps; // what was asked for before this is older
       counts(job.progress);
       return;
     }
-    panels(true);
     draw("head", `/jobs/${job.id}/head`);
   };
 
