@@ -16,22 +16,15 @@ from silkline.model.ledger import FAILED
 from tests.crawl.hostile_client import LOOPBACK, SETTINGS, with_client
 from tests.crawl.hostile_routes import Asked
 from tests.crawl.hostile_server import HostileServer
+from tests.support.fake_clock import FakeClock
 
 MIB = 1024 * 1024
 PART = b"x" * 65_536
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    made = FakeClock(100.0)
     monkeypatch.setattr(module, "monotonic", made)
     return made
 
@@ -48,7 +41,7 @@ def receive(handle: Handle, size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [7 * MIB, MIB - len(PART)])
-def test_a_body_takes_the_place_of_much_slower_ones(clock: Clock, size: int) -> None:
+def test_a_body_takes_the_place_of_much_slower_ones(clock: FakeClock, size: int) -> None:
     budget = Budget(7 * MIB)
     slow = [handle_of(budget) for _ in range(-(-7 * MIB // size))]
     for each in slow:
@@ -70,7 +63,7 @@ def test_a_body_takes_the_place_of_much_slower_ones(clock: Clock, size: int) -> 
     assert (budget.held, budget.holders) == (0, set())
 
 
-def test_bodies_that_are_equally_fast_are_not_dropped_for_each_other(clock: Clock) -> None:
+def test_bodies_that_are_equally_fast_are_not_dropped_for_each_other(clock: FakeClock) -> None:
     budget = Budget(8 * MIB)
     handles = [handle_of(budget) for _ in range(8)]
     for _ in range(200):

@@ -10,6 +10,7 @@ import pytest
 
 from silkline.fetch import transport as module
 from silkline.fetch.transport import OnDone, Transport
+from tests.support.fake_clock import FakeClock
 
 
 class Multi:
@@ -42,17 +43,9 @@ class Multi:
         assert self.added == []
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    made = FakeClock()
     monkeypatch.setattr(module, "monotonic", made)
     return made
 
@@ -78,7 +71,7 @@ def run(multi: Multi, on_done: OnDone, pages: int, use: Callable[[Transport], Aw
     return asyncio.run(main())
 
 
-def handed_on(multi: Multi, clock: Clock, pages: int, seconds: float) -> tuple[list[int], Transport]:
+def handed_on(multi: Multi, clock: FakeClock, pages: int, seconds: float) -> tuple[list[int], Transport]:
     """In which turn of the loop each page was handed on, if reading one takes so long."""
     turns: list[int] = []
     turn = 0
@@ -96,24 +89,24 @@ def handed_on(multi: Multi, clock: Clock, pages: int, seconds: float) -> tuple[l
     return turns, run(multi, on_done, pages, count_turns)
 
 
-def test_the_loop_has_a_turn_after_each_page_that_is_slow_to_read(multi: Multi, clock: Clock) -> None:
+def test_the_loop_has_a_turn_after_each_page_that_is_slow_to_read(multi: Multi, clock: FakeClock) -> None:
     turns, transport = handed_on(multi, clock, 40, 2.0)
     assert len(set(turns)) == 40
     assert transport.unwatched == 80.0
 
 
-def test_quick_pages_are_handed_on_together(multi: Multi, clock: Clock) -> None:
+def test_quick_pages_are_handed_on_together(multi: Multi, clock: FakeClock) -> None:
     turns, transport = handed_on(multi, clock, 300, 0.0001)
     assert len(set(turns)) == 1
     assert transport.unwatched == 0.0
 
 
-def test_many_pages_share_a_turn_up_to_its_length(multi: Multi, clock: Clock) -> None:
+def test_many_pages_share_a_turn_up_to_its_length(multi: Multi, clock: FakeClock) -> None:
     turns, _ = handed_on(multi, clock, 100, 0.01)
     assert 15 <= len(set(turns)) <= 25
 
 
-def test_a_finished_transfer_that_is_cancelled_is_not_handed_on(multi: Multi, clock: Clock) -> None:
+def test_a_finished_transfer_that_is_cancelled_is_not_handed_on(multi: Multi, clock: FakeClock) -> None:
     done: list[Any] = []
     first = asyncio.Event()
 
@@ -134,7 +127,9 @@ def test_a_finished_transfer_that_is_cancelled_is_not_handed_on(multi: Multi, cl
     assert 1 <= len(done) < 5
 
 
-def test_sockets_that_are_slow_to_serve_leave_turns_to_the_loop_and_to_each_other(multi: Multi, clock: Clock) -> None:
+def test_sockets_that_are_slow_to_serve_leave_turns_to_the_loop_and_to_each_other(
+    multi: Multi, clock: FakeClock
+) -> None:
     served: list[tuple[int, int]] = []
     turn = 0
 
