@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from operator import attrgetter
 
 import msgspec
 
 from silkline.crawl.messages import Batch, FetchedPage, FoundUrl, Links, Live
 from silkline.model.ledger import QUEUED, Settled
 
+_url_of = attrgetter("url")
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -65,7 +67,7 @@ class Outbox:
         ids += [ended.settled.id for ended in self.pages]
         stored = sum(ended.result is not None for ended in self.pages)
         abroad = [url for several in self._foreign.values() for links in several for url in links.urls]
-        links_bytes = sum(len(found.url) for found in self.found) + sum(map(len, abroad))
+        links_bytes = sum(map(len, map(_url_of, self.found))) + sum(map(len, abroad))
         self._bytes += links_bytes
         self.unsaved_bytes += links_bytes
         self._sent[self._seq] = (ids, stored, self._bytes, abroad)

@@ -18,11 +18,13 @@ from typing import Final
 _MAX_TAGS: Final = 250_000
 # Elements that the parser may create, times eight: the shortest paragraph that reopens them has eight bytes.
 _LIMIT: Final = 8_000_000
-# The formatting elements without `a` and `nobr`, because only one of each can be open. The pattern has both upper and
-# lower case: this is twice as fast as IGNORECASE (16 µs for 43 KB).
+# The formatting elements without `a` and `nobr`, because only one of each can be open, and the two roots. The pattern
+# has both upper and lower case: this is twice as fast as IGNORECASE (20 µs for 47 KB).
 _OPENED: Final = re.compile(
-    rb"<[bBiIuUsSeEtTcCfF](?:[mMtT]|[iI][gG]|[oO][dD][eE]|[oO][nN][tT]|[mM][aA][lL]{2}|[tT][rR][iIoO][kKnN][eEgG])?[\s/>]"
+    rb"<[bBiIuUsSeEtTcCfFhH]"
+    rb"(?:[mMtT]|[iI][gG]|[oO][dD](?:[eE]|[yY])|[oO][nN][tT]|[tT][mM][lL]|[mM][aA][lL]{2}|[tT][rR][iIoO][kKnN][eEgG])?[\s/>]"
 )
+_ROOT_STARTS: Final = (b"<h", b"<H", b"<bod", b"<boD", b"<bOd", b"<bOD", b"<Bod", b"<BoD", b"<BOd", b"<BOD")
 # Both elements exist once. Normal pages have them at most twice, if a server joins two pages.
 _MAX_ROOTS: Final = 16
 _ROOT: Final = re.compile(rb"<([hH][tT][mM][lL]|[bB][oO][dD][yY])(?=[\s/])")
@@ -47,9 +49,12 @@ def shortened(body: bytes, longest: int) -> bytes:
 
 def defused(body: bytes) -> bytes:
     """The body itself (the same object), or a copy without the tags that could be a bomb, such as bold and italics."""
-    body = _without_roots(body)
+    opened = _OPENED.findall(body)
+    roots = [tag[1:2].lower() for tag in opened if tag.startswith(_ROOT_STARTS)]
+    if len(roots) > len(set(roots)):
+        body = _without_roots(body)
     size = len(body)
-    if len(_OPENED.findall(body)) * size <= _LIMIT or _most_open(body) * size <= _LIMIT:
+    if len(opened) * size <= _LIMIT or _most_open(body) * size <= _LIMIT:
         return body
     return _WHOLE_TAG.sub(b"", body)
 

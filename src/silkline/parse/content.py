@@ -29,6 +29,9 @@ class Content(NamedTuple):
     truncated: bool = False
 
 
+NOTHING: Final = Content()
+
+
 def render(
     document: Document, base: str, wanted: Wanted, article_body: str = "", resolved: Mapping[str, str | None] = _NOTHING
 ) -> Content:
@@ -37,8 +40,6 @@ def render(
     `article_body` is the article from the metadata of the page, if it has one. `resolved` has the canonical URLs of the
     links that are already known.
     """
-    if wanted.content == "none":
-        return Content()
     _drop_pleas_for_scripts(document)
     if wanted.content == "full":
         return _cut(to_markdown(document.remove(_INVISIBLE), base, resolved), wanted, plain=False)

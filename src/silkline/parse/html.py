@@ -60,7 +60,9 @@ def parse_page(
     article_body = _article_body(document) if wanted.content in ("markdown", "text") else ""
     document.remove("script, style")
     text = document.text
-    rendered = content.render(document, base, wanted, article_body, harvest.resolved)
+    rendered = content.NOTHING
+    if wanted.content != "none":
+        rendered = content.render(document, base, wanted, article_body, harvest.resolved())
     return Page(
         url=url,
         base=base,
@@ -96,7 +98,7 @@ def _searchable(body: bytes, charset: str | None) -> tuple[bytes, str | None, st
     encoding = marked_encoding(body)
     if encoding is None:
         encoding = encoding_of(charset) if charset else utf16_without_mark(body)
-    if encoding is None and _ESCAPE.search(body) and _ISO_2022_JP.search(body):
+    if encoding is None and b"\x1b" in body and _ESCAPE.search(body) and _ISO_2022_JP.search(body):
         # The parser searches its whole input for a meta tag, but the standard only the start of the body.
         encoding = encoding_of((parse(body[:_META_WITHIN], positions=False).encoding or "").lower())
         if encoding != "iso-2022-jp" and is_utf8(body):

@@ -42,9 +42,8 @@ class Harvest:
         self.truncated = False
         self.metas: list[tuple[str, str]] = []
         self.headings: list[tuple[int, str]] = []
-        self.resolved: dict[str, str | None] = {}
-        """The canonical URL of each address, after a call of `links`."""
         self._hrefs: list[str] = []
+        self._urls: list[str | None] = []
         self._said: list[tuple[LinkKind, str, str]] = []
         self._links_left = max_links
         # A link in a template is a pattern (`{{url}}`), not an address.
@@ -64,17 +63,20 @@ class Harvest:
 
     def links(self, base: str, rules: UrlRules) -> list[Link]:
         """The links with their canonical URLs, without links that are not http(s) URLs."""
-        urls: list[str | None] = []
+        urls = self._urls
         left = _MAX_ADDRESSES
         for start in range(0, len(self._hrefs), _CHUNK):
             chunk = canonical_links(base, self._hrefs[start : start + _CHUNK], rules)
-            left -= sum(len(url) for url in chunk if url is not None)
+            left -= sum(map(len, filter(None, chunk)))
             if left < 0:
                 self.truncated = True
                 break
             urls += chunk
-        self.resolved = dict(zip(self._hrefs, urls, strict=False))
         return [Link(url, *said) for url, said in zip(urls, self._said, strict=False) if url is not None]
+
+    def resolved(self) -> dict[str, str | None]:
+        """The canonical URL of each address, after a call of `links`."""
+        return dict(zip(self._hrefs, self._urls, strict=False))
 
     def meta(self, name: str) -> str:
         """The content of the first meta tag with this name that is not empty."""
