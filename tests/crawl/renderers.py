@@ -104,8 +104,10 @@ def folder_of(browser: psutil.Process) -> Path:
 
 
 def anything_of(folder: Path) -> list[psutil.Process]:
-    """Every process that a browser with this folder has started, whoever its parent is by now."""
-    return [each for each in psutil.process_iter(["cmdline"]) if str(folder) in " ".join(each.info["cmdline"] or ())]
+    """Every process that a browser with this folder has started, whoever its parent is by now: it is their home."""
+    return [
+        each for each in psutil.process_iter(["environ"]) if (each.info["environ"] or {}).get("HOME") == str(folder)
+    ]
 
 
 def own_browsers() -> list[psutil.Process]:

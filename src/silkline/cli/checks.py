@@ -140,12 +140,16 @@ def sandbox() -> Check:
 def chromium(settings: Settings) -> Check:
     if settings.renderer_url:
         return Check("browser", OK, f"a running browser at {masked(settings.renderer_url)}")
-    from silkline.fetch.render_program import find_browser
+    from silkline.fetch.render_program import find_browser, is_shell
 
     found = find_browser()
     if found:
-        return Check("browser", OK, found)
-    advice = "Pages that need scripts cannot be rendered. Install chromium, or run `playwright install chromium`."
+        lighter = "" if is_shell(found) else " (chromium-headless-shell needs half the CPU for a page: install it)"
+        return Check("browser", OK, found + lighter)
+    advice = (
+        "Pages that need scripts cannot be rendered. Install chromium-headless-shell, or run `playwright install "
+        "chromium`."
+    )
     return Check("browser", WARN, "Chromium was not found", advice)
 
 

@@ -182,12 +182,13 @@ class Renderer:
         self._retired.clear()
 
     async def _try(self, fetched: Fetched) -> Fetched:
-        """Render the page, and try again if the browser died: another page may have caused that."""
-        detail = ""
+        """Render the page. Try again if the browser died: another page may have caused that. Try again in real time if
+        the page did not end: it may wait for its clock, which stands still while a script runs."""
+        detail, real_time = "", False
         for _ in range(_TRIES):
             try:
                 browser = await self._get_browser()
-                rendered, location = await self._show(browser, fetched)
+                rendered, page = await self._show(browser, fetched, real_time=real_time)
             except NoBrowser as error:
                 return self._failed(fetched, RENDERER_MISSING, str(error))
             except BrowserGone as error:
@@ -196,19 +197,21 @@ class Renderer:
             except (TimeoutError, CommandRefused) as error:
                 detail = f"the browser no longer answers: {error!r}"
                 continue
-            if location:
-                return msgspec.structs.replace(fetched, location=location)
+            if page.location:
+                return msgspec.structs.replace(fetched, location=page.location)
             if rendered.reason is None:
                 return msgspec.structs.replace(fetched, rendered=rendered)
             detail = rendered.detail
-            if rendered.reason != RENDER_CRASHED:
+            if rendered.reason == RENDER_TIMEOUT and page.had_virtual_time:
+                real_time = True
+            elif rendered.reason != RENDER_CRASHED:
                 return self._failed(fetched, rendered.reason, detail, rendered)
-        return self._failed(fetched, RENDER_CRASHED, detail)
+        return self._failed(fetched, RENDER_TIMEOUT if real_time else RENDER_CRASHED, detail)
 
-    async def _show(self, browser: Browser, fetched: Fetched) -> tuple[Rendered, str]:
+    async def _show(self, browser: Browser, fetched: Fetched, *, real_time: bool) -> tuple[Rendered, PageInBrowser]:
         client, limits = self._client, self._limits
         proxy = PageProxy(client.guard, client.resolver, self._upstream, limits.max_bytes)
-        page = PageInBrowser(browser.conversation, fetched, limits, proxy)
+        page = PageInBrowser(browser.conversation, fetched, limits, proxy, real_time=real_time)
         browser.under_way += 1
         browser.shown += 1
         try:
@@ -218,7 +221,7 @@ class Renderer:
             rendered = await page.show(client.settings.user_agent, client.settings.accept_language.partition(",")[0])
             if rendered.reason == RENDER_TIMEOUT:
                 browser.broken = browser.broken or not await self._end(page)
-            return rendered, page.location
+            return rendered, page
         except (TimeoutError, CommandRefused):
             browser.broken = True
             raise

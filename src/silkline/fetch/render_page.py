@@ -11,12 +11,14 @@ import asyncio
 import re
 from base64 import b64encode
 from collections.abc import Mapping
+from secrets import token_hex
 from typing import Any, Final
 
 from silkline.fetch.origin import origin_of
 from silkline.fetch.render_cdp import BrowserGone, CommandRefused, Conversation
 from silkline.fetch.render_proxy import PageProxy
 from silkline.fetch.render_scripts import PREPARE, SNAPSHOT
+from silkline.fetch.render_settling import Settling
 from silkline.fetch.settings import RenderLimits, is_header_name
 from silkline.model.fetched import (
     RENDER_CRASHED,
@@ -48,24 +50,29 @@ _COOKIES: Final = re.compile(r",\s*(?=[!#$%&'*+.^_`|~0-9A-Za-z-]+=)")
 _FILE: Final = re.compile(
     r"\.(?:zip|gz|tgz|bz2|xz|7z|rar|dmg|exe|msi|deb|rpm|apk|iso|jar|csv|xlsx?|docx?|mp3|mp4)(?:\?|$)", re.I
 )
-_LEAVING: Final = "leaving"
 _VIEW: Final = {"width": 1280, "height": 2400}  # tall, so that content that loads on scrolling is loaded
 
 
 class PageInBrowser:
     """Valid from `open` to `close`. `location` is the URL that a script wants to open."""
 
-    def __init__(self, conversation: Conversation, fetched: Fetched, limits: RenderLimits, proxy: PageProxy) -> None:
+    def __init__(
+        self,
+        conversation: Conversation,
+        fetched: Fetched,
+        limits: RenderLimits,
+        proxy: PageProxy,
+        *,
+        real_time: bool = False,
+    ) -> None:
         self._talk = conversation
         self._page = fetched
         self._limits = limits
         self._proxy = proxy
+        self._probe = f"_{token_hex(8)}"
+        self._settling = Settling(conversation, limits, f"globalThis.{self._probe}?.()", real_time=real_time)
         self._address = canonical(fetched.url) or fetched.url
         self._loop = asyncio.get_running_loop()
-        self._changed = asyncio.Event()
-        self._loading: set[str] = set()
-        self._loaded_at: float | None = None
-        self._quiet_since = self._loop.time()
         self._handed = False
         self._handing: asyncio.Task[None] | None = None
         self._refused: str | None = None
@@ -95,6 +102,7 @@ class PageInBrowser:
         self.target = self._frame = made["targetId"]
         made = await ask("Target.attachToTarget", targetId=self.target, flatten=True)
         self._session = made["sessionId"]
+        self._settling.session = self._session
         self._talk.listen(self._session, self._heard)
 
     async def show(self, user_agent: str, language: str) -> Rendered:
@@ -105,10 +113,11 @@ class PageInBrowser:
         say("Network.setBypassServiceWorker", session, bypass=True)
         say("Emulation.setUserAgentOverride", session, userAgent=user_agent, acceptLanguage=language)
         say("Fetch.enable", session, patterns=[{"urlPattern": "*"}])
-        await self._talk.ask("Page.addScriptToEvaluateOnNewDocument", session, source=PREPARE)
+        await self._talk.ask("Page.addScriptToEvaluateOnNewDocument", session, source=f"({PREPARE})({self._probe!r})")
         started = self._loop.time()
         say("Page.navigate", session, url=self._page.url)
-        await self._settle(started + self._limits.seconds)
+        if not await self._settling.wait(started + self._limits.seconds, self._is_over):
+            self._cut.add("time")
         rendered = await self._outcome()
         return Rendered(
             url=rendered.get("url") or self._page.url,
@@ -133,36 +142,12 @@ class PageInBrowser:
         """Remove the context and wait until it is removed."""
         await self._talk.ask("Target.disposeBrowserContext", browserContextId=self.context)
 
-    # Wait until the page is done.
+    @property
+    def had_virtual_time(self) -> bool:
+        return self._settling.virtual
 
-    async def _settle(self, deadline: float) -> None:
-        """Wait until the page is loaded and quiet, opens another URL, has crashed, or its time is over."""
-        gone = asyncio.ensure_future(self._talk.gone.wait())
-        try:
-            while not (self.location or self.crashed or self._refused is not None):
-                now = self._loop.time()
-                until = self._done_at(deadline)
-                if now >= until:
-                    if until == deadline:
-                        self._cut.add("time")
-                    return
-                self._changed.clear()
-                change = asyncio.ensure_future(self._changed.wait())
-                await asyncio.wait({change, gone}, timeout=until - now, return_when=asyncio.FIRST_COMPLETED)
-                change.cancel()
-                if gone.done():
-                    raise BrowserGone
-        finally:
-            gone.cancel()
-
-    def _done_at(self, deadline: float) -> float:
-        """The time when the page counts as done if no more events arrive."""
-        if self._loaded_at is None:
-            return deadline
-        at = self._loaded_at + self._limits.settle_seconds
-        if not self._loading:
-            at = min(at, max(self._loaded_at, self._quiet_since) + self._limits.quiet_seconds)
-        return min(at, deadline)
+    def _is_over(self) -> bool:
+        return bool(self.location) or self.crashed or self._refused is not None
 
     async def _outcome(self) -> dict[str, Any]:
         if self.location:
@@ -213,31 +198,28 @@ class PageInBrowser:
             case "Fetch.requestPaused":
                 self._paused(params)
             case "Network.requestWillBeSent":
-                if params.get("type") not in _ENDLESS and params["request"]["url"].startswith("http"):
-                    self._loading.add(params["requestId"])
+                if params["request"]["url"].startswith("http"):
+                    self._settling.started(params["requestId"], endless=params.get("type") in _ENDLESS)
             case "Network.loadingFinished" | "Network.loadingFailed":
-                self._loading.discard(params["requestId"])
-                self._quiet_since = self._loop.time()
+                self._settling.ended(params["requestId"])
             case "Page.loadEventFired":
-                self._loaded_at = self._loop.time()
+                self._settling.loaded()
+            case "Emulation.virtualTimeBudgetExpired":
+                self._settling.time_is_over()
             case "Page.frameRequestedNavigation" if params.get("disposition") == "currentTab":
                 if params["frameId"] == self._frame:
-                    self._loading.add(_LEAVING)  # until the browser sends the request, which may take a while
+                    self._settling.leaving()
             case "Page.frameNavigated" if "parentId" not in params["frame"]:
                 self._frame = params["frame"]["id"]
             case "Page.javascriptDialogOpening":
                 leave = params.get("type") == "beforeunload"
                 self._talk.say("Page.handleJavaScriptDialog", self._session, accept=leave)
-                return
-            case _:
-                return
-        self._changed.set()
 
     def died(self, *, too_large: bool = False) -> None:
         """The process of the page has ended. With `too_large`, it was killed because it used too much memory."""
         self.crashed = True
         self._too_large = self._too_large or too_large
-        self._changed.set()
+        self._settling.look_again()
 
     # Requests. Each is paused until it is allowed or refused.
 
@@ -256,7 +238,7 @@ class PageInBrowser:
 
     def _navigation(self, id: str, request: Mapping[str, Any], *, download: bool) -> None:
         target = canonical(request["url"])
-        self._loading.discard(_LEAVING)
+        self._settling.stays()
         if target == self._address and not self._handed:
             self._handed = True
             self._handing = self._loop.create_task(self._hand_over(id))
@@ -265,18 +247,19 @@ class PageInBrowser:
         elif target != self._address:
             self.location = target
             self._fail(id, "Aborted")
+            self._settling.look_again()
         elif self._reloads >= self._limits.max_reloads:
             self._cut.add("navigations")
             self._stay(id)
         else:
             self._reloads += 1
-            self._loaded_at = None
+            self._settling.reloads()
             self.requests += 1
             self._go_on(id, request)
 
     def _stay(self, id: str) -> None:
         """Stay on the page, and count it as loaded: the navigation may have stopped its load event."""
-        self._loaded_at = self._loaded_at or self._loop.time()
+        self._settling.loaded()
         self._fail(id, "Aborted")
 
     async def _hand_over(self, id: str) -> None:
@@ -299,7 +282,7 @@ class PageInBrowser:
             )
         except CommandRefused as error:
             self._refused = str(error)
-            self._changed.set()
+            self._settling.look_again()
         except (TimeoutError, BrowserGone):
             return  # `_settle` detects this
 

@@ -2,15 +2,62 @@
 
 from typing import Final
 
-# Removes features that could bypass the proxy, outlive the page, or wait for a user.
+# Removes features that could bypass the proxy, outlive the page, or wait for a user. Then it counts the tasks that are
+# no timers, and notes work that runs outside of the clock of the page. The function with the given name, which
+# `render_settling` calls, says whether nothing happens for two frames; false: that is not certain.
 PREPARE: Final = """
-(() => {
+(probe => {
   for (const name of ["RTCPeerConnection", "webkitRTCPeerConnection", "RTCDataChannel", "WebTransport", "SharedWorker"])
     delete globalThis[name];
   if (globalThis.Navigator) delete Navigator.prototype.serviceWorker;
   globalThis.print = () => {};
   globalThis.open = () => null;
-})()
+
+  let tasks = 0, certain = true;
+  const wrap = (owner, name, note) => {
+    const original = owner?.[name];
+    if (typeof original !== "function") return;
+    const noted = { apply: (call, self, given) => { note(); return Reflect.apply(call, self, given) },
+                    construct: (make, given, target) => { note(); return Reflect.construct(make, given, target) } };
+    Object.defineProperty(owner, name,
+                          {...Object.getOwnPropertyDescriptor(owner, name), value: new Proxy(original, noted)});
+  };
+  const count = () => { tasks++ }, unsure = () => { certain = false };
+  const nextFrame = globalThis.requestAnimationFrame?.bind(globalThis), Watcher = globalThis.MutationObserver;
+  const View = globalThis.IntersectionObserver;
+  for (const name of ["requestAnimationFrame", "requestIdleCallback", "postMessage"]) wrap(globalThis, name, count);
+  wrap(globalThis.MessagePort?.prototype, "postMessage", count);
+  for (const name of ["Worker", "WebSocket", "EventSource", "BroadcastChannel", "FileReader", "createImageBitmap"])
+    wrap(globalThis, name, unsure);
+  for (const [kind, names] of [["IDBFactory", ["open", "databases"]], ["CacheStorage", ["open", "match", "has"]],
+                               ["LockManager", ["request"]], ["Blob", ["text", "arrayBuffer"]],
+                               ["SubtleCrypto", Object.getOwnPropertyNames(globalThis.SubtleCrypto?.prototype ?? {})]])
+    for (const name of names)
+      if (name !== "constructor") wrap(globalThis[kind]?.prototype, name, unsure);
+  for (const name of ["compile", "compileStreaming", "instantiate", "instantiateStreaming"])
+    wrap(globalThis.WebAssembly, name, unsure);
+
+  Object.defineProperty(globalThis, probe, { value: () => new Promise(done => {
+    let seen = tasks, quiet = 0, left = 20;
+    const watcher = new Watcher(() => { quiet = 0 });
+    const end = answer => { watcher.disconnect(); done(answer) };
+    const look = () => {
+      quiet = tasks === seen ? quiet + 1 : 0;
+      seen = tasks;
+      if (!certain || left-- < 0) end(false);
+      else if (quiet > 2) end(true);
+      else wait();
+    };
+    // A frame in which the browser has looked at what is in view: lists that grow wait for that.
+    const wait = () => {
+      const view = new View(() => { view.disconnect(); nextFrame(look) });
+      view.observe(document.documentElement);
+    };
+    if (!certain || !nextFrame || !document.documentElement) return done(false);
+    watcher.observe(document, {subtree: true, childList: true, characterData: true});
+    wait();
+  }) });
+})
 """
 
 # Runs in an isolated world, where the page cannot have changed the built-in objects. A DOM above the limit is not read.

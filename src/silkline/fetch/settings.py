@@ -89,8 +89,10 @@ class RenderLimits:
     """From the start of the page until its DOM is read, even if the page is not done."""
     settle_seconds: float = 5.0
     """How long a loaded page may continue to send requests."""
+    timer_seconds: float = 2.0
+    """How far timers of a loaded page may reach into the future. They fire at once (render_settling.py)."""
     quiet_seconds: float = 0.5
-    """A loaded page without requests for this time is done."""
+    """A loaded page without requests for this time is done, if it does work that timers do not show."""
     snapshot_seconds: float = 5.0
     wait_seconds: float = 600.0
     """How long a page waits for a slot in a browser."""
