@@ -103,11 +103,21 @@ def folder_of(browser: psutil.Process) -> Path:
     return Path(folder)
 
 
-def anything_of(folder: Path) -> list[psutil.Process]:
-    """Every process that a browser with this folder has started, whoever its parent is by now: it is their home."""
-    return [
-        each for each in psutil.process_iter(["environ"]) if (each.info["environ"] or {}).get("HOME") == str(folder)
-    ]
+def tree_of(browser: psutil.Process) -> list[psutil.Process]:
+    """A browser and every process that it has started."""
+    return [browser, *browser.children(recursive=True)]
+
+
+def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """The processes that still run. One that has ended may still have an entry."""
+    return [each for each in processes if each.is_running() and not _has_ended(each)]
+
+
+def _has_ended(process: psutil.Process) -> bool:
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def own_browsers() -> list[psutil.Process]:

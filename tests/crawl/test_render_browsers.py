@@ -17,7 +17,18 @@ from silkline.fetch.render_browser import BrowserFolder, sweep
 from silkline.fetch.render_program import WHAT_TO_INSTALL
 from silkline.model.fetched import Fetched
 from tests.crawl.harness import ENVIRONMENT
-from tests.crawl.renderers import LIMITS, Renderers, anything_of, attack, browsers, folder_of, own_browsers, run, shown
+from tests.crawl.renderers import (
+    LIMITS,
+    Renderers,
+    alive,
+    attack,
+    browsers,
+    folder_of,
+    own_browsers,
+    run,
+    shown,
+    tree_of,
+)
 from tests.crawl.scripted_pages import ScriptedPages
 from tests.support.supervisors import eventually
 
@@ -148,11 +159,12 @@ def test_kill_9_leaves_no_browser_and_the_next_start_no_folder(tmp_path: Path, s
         eventually("its page is in a browser", lambda: site.asked("/hang") > before)
         (browser,) = browsers(owner.pid)
         folder = folder_of(browser)
-        assert len(anything_of(folder)) > 2
+        tree = tree_of(browser)
+        assert len(tree) > 2
     finally:
         os.kill(owner.pid, signal.SIGKILL)
         owner.wait()
-    eventually("the browser is gone", lambda: not anything_of(folder))
+    eventually("the browser is gone", lambda: not alive(tree))
     eventually("its folder is gone", lambda: sweep() >= 0 and not folder.exists())
 
 
