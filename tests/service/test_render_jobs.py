@@ -14,7 +14,7 @@ from silkline.model.job import NewJob, Status
 from silkline.runner.leftovers import environment
 from silkline.runner.protocol import MARK_JOB
 from silkline.store import jobs, results
-from tests.crawl.renderers import alive, browsers, tree_of
+from tests.crawl.renderers import alive, browsers, folder_of, tree_of
 from tests.crawl.scripted_pages import PAGES, ScriptedPages
 from tests.support.inline import Inline
 from tests.support.supervisors import eventually
@@ -110,7 +110,7 @@ def test_kill_9_takes_the_browser_along_and_the_job_goes_on(tmp_path: Path, site
             eventually("the page is in a browser", first.is_set)
             runner = yard.runner_of(id)
             (process,) = browsers(runner)
-            tree = tree_of(process)
+            tree, folder = tree_of(process), folder_of(process)
             # One that is just being born looks like its parent until it has become a program of its own.
             eventually("it is the job's only one", lambda: [each.pid for each in of_job(id)] == [process.pid])
             if victim == "runner":
