@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from silkline.api.address import is_loopback
-from silkline.api.security import AllowedHosts, scope_needed
+from silkline.api.request_gate import AllowedHosts, scope_needed
 from silkline.store import jobs, logs
 from silkline.store.database import Database
 from silkline.store.opening import open_database

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from silkline.crawl.frontier import Frontier, FrontierUrl
 from silkline.crawl.guarded_reader import GuardedReader
-from silkline.crawl.host_gate import Introductions
+from silkline.crawl.host_gate import HostGate
 from silkline.crawl.plan import plan_of
 from silkline.fetch.dns import Resolution, SystemResolver
 from silkline.fetch.dns_queue import NameQueue, SilentZones, last_two_labels
@@ -155,7 +155,7 @@ def test_a_host_that_waits_for_its_address_takes_no_place_of_a_request() -> None
         frontier = Frontier(plan.pace, window=10, per_host=10)
         frontier.offer("slow.test", FrontierUrl(0, 1, "http://slow.test/", 0), 0.0)
         known, looked_up = asyncio.Event(), asyncio.Event()
-        gate = Introductions(
+        gate = HostGate(
             *(plan, cast(Any, SimpleNamespace(resolver=resolver)), frontier, cast(GuardedReader, None)),
             *(lambda *_: known.set(), looked_up.set),
         )

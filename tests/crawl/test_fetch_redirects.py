@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
-from silkline.fetch.follow_redirects import allow_all, follow
 from silkline.fetch.guard import Guard, parse_exemption
+from silkline.fetch.redirects_outside_ledger import allow_all, follow
 from silkline.model import fetched
 from silkline.model.fetched import Fetched, Request
 from tests.crawl.hostile_client import LOOPBACK, Names, fetch, with_client

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from silkline.api.auth import Caller, Doorkeeper
-from silkline.api.credentials import new_token
 from silkline.api.login_throttle import ADDRESSES, ALL, ALL_EVERY, EACH, EACH_EVERY, LoginThrottle
 from silkline.api.problems import Problem
+from silkline.api.token_making import new_token
 from silkline.store import tokens
 from silkline.store.opening import open_database
 

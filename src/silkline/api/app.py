@@ -16,6 +16,7 @@ from silkline.api.auth import Doorkeeper
 from silkline.api.body_limits import BodyLimit
 from silkline.api.events import Hub
 from silkline.api.metrics import Metrics, Watching
+from silkline.api.request_gate import AllowedHosts, RequestGate
 from silkline.api.routes.events import EventRoutes
 from silkline.api.routes.exports import ExportRoutes
 from silkline.api.routes.external import ExternalRoutes
@@ -24,7 +25,6 @@ from silkline.api.routes.jobs import JobRoutes
 from silkline.api.routes.ledger import LedgerRoutes
 from silkline.api.routes.system import SystemRoutes
 from silkline.api.routes.tokens import TokenRoutes
-from silkline.api.security import AllowedHosts, Gate
 from silkline.api.tallies import Tallies
 from silkline.api.web import site
 from silkline.config import Settings
@@ -63,7 +63,9 @@ def create_app(settings: Settings, database: Database, hub: Hub, host: str, port
     page = site.install(app, settings, database, doorkeeper, tallies, with_sample=is_loopback(host))
     problems.install(app, page)
     describe(app)
-    gate = Gate(BodyLimit(app, settings.api_body_limit), AllowedHosts(host, port, settings.api_hosts), doorkeeper)
+    gate = RequestGate(
+        BodyLimit(app, settings.api_body_limit), AllowedHosts(host, port, settings.api_hosts), doorkeeper
+    )
     return Watching(gate, metrics)
 
 

@@ -14,9 +14,9 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from silkline.api.credentials import digest
 from silkline.api.login_throttle import LoginThrottle
 from silkline.api.problems import Problem
+from silkline.api.token_making import digest
 from silkline.store import sessions, tokens
 from silkline.store.database import Database
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import click
 
-from silkline.api.credentials import new_token
+from silkline.api.token_making import new_token
 from silkline.cli import terminal
 from silkline.cli.resources import existing, opened, settings_of
 from silkline.cli.session import Session, everywhere, text

@@ -25,7 +25,7 @@ _MOST_ADDRESSES: Final = 50_000
 OnIntroduced = Callable[[HostQueue, str, Robots, int], None]
 
 
-class Introductions:
+class HostGate:
     """`on_introduced` gets the host, the URL, its robots rules, and how often in a row they could not be fetched."""
 
     def __init__(

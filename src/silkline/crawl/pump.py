@@ -12,7 +12,7 @@ from silkline.crawl.answers import Answers
 from silkline.crawl.endings import ROBOTS_UNAVAILABLE, Endings
 from silkline.crawl.frontier import Frontier, FrontierUrl, HostQueue
 from silkline.crawl.guarded_reader import GuardedReader
-from silkline.crawl.host_gate import Introductions
+from silkline.crawl.host_gate import HostGate
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Plan
 from silkline.crawl.purpose import Purpose
@@ -53,7 +53,7 @@ class Pump:
         self._ask_for_more = ask_for_more
         self._after = after
         self._loop = asyncio.get_running_loop()
-        self.gate = Introductions(plan, client, frontier, reader, self._introduced, self.soon)
+        self.gate = HostGate(plan, client, frontier, reader, self._introduced, self.soon)
         self._flying: dict[int, tuple[FrontierUrl, float, Exchange | None]] = {}
         self.allowance = plan.limit
         """Pages that may still be stored; None: no limit."""

@@ -10,7 +10,7 @@ import msgspec
 
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.fetch import robots
-from silkline.fetch.follow_redirects import OneHop
+from silkline.fetch.redirects_outside_ledger import OneHop
 from silkline.fetch.robots import ALLOW_ALL, DISALLOW_ALL, Robots
 from silkline.model.fetched import BAD_REDIRECT, READER_DIED, is_temporary
 from silkline.model.url import host_of

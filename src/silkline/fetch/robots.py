@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from silkline.fetch.follow_redirects import OneHop, allow_all, follow
+from silkline.fetch.redirects_outside_ledger import OneHop, allow_all, follow
 from silkline.fetch.robots_matching import Rule, comparable_path, group_text, rules_of
 from silkline.model import fetched as reasons
 from silkline.model.fetched import Fetched, Request, retry_after

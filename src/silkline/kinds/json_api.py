@@ -17,9 +17,9 @@ from silkline.crawl.plan import user_agent_of
 from silkline.errors import Permanent, Temporary
 from silkline.fetch.client import HttpClient
 from silkline.fetch.dns import SystemResolver
-from silkline.fetch.follow_redirects import follow
 from silkline.fetch.guard import Exemption, Guard, parse_exemption
 from silkline.fetch.origin import locate
+from silkline.fetch.redirects_outside_ledger import follow
 from silkline.fetch.settings import FetchSettings
 from silkline.model.fetched import Fetched, Request, retry_after
 from silkline.model.kind import Control

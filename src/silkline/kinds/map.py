@@ -18,7 +18,7 @@ import uvloop
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.file_budget import fitted
 from silkline.crawl.frontier import FrontierUrl
-from silkline.crawl.host_gate import Introductions
+from silkline.crawl.host_gate import HostGate
 from silkline.crawl.messages import FetchedPage, FoundUrl
 from silkline.crawl.outcomes import body_of
 from silkline.crawl.plan import Plan
@@ -135,7 +135,7 @@ class MapJob:
         for rows in urls.keys(self._progress.database, self._progress.job.id):
             self._seen.update(key for key, _ in rows)
 
-    async def _sitemaps_of(self, origin: str, gate: Introductions, at_once: asyncio.Semaphore) -> list[tuple[str, str]]:
+    async def _sitemaps_of(self, origin: str, gate: HostGate, at_once: asyncio.Semaphore) -> list[tuple[str, str]]:
         """The sitemaps of an origin, and how each was found."""
         async with at_once:
             rules = await gate.load_rules(f"{origin}/")

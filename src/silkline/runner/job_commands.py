@@ -1,7 +1,7 @@
-"""Jobs that still have the status `running` although their owner, on this machine, is certainly dead.
+"""The commands of users for a job: pause, resume, stop, cancel, retry. The command line and the API call `ask`.
 
-The watchdog of a supervisor takes them back after some time. When a person asks to pause, resume, stop or cancel such a
-job, it is taken back at once, and then the request is carried out. A job whose owner may be alive is not touched.
+`store.jobs.wish` changes the job. Before that, `ask` looks for the owner of a running job. If the owner was a process
+of this machine and is certainly dead, the job is taken back at once. Otherwise the watchdog of a supervisor does that.
 """
 
 from __future__ import annotations

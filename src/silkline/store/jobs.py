@@ -264,7 +264,7 @@ def running(database: Database) -> list[Job]:
 
 
 def wish(database: Database, id: str, verb: Verb) -> Job:
-    """Apply a verb of a user. A refused verb changes nothing."""
+    """Apply a verb of a user: the only function that changes a status for a user. A refused verb changes nothing."""
     while True:
         job = get(database, id)
         change = answer(verb, job.status, job.desired)

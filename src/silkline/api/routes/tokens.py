@@ -9,8 +9,8 @@ from fastapi import APIRouter, Response
 from pydantic import Field
 
 from silkline.api.answer_models import Answer, NewTokenView, Scope, TokenList, answered, problems
-from silkline.api.credentials import new_token
 from silkline.api.routes.jobs import Object
+from silkline.api.token_making import new_token
 from silkline.api.views import token_view
 from silkline.errors import NotFound
 from silkline.model.spec import Spec, validate

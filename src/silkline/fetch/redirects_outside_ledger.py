@@ -1,4 +1,8 @@
-"""Follows redirects one request at a time, and checks each target first. The client itself follows no redirect."""
+"""Follows redirects of requests that are not in the ledger: robots.txt and JSON APIs.
+
+It makes one request at a time and checks each target first. The client itself follows no redirect. The redirects of the
+URLs of a job are decided in crawl/decisions.py.
+"""
 
 from collections.abc import Callable
 from typing import Final, Protocol

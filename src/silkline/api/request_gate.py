@@ -1,8 +1,8 @@
 """Checks every request before a route sees it, so that no route can forget a check.
 
-`Gate` accepts only an exact list of Host names, which prevents DNS rebinding. It checks the token and its scope, by
-method and path. It refuses requests from other sites that change something. Errors are problem documents. Every answer
-gets headers that allow a browser to run only our own files.
+`RequestGate` accepts only an exact list of Host names, which prevents DNS rebinding. It checks the token and its scope,
+by method and path. It refuses requests from other sites that change something. Errors are problem documents. Every
+answer gets headers that allow a browser to run only our own files.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def scope_needed(method: str, path: str) -> str | None:
     return "read" if method in SAFE else "write"
 
 
-class Gate:
+class RequestGate:
     def __init__(self, app: ASGIApp, hosts: AllowedHosts, doorkeeper: Doorkeeper) -> None:
         self._app = app
         self._hosts = hosts
