@@ -3,13 +3,16 @@
 import logging
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from silkline.config import load
-from silkline.kinds import registry, site
-from silkline.model.job import End
+from silkline.kinds import site
+from silkline.model.database import Database
+from silkline.model.job import End, Job
 from silkline.model.kind import Context
+from silkline.model.ledger import Checkpoint, Counts
+from silkline.model.spec import SiteSpec, validate
 from silkline.reading_marks import ReadingMarks
 from silkline.store import jobs, urls
 from silkline.store.opening import open_database
@@ -21,26 +24,26 @@ class NoOrders:
     def wait(self, seconds: float) -> End | None:
         return None
 
-    def subscribe(self, callback: Any) -> None:
+    def subscribe(self, callback: Callable[[End], None]) -> None:
         """There are no orders here."""
 
 
 class Progress:
-    def __init__(self, database: Any, job: Any) -> None:
+    def __init__(self, database: Database, job: Job) -> None:
         self.database = database
         self.job = job
 
-    def record(self, checkpoint: Any) -> Any:
+    def record(self, checkpoint: Checkpoint) -> Counts:
         return urls.record(self.database, self.job, checkpoint)
 
-    def report(self, **live: Any) -> None:
-        """Ignored: the benchmark does not show the progress."""
+    def report(self) -> None:
+        """Nothing to do: no supervisor waits for a sign of life."""
 
 
 if __name__ == "__main__":
     database = open_database(sys.argv[1], upgrade=False)
     job = jobs.claim_one(database, "benchmark", "here", sys.argv[2])
-    spec = registry.check_payload(registry.kind_named("site"), job.payload)
+    spec = validate(SiteSpec, job.payload)
     marks = Path(tempfile.mkdtemp()) / "benchmark.marks"  # a supervisor also creates this file
     ReadingMarks.create(marks)
     settings = load().settings.for_kinds()

@@ -17,11 +17,11 @@ from pathlib import Path
 
 from silkline.export.open import FORMATS, to_path
 from silkline.export.rows import Filter, stream
+from silkline.model.database import Database
 from silkline.model.job import NewJob
 from silkline.model.ledger import DONE, Checkpoint, NewResult, NewUrl
 from silkline.model.url import url_key
 from silkline.store import jobs, urls
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 
 CHUNK = 2_000

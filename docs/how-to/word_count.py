@@ -14,7 +14,7 @@ class WordCount(Spec):
     job: str  # the id of the other job
 
 
-def run(context: Context) -> End | None:
+def run(context: Context[WordCount]) -> End | None:
     progress = context.progress
     stored = last_id(progress.database, progress.job.id)  # the last id of an earlier attempt
     for page in results.every(progress.database, context.spec.job):

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from silkline.model.database import Database
 from silkline.model.job import Job, NewJob
 from silkline.store import jobs
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 
 ROOT = Path(__file__).resolve().parents[2]

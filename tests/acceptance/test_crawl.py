@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from silkline.cli.seeds import CHUNK
+from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.model.ledger import Checkpoint, NewResult, NewUrl, Settled
 from silkline.store import jobs, urls
-from silkline.store.database import Database
 from tests.acceptance.conftest import PATIENCE, Silkline
 
 FAST = ("--speed", "max", "--ignore-robots")

@@ -9,9 +9,9 @@ import pytest
 
 from silkline.cli import checks
 from silkline.config import Settings
+from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.store import jobs, migrate, workers
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 from tests.acceptance.conftest import Finished, Silkline
 

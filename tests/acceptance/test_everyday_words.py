@@ -10,6 +10,7 @@ import pytest
 from silkline.cli.exits import run
 from silkline.cli.progress import progress_line
 from silkline.cli.terminal import size, wrapped
+from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, Backoff, End, Job, Verb, decide
 from silkline.model.ledger import Checkpoint, Counts, NewResult, NewUrl, Settled
 from silkline.model.url import url_key
@@ -17,7 +18,6 @@ from silkline.model.wait import DELAY, Wait
 from silkline.sample.server import SampleServer
 from silkline.sample.site import SampleAnswer
 from silkline.store import jobs, logs, urls
-from silkline.store.database import Database
 from tests.acceptance.conftest import Finished
 
 Run = Callable[..., Finished]

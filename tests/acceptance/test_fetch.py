@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from silkline.model.database import Database
 from silkline.sample.server import SampleServer
 from silkline.sample.site import SampleAnswer
 from silkline.store import jobs, urls
-from silkline.store.database import Database
 from tests.acceptance.conftest import PATIENCE, Silkline
 
 HTML = "text/html; charset=utf-8"

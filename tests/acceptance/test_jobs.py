@@ -4,10 +4,10 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, Backoff, End, Job, decide
 from silkline.model.ledger import Checkpoint, NewResult, NewUrl, Settled
 from silkline.store import jobs, urls
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 from tests.acceptance.conftest import PATIENCE, Silkline
 

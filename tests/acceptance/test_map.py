@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
+from silkline.model.database import Database
 from silkline.sample.server import SampleServer
 from silkline.sample.site import SampleAnswer
 from silkline.store import jobs, urls
-from silkline.store.database import Database
 from tests.acceptance.conftest import PATIENCE, Silkline
 
 XML = "application/xml"

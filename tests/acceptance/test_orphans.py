@@ -8,9 +8,9 @@ from contextlib import closing
 import psutil
 import pytest
 
+from silkline.model.database import Database
 from silkline.model.job import Status
 from silkline.store import jobs, logs, urls, workers
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 from tests.acceptance.conftest import Silkline
 from tests.crawl.harness import SyntheticWeb

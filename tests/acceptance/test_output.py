@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
+from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.store import logs
-from silkline.store.database import Database
 from tests.acceptance.conftest import PATIENCE, Silkline
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil\r\x08\x7f"

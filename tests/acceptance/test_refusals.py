@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.store import migrate
-from silkline.store.database import Database
 from tests.acceptance.conftest import Silkline
 
 ADD = ("jobs", "add", "--kind", "site")

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from silkline.model.database import Database
 from silkline.model.job import Job, Status
 from silkline.store import jobs, logs
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 from tests.acceptance.conftest import Silkline
 

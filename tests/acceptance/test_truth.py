@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from silkline.model.database import Database
 from silkline.model.job import NewJob
 from silkline.store import jobs, workers
-from silkline.store.database import Database
 from silkline.store.identity import Identity
 from silkline.store.opening import open_database
 from tests.acceptance.conftest import Silkline

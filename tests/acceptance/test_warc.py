@@ -7,10 +7,10 @@ from pathlib import Path
 
 from warcio.archiveiterator import ArchiveIterator
 
+from silkline.model.database import Database
 from silkline.sample.server import SampleServer
 from silkline.sample.site import SampleAnswer
 from silkline.store import jobs
-from silkline.store.database import Database
 from silkline.warc_files import folder_of
 from tests.acceptance.conftest import Silkline
 

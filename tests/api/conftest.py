@@ -5,8 +5,8 @@ from contextlib import closing
 
 import pytest
 
+from silkline.model.database import Database
 from silkline.sample.server import SampleServer
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 from tests.support.served import Client, Served
 

@@ -13,10 +13,10 @@ import pytest
 from silkline.api import sources
 from silkline.api.events import BACKLOG, EAGER, Feed, Hub
 from silkline.api.sources import Cursor, JobSource, StreamEvent, read_cursor
+from silkline.model.database import Database
 from silkline.model.job import End, NewJob, Status
 from silkline.model.ledger import Checkpoint, NewUrl
 from silkline.store import jobs, logs, urls
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 from tests.store.given import finished, running
 from tests.support.served import STATES, Client, Served

@@ -12,11 +12,11 @@ import pyarrow.parquet
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
+from silkline.model.database import Database
 from silkline.model.job import Job, NewJob
 from silkline.model.ledger import Checkpoint
 from silkline.sample.server import SampleServer
 from silkline.store import jobs, urls
-from silkline.store.database import Database
 from tests.store.given import result, running, settled, url
 from tests.support.served import Client, Served
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from silkline.model.database import Database
 from silkline.model.job import Decision, Status, Wish
 from silkline.store import jobs, results
-from silkline.store.database import Database
 from tests.support.served import Client
 
 

@@ -14,11 +14,11 @@ from silkline.api import tallies
 from silkline.api.tallies import Tallies
 from silkline.errors import StoreError
 from silkline.model import wait as reasons
+from silkline.model.database import Database
 from silkline.model.job import Job, NewJob, Verb
 from silkline.model.ledger import Checkpoint, NewUrl
 from silkline.model.wait import Wait
 from silkline.store import jobs, urls
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 from silkline.warc_files import folder_of
 from tests.support.served import Client, Served

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from silkline.model.database import Database
 from silkline.model.job import Decision, Job, NewJob, Status, Wish
 from silkline.model.ledger import Checkpoint, NewResult, NewUrl, PageLinks, Settled
 from silkline.model.url import url_key
 from silkline.store import jobs, logs, urls
-from silkline.store.database import Database
 from tests.support.served import Client
 
 ROOT = "https://ledger.test/"

@@ -5,10 +5,10 @@ from html.parser import HTMLParser
 
 import pytest
 
+from silkline.model.database import Database
 from silkline.model.job import NewJob
 from silkline.model.ledger import Checkpoint, NewResult, NewUrl, Settled
 from silkline.store import jobs, logs, urls
-from silkline.store.database import Database
 from tests.support.served import Client
 
 SCRIPT = "<script>alert('silk')</script>"

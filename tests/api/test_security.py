@@ -14,8 +14,8 @@ import pytest
 
 from silkline.api.address import is_loopback
 from silkline.api.request_gate import AllowedHosts, scope_needed
+from silkline.model.database import Database
 from silkline.store import jobs, logs
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 from tests.support.served import Client, Served, command_line
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from silkline.model.database import Database
 from silkline.model.ledger import Url
 from silkline.store import jobs, results, urls
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 from tests.acceptance.conftest import Silkline
 from tests.chaos.poisoned_web import NAMES, PAGES, SITEMAPS, PoisonedWeb

@@ -19,9 +19,9 @@ from typing import Any
 import psutil
 import pytest
 
+from silkline.model.database import Database
 from silkline.model.job import Status
 from silkline.store import jobs, results, urls
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 from tests.acceptance.conftest import Silkline
 from tests.crawl.harness import SyntheticWeb

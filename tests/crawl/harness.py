@@ -17,11 +17,11 @@ from typing import Any
 import psutil
 
 from silkline.kinds import registry
+from silkline.model.database import Database
 from silkline.model.job import Decision, Job, NewJob, Status, Wish
 from silkline.model.ledger import Counts, Url
 from silkline.store import jobs, results, urls
 from silkline.store.backlinks import into, out_of
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 from tests.crawl.synthetic_web import Web
 

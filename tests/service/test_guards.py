@@ -11,6 +11,7 @@ import pytest
 
 from silkline.config import Settings
 from silkline.errors import UsageError
+from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, End, NewJob, Status, Verb
 from silkline.reading_marks import ReadingMarks
 from silkline.runner import protocol
@@ -24,7 +25,6 @@ from silkline.service.output import LogQueue, Output, OutputPipe, Pump
 from silkline.service.runner_process import RunnerProcess
 from silkline.service.supervisor import Supervisor
 from silkline.store import jobs
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 from silkline.warc_files import folder_of
 from tests.support.supervisors import STALE, Yard, eventually

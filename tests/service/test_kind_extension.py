@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from silkline.model.database import Database
 from silkline.sample.server import SampleServer
 from silkline.sample.site import SampleAnswer
 from silkline.sample.site import answer as sample
 from silkline.store import results, urls
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 from tests.support.served import Client, Served
 

@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from silkline.config import Settings
+from silkline.model.database import Database
 from silkline.model.job import Job, NewJob, Status
 from silkline.runner import protocol
 from silkline.service import launcher as launching
@@ -22,7 +23,6 @@ from silkline.service.launcher import Launcher
 from silkline.service.output import LogQueue, Pump
 from silkline.service.runner_process import RunnerProcess
 from silkline.store import jobs
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 from tests.support.supervisors import PATIENCE, eventually
 

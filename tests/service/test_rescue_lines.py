@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from silkline.model.database import Database
 from silkline.model.job import Backoff, Decision, Job, NewJob, Status, Wish
 from silkline.runner.job_commands import take_back
 from silkline.runner.rescue import rescue
 from silkline.service.watchdog import Watchdog
 from silkline.store import jobs, logs
-from silkline.store.database import Database
 from silkline.store.identity import Identity
 from silkline.store.opening import open_database
 

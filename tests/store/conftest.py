@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from silkline.store.database import Database
+from silkline.model.database import Database
 from silkline.store.opening import open_database
 from tests.support.postgres import PostgresDatabases
 

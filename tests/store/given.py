@@ -4,11 +4,11 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from silkline.model.database import Database
 from silkline.model.ids import new_id
 from silkline.model.job import AttemptEnd, Backoff, Decision, End, Job, NewJob, Status, Verb, decide
 from silkline.model.ledger import NewResult, NewUrl, Settled
 from silkline.store import jobs
-from silkline.store.database import Database
 
 BACKOFF = Backoff(base=3600.0, cap=7200.0)  # no machine is so slow that a retry becomes due within a test
 NOWHERE = "00000000-0000-7000-8000-000000000000"

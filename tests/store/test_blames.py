@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from silkline.model.database import Database
 from silkline.model.job import Decision, Job, NewJob, Status, Verb, Wish
 from silkline.store import blames, jobs
-from silkline.store.database import Database
 
 URL = "https://example.com/bomb"
 

@@ -12,9 +12,9 @@ import psycopg
 import pytest
 
 from silkline.errors import DiskFull, StoreError, Unavailable
+from silkline.model.database import Bell, Database
 from silkline.model.job import End, NewJob, Status
 from silkline.store import jobs, migrate, postgres, sqlite
-from silkline.store.database import Bell, Database
 from silkline.store.opening import open_database
 from tests.store.given import finished, queued, running
 from tests.support.postgres import PostgresServer

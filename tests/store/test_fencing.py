@@ -8,10 +8,10 @@ import psycopg
 import pytest
 
 from silkline.errors import LeaseLost
+from silkline.model.database import Database
 from silkline.model.job import NewJob, Status
 from silkline.model.ledger import Checkpoint, Counts
 from silkline.store import jobs, results, urls, workers
-from silkline.store.database import Database
 from tests.store.given import queued, rescued, result, running, settled, url
 
 CHECKPOINT = Checkpoint([url(1)], [settled(1)], [result(1)])

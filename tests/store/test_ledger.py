@@ -5,10 +5,10 @@ import threading
 import pytest
 
 from silkline.errors import LeaseLost, StoreError
+from silkline.model.database import Database
 from silkline.model.job import End, Job, Status
 from silkline.model.ledger import STATES, Checkpoint, Counts, NewUrl
 from silkline.store import jobs, results, urls
-from silkline.store.database import Database
 from tests.store.given import NOWHERE, finished, queued, rescued, result, running, settled, url
 
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import pytest
 
 from silkline.errors import LeaseLost
+from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.model.ledger import Checkpoint, PageLinks, Url
 from silkline.store import jobs, links, urls
 from silkline.store.backlinks import Backlink, LinksIn, LinksOut, into, out_of
-from silkline.store.database import Database
 from tests.store.given import finished, rescued, running, settled, url
 
 SMALLEST, LARGEST = -(2**63), 2**63 - 1

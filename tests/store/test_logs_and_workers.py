@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from silkline.errors import StoreError
+from silkline.model.database import Database
 from silkline.model.job import End
 from silkline.store import jobs, logs, workers
-from silkline.store.database import Database
 from silkline.store.logs import NewLine
 from tests.store.given import finished, queued, running
 

@@ -3,9 +3,9 @@
 import subprocess
 import sys
 
+from silkline.model.database import Database
 from silkline.model.job import NewJob, Status
 from silkline.store import jobs
-from silkline.store.database import Database
 
 CLAIMERS, JOBS, BATCH = 20, 5_000, 25
 CLAIM_ALL = """

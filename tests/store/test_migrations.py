@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from silkline.errors import SchemaTooNew, StoreError, Unavailable, UsageError
+from silkline.model.database import Database
 from silkline.model.job import NewJob, Verb
 from silkline.store import jobs, logs, migrate, urls, workers
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 from tests.store.given import job_of_an_older_schema, queued
 

@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 
 from silkline.errors import LeaseLost, NotFound
+from silkline.model.database import Database
 from silkline.model.job import Decision, End, Job, Status, Verb, Wish
 from silkline.model.ledger import Checkpoint, Counts
 from silkline.store import jobs, urls, workers
-from silkline.store.database import Database
 from tests.store.given import NOWHERE, claimed, deciding, finished, queued, rescued, result, running, settled, url
 
 Write = Callable[[Database, Job], object]

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from silkline.errors import UsageError
+from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.model.ledger import Checkpoint
 from silkline.store import jobs, migrate, pages, results, urls
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 from silkline.store.page_summary import facts_of
 from silkline.store.pages import SORTS, UNKNOWN, Stretch, new_page

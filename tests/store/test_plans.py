@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from psycopg import sql
 
+from silkline.model.database import Database
 from silkline.model.job import NewJob
 from silkline.model.ledger import Checkpoint
 from silkline.store import jobs, logs, urls
-from silkline.store.database import Database
 from silkline.store.statements import parameters_of, statement
 from tests.store.given import result, running, settled, url
 

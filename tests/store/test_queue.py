@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from silkline.errors import NotFound, Refused
+from silkline.model.database import Database
 from silkline.model.job import End, NewJob, Status, Verb, Wish
 from silkline.store import jobs
-from silkline.store.database import Database
 from tests.store.given import NOWHERE, claimed, finished, queued, running, tomorrow
 
 

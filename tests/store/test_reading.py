@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 
 from silkline.errors import NotFound, Refused, UsageError
+from silkline.model.database import Database
 from silkline.model.job import End, NewJob, Status, Verb
 from silkline.model.ledger import Checkpoint
 from silkline.store import jobs, links, logs, results, urls
-from silkline.store.database import Database
 from tests.store.given import NOWHERE, finished, in_status, queued, result, running, settled, url
 
 

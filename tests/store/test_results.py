@@ -2,10 +2,10 @@
 
 from datetime import timedelta
 
+from silkline.model.database import Database
 from silkline.model.job import End
 from silkline.model.ledger import Checkpoint, NewResult
 from silkline.store import jobs, results, urls
-from silkline.store.database import Database
 from tests.store.given import finished, result, running, settled, url
 
 ASKED, LANDED = 111, 222

@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from silkline.model.database import Database
 from silkline.store import sessions, tokens
-from silkline.store.database import Database
 
 
 def at(database: Database, monkeypatch: pytest.MonkeyPatch, moment: datetime) -> None:

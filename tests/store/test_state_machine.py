@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from silkline.errors import LeaseLost, Refused
+from silkline.model.database import Database
 from silkline.model.job import (
     LIVE,
     TRANSITIONS,
@@ -33,7 +34,6 @@ from silkline.model.job import (
 )
 from silkline.model.ledger import Checkpoint
 from silkline.store import jobs, urls, workers
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 from tests.store.conftest import EMPTY
 from tests.store.given import url

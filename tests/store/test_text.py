@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from silkline.errors import UsageError
+from silkline.model.database import Database
 from silkline.model.job import End, NewJob
 from silkline.model.ledger import Checkpoint
 from silkline.store import jobs, logs, results, urls
-from silkline.store.database import Database
 from tests.store.given import finished, queued, result, running, settled, url
 
 REPLACED = "\ufffd"

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from silkline.model.database import Bell, Database
 from silkline.store import workers
-from silkline.store.database import Bell, Database
 from silkline.store.wakeup import PipeBell, ring_pipes
 from tests.store.given import queued, rescued, running
 

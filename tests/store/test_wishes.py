@@ -5,9 +5,9 @@ import itertools
 import pytest
 
 from silkline.errors import NotFound, Refused, Unavailable
+from silkline.model.database import Database
 from silkline.model.job import End, Job, Refusal, Status, Verb, Wish, answer
 from silkline.store import jobs
-from silkline.store.database import Database
 from tests.store.given import NOWHERE, finished, in_status, queued, running, tomorrow
 
 WISHED = [

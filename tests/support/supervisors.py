@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from silkline.errors import Unavailable
+from silkline.model.database import Database
 from silkline.model.job import LIVE, Job, NewJob, Status, Verb
 from silkline.runner.leftovers import marked
 from silkline.service import cgroup
 from silkline.store import jobs, logs, results, urls, workers
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 
 LIBC = ctypes.CDLL(None)  # loaded here: nothing may be loaded between fork and exec

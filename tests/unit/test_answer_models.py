@@ -29,10 +29,10 @@ from silkline.api.routes.tokens import TokenRoutes
 from silkline.api.tallies import Tallies
 from silkline.cli import views
 from silkline.config import Settings
+from silkline.model.database import Database
 from silkline.model.job import NewJob
 from silkline.model.ledger import Counts
 from silkline.store import jobs
-from silkline.store.database import Database
 from silkline.store.job_view import JobView, ProgressView, job_view
 from silkline.store.opening import open_database
 

@@ -16,11 +16,11 @@ from silkline.crawl.plan import Tuning, plan_of
 from silkline.crawl.recorder import Recorder
 from silkline.crawl.small_leader import SmallLeader
 from silkline.kinds.reader_limits import reader_for
+from silkline.model.database import Database
 from silkline.model.job import End
 from silkline.model.kind import Context, KindSettings
 from silkline.model.ledger import QUEUED, Checkpoint, QueuedUrl, Settled
 from silkline.model.spec import SiteSpec
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 
 TUNING = Tuning(checkpoint_pages=1)
@@ -39,7 +39,7 @@ class Stored:
     def record(self, checkpoint: Checkpoint) -> None:
         self.checkpoints.append(checkpoint)
 
-    def report(self, **live: Any) -> None:
+    def report(self) -> None:
         pass
 
 

@@ -4,10 +4,10 @@ import json
 from datetime import timedelta
 from typing import Any
 
+from silkline.model.database import Database
 from silkline.model.job import End, Job
 from silkline.model.ledger import Checkpoint
 from silkline.store import jobs, logs, urls
-from silkline.store.database import Database
 from tests.store.given import finished, result, running, settled, url
 
 HOME = "https://site.test/"

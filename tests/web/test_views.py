@@ -9,9 +9,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
+from silkline.model.database import Database
 from silkline.model.job import End, Job, NewJob
 from silkline.store import jobs
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 from tests.store.given import finished, running
 from tests.support.served import Client, Served

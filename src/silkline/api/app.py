@@ -28,7 +28,7 @@ from silkline.api.routes.tokens import TokenRoutes
 from silkline.api.tallies import Tallies
 from silkline.api.web import site
 from silkline.config import Settings
-from silkline.store.database import Database
+from silkline.model.database import Database
 
 THREADS = 16  # each may hold a connection to the database
 ABOUT = """Silkline crawls web sites in jobs that survive crashes. Errors are RFC 9457 problem documents. Their field

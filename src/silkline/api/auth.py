@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from silkline.api.login_throttle import LoginThrottle
 from silkline.api.problems import Problem
 from silkline.api.token_making import digest
+from silkline.model.database import Database
 from silkline.store import sessions, tokens
-from silkline.store.database import Database
 
 SCOPES = ("read", "write", "admin")  # each includes the scopes before it
 WORKER = "worker"  # only for the requests of external workers

@@ -21,8 +21,8 @@ from silkline.api.connections import network_of
 from silkline.api.problems import Problem
 from silkline.api.sources import Cursor, JobSource, OverviewSource, StreamEvent, catch_up
 from silkline.errors import StoreError
+from silkline.model.database import Database
 from silkline.model.job import Job, Status
-from silkline.store.database import Database
 
 INTERVAL = 0.5
 EAGER, EAGER_LOOKS = 0.1, 20  # a new listener often waits for an event that comes soon, such as a page

@@ -20,11 +20,11 @@ from silkline.api.problems import Problem
 from silkline.config import Settings
 from silkline.errors import SpecError, StoreError, Unavailable
 from silkline.kinds import registry
+from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, Backoff, Decision, End, Job, Wish, decide
 from silkline.model.ledger import DONE, FAILED, QUEUED, SKIPPED, Checkpoint, Counts, NewResult, NewUrl, Settled
 from silkline.model.url import canonical, host_of, url_key
 from silkline.store import jobs, urls
-from silkline.store.database import Database
 
 _LEASE = re.compile(r"(\d{1,18})\.(external-[\w.-]{1,80})", re.ASCII)
 ENDS = (End.COMPLETED, End.TEMPORARY, End.PERMANENT, End.RELEASED, End.PAUSED, End.STOPPED, End.CANCELLED)

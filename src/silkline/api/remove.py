@@ -6,8 +6,8 @@ import logging
 
 from silkline import warc_files
 from silkline.config import Settings
+from silkline.model.database import Database
 from silkline.store import jobs
-from silkline.store.database import Database
 
 log = logging.getLogger("silkline.api")
 

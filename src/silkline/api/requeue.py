@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from silkline.errors import Refused
+from silkline.model.database import Database
 from silkline.model.job import Job, NewJob, Status, Verb
 from silkline.model.spec import MAX_URLS, PageSpec
 from silkline.store import jobs, urls
-from silkline.store.database import Database
 
 
 def requeue(database: Database, job: Job, reason: str) -> Job:

@@ -14,11 +14,11 @@ from typing import Any
 from silkline.api.answer_models import to_json
 from silkline.api.views import line_view
 from silkline.errors import NotFound
+from silkline.model.database import Database
 from silkline.model.job import ENDED, Job
 from silkline.model.ledger import Counts
 from silkline.model.redaction import secrets_of
 from silkline.store import jobs, logs, urls
-from silkline.store.database import Database
 from silkline.store.job_view import JobView, ProgressView, job_view
 
 PROGRESS_EVERY = 1.0

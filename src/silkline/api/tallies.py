@@ -13,9 +13,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
+from silkline.model.database import Database
 from silkline.model.job import Job, Status
 from silkline.store import urls
-from silkline.store.database import Database
 
 YOUNG = 0.5
 PATIENCE = 20  # a count may take a twentieth of the time at most

@@ -6,8 +6,8 @@ import hashlib
 import secrets
 from datetime import datetime
 
+from silkline.model.database import Database
 from silkline.store import tokens
-from silkline.store.database import Database
 
 
 def new_token(database: Database, name: str, scope: str, expires_at: datetime | None = None) -> tuple[str, str]:

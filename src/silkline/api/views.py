@@ -21,12 +21,12 @@ from silkline.api.answer_models import (
     WaitView,
     WorkerView,
 )
+from silkline.model.database import Database
 from silkline.model.ledger import Url
 from silkline.model.redaction import without_secrets
 from silkline.model.wait import Wait, in_words, moment
 from silkline.store import urls
 from silkline.store.backlinks import LinksIn, LinksOut
-from silkline.store.database import Database
 from silkline.store.explain import ExplainedUrl
 from silkline.store.explain import in_words as state_in_words
 from silkline.store.logs import LogLine

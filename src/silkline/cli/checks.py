@@ -14,9 +14,9 @@ from pathlib import Path
 from silkline.cli.terminal import duration, size
 from silkline.config import Settings
 from silkline.errors import StoreError, UsageError
+from silkline.model.database import Database
 from silkline.model.secret_url import masked
 from silkline.store import jobs, migrate
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 from silkline.store.workers import alive as living
 

@@ -24,12 +24,12 @@ from silkline.config import Settings
 from silkline.errors import UsageError
 from silkline.export.open import writable
 from silkline.kinds import requirements
+from silkline.model.database import Database
 from silkline.model.excluded_host import excluded_hosts_of
 from silkline.model.job import ENDED, Job, NewJob, Status, Verb
 from silkline.model.spec import SiteSpec
 from silkline.runner.job_commands import ask
 from silkline.store import jobs
-from silkline.store.database import Database
 
 # This process is about to run the job, so workers must not claim it yet. If this process dies first, they claim it.
 HOLD = timedelta(seconds=60)

@@ -14,11 +14,11 @@ from silkline.cli.session import Session, everywhere
 from silkline.cli.terminal import safe
 from silkline.errors import UsageError
 from silkline.export.problems import grouped
+from silkline.model.database import Database
 from silkline.model.job import Job, NewJob, Status
 from silkline.runner.inline import run_here
 from silkline.sample.server import SampleServer
 from silkline.store import urls
-from silkline.store.database import Database
 
 LIMIT = 200
 

@@ -25,6 +25,7 @@ from silkline.config import Settings
 from silkline.errors import Refused
 from silkline.export.rows import content_of
 from silkline.kinds import cache, requirements
+from silkline.model.database import Database
 from silkline.model.job import NewJob, Status
 from silkline.model.reasons import at_command_line
 from silkline.model.redaction import without_password
@@ -32,7 +33,6 @@ from silkline.model.spec import PageSpec
 from silkline.model.url import canonical
 from silkline.runner.inline import run_here
 from silkline.store import results
-from silkline.store.database import Database
 from silkline.store.results import Result
 
 FEW_WORDS = 40

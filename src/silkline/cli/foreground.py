@@ -17,10 +17,10 @@ from silkline.cli.progress import Ticker
 from silkline.cli.resources import opened
 from silkline.cli.session import Session
 from silkline.config import Settings
+from silkline.model.database import Database
 from silkline.model.job import ENDED, Job, Status
 from silkline.service.foreground_run import ForegroundRun
 from silkline.store import jobs, results, urls
-from silkline.store.database import Database
 
 
 def run_here(

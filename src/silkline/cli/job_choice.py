@@ -7,10 +7,10 @@ from collections.abc import Callable
 from silkline.cli.session import Session
 from silkline.cli.terminal import safe
 from silkline.errors import NotFound
+from silkline.model.database import Database
 from silkline.model.job import ENDED, Change, Job, Verb, answer
 from silkline.model.redaction import without_password
 from silkline.store import jobs
-from silkline.store.database import Database
 
 PAGE = 200
 Fits = Callable[[Job], bool]

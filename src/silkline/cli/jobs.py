@@ -15,11 +15,11 @@ from silkline.cli.resources import existing, no_jobs, opened_to_find, settings_o
 from silkline.cli.session import Session, everywhere, text
 from silkline.config import Settings
 from silkline.errors import NotFound, UsageError
+from silkline.model.database import Database
 from silkline.model.job import Job, Status, Verb
 from silkline.model.ledger import FAILED, Counts
 from silkline.store import jobs as store
 from silkline.store import results, urls
-from silkline.store.database import Database
 from silkline.store.waiting import SOON, why_it_waits
 from silkline.store.workers import alive
 

@@ -12,10 +12,10 @@ from silkline.cli import terminal
 from silkline.cli.job_choice import chosen
 from silkline.cli.resources import opened_to_find, settings_of
 from silkline.cli.session import Session, everywhere, text
+from silkline.model.database import Database
 from silkline.model.job import ENDED, Job
 from silkline.store import jobs as store
 from silkline.store import logs as lines
-from silkline.store.database import Database
 
 PAGE = 1_000
 LOOK_AGAIN = 0.5  # seconds between two looks at the log of a running job

@@ -20,12 +20,12 @@ from silkline.cli.seeds import typed_urls
 from silkline.cli.session import Session, everywhere, text
 from silkline.export.problems import grouped
 from silkline.kinds import requirements
+from silkline.model.database import Database
 from silkline.model.job import End, NewJob, Status
 from silkline.model.ledger import DONE, QUEUED, SKIPPED, Checkpoint
 from silkline.model.reasons import at_command_line
 from silkline.runner.inline import Watcher, run_here
 from silkline.runner.orders import Orders
-from silkline.store.database import Database
 
 # The reasons of URLs that a crawl skips although they belong to the site.
 _KNOWN = frozenset({"not_a_page", "noindex", "robots"})

@@ -12,6 +12,7 @@ from typing import Any
 
 from silkline.cli.terminal import duration_of, safe, size, wrapped
 from silkline.errors import StoreError
+from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.model.ledger import Counts
 from silkline.model.wait import (
@@ -28,7 +29,6 @@ from silkline.model.wait import (
     why,
 )
 from silkline.store import urls
-from silkline.store.database import Database
 
 ON_TERMINAL, ELSEWHERE = 1.0, 30.0
 FASTER = {"polite": "normal", "normal": "fast", "fast": "max"}

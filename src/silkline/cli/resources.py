@@ -10,8 +10,8 @@ from silkline import config
 from silkline.cli.session import Session
 from silkline.config import Loaded, Settings
 from silkline.errors import DiskFull, NotFound, SchemaTooNew, StoreError, Unavailable, UsageError
+from silkline.model.database import Database
 from silkline.model.secret_url import masked
-from silkline.store.database import Database
 from silkline.store.opening import open_database, open_existing
 
 OLD_DATA = Path("silkline-data")  # the data directory of old versions

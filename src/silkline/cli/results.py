@@ -17,9 +17,9 @@ from silkline.cli.session import Session, everywhere, text
 from silkline.errors import UsageError
 from silkline.export.open import FORMATS, format_of, refuse_to_overwrite, to_path, to_stream, whole_file
 from silkline.export.rows import Filter, stream
+from silkline.model.database import Database
 from silkline.store import results as stored
 from silkline.store import urls
-from silkline.store.database import Database
 from silkline.store.results import Result
 
 

@@ -11,11 +11,11 @@ from typing import BinaryIO
 
 from silkline.cli.typed_url import LOCAL, with_scheme, wrong_scheme
 from silkline.errors import UsageError
+from silkline.model.database import Database
 from silkline.model.ledger import NewUrl
 from silkline.model.url import KEEP_ALL, canonical_links, host_of, url_key
 from silkline.model.user_info import REFUSAL, has_user_info
 from silkline.store import urls
-from silkline.store.database import Database
 
 CHUNK = 20_000
 _WEB = re.compile(r"https?://", re.IGNORECASE)

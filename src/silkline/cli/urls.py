@@ -14,11 +14,11 @@ from silkline.cli.resources import opened_to_find, settings_of
 from silkline.cli.session import Session, everywhere, text
 from silkline.export.problems import FailureGroup, grouped, ledger
 from silkline.export.rows import pattern_of
+from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.model.ledger import STATES, UNCHANGED, Url
 from silkline.model.reasons import at_command_line
 from silkline.store.backlinks import LinksIn
-from silkline.store.database import Database
 from silkline.store.urls import counts
 
 SHOWN_STATES = tuple(

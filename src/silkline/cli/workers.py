@@ -12,7 +12,7 @@ from silkline.cli.resources import existing, settings_of
 from silkline.cli.session import Session, everywhere
 from silkline.cli.terminal import duration
 from silkline.config import Settings
-from silkline.store.database import Database
+from silkline.model.database import Database
 from silkline.store.identity import is_dead
 from silkline.store.workers import Worker, alive
 

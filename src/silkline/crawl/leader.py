@@ -75,7 +75,7 @@ _LOOK_AT_MARKS = 0.25
 class Leader:
     """One attempt of a crawl: from the current state of the ledger until it is finished, or an order stops it."""
 
-    def __init__(self, context: Context, plan: Plan, seeds: list[str]) -> None:
+    def __init__(self, context: Context[object], plan: Plan, seeds: list[str]) -> None:
         self._context = context
         self._plan = plan
         self._seeds = seeds
@@ -334,7 +334,7 @@ class Leader:
                 continue
             if self._loop.time() - reported > _REPORT:
                 reported = self._loop.time()
-                self._context.progress.report(**self._show())
+                self._context.progress.report()
             await self._attempt.pause(_BEAT)
         return None
 
@@ -387,7 +387,7 @@ class Leader:
     def _in_flight(self) -> int:
         return 0 if self._settled else min(sum(live.in_flight for live in self._live), self._recorder.pending)
 
-    def _show(self) -> dict[str, Any]:
+    def _show(self) -> dict[str, object]:
         seconds = max(self._loop.time() - self._started_at, 0.001)
         waits = [] if self._settled else most_waiting([wait for waits in self._waits for wait in waits])
         flying = [] if self._settled else [url for live in self._live for url in live.urls]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -51,7 +51,7 @@ class Recorder:
         self._not_stored: Counter[int] = Counter()
         self.levels = Levels(limited=plan.depth is not None, now=self._saved_at)
         self.reasons: Counter[str] = Counter()
-        self.live: Callable[[], dict[str, Any]] = dict
+        self.live: Callable[[], Mapping[str, object]] = dict
         self.in_flight: Callable[[], int] = int
         self.on_saved: Callable[[list[Delivery]], None] = lambda deliveries: None
 

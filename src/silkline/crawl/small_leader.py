@@ -6,7 +6,7 @@ Like the leader of a crawl, it writes checkpoints, reads the ledger for the fetc
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from silkline.crawl.attempt_loop import AttemptLoop
 from silkline.crawl.equip import open_client
@@ -46,7 +46,7 @@ class SmallJob(Purpose, Protocol):
 class SmallLeader:
     """Implements `Desk`. Must be created inside an event loop, for one attempt of a job; `close` it afterwards."""
 
-    def __init__(self, context: Context, plan: Plan, reader: GuardedReader) -> None:
+    def __init__(self, context: Context[object], plan: Plan, reader: GuardedReader) -> None:
         self._context = context
         self._plan = plan
         self._reader = reader
@@ -152,7 +152,7 @@ class SmallLeader:
             else:
                 if self._loop.time() - reported > _REPORT:
                     reported = self._loop.time()
-                    self._context.progress.report(**self._show())
+                    self._context.progress.report()
                 await self._attempt.pause(_BEAT)
 
     async def _settle_down(self) -> None:
@@ -171,7 +171,7 @@ class SmallLeader:
     def _in_flight(self) -> int:
         return 0 if self._settled or self._fetcher is None else min(self._fetcher.in_flight, self.recorder.pending)
 
-    def _show(self) -> dict[str, Any]:
+    def _show(self) -> dict[str, object]:
         if self._settled:
             return {"in_flight": [], "waits": []}
         return {"in_flight": list(self._live.urls), "waits": [wait._asdict() for wait in self._waits]}

@@ -13,9 +13,9 @@ from typing import Final
 from silkline.export.folder import document, place_of
 from silkline.export.open import to_stream
 from silkline.export.rows import Filter, stream
+from silkline.model.database import Database
 from silkline.model.url import url_key
 from silkline.store import jobs
-from silkline.store.database import Database
 from silkline.store.results import Result
 from silkline.warc_files import folder_of
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
+from silkline.model.database import Database
 from silkline.model.ledger import FAILED, Url
 from silkline.store import urls
 from silkline.store.backlinks import LinksIn, into
-from silkline.store.database import Database
 
 PAGE = 1_000
 

@@ -11,11 +11,11 @@ from typing import Any, Final, Protocol
 
 from silkline.errors import UsageError
 from silkline.export.problems import ledger
+from silkline.model.database import Database
 from silkline.model.ledger import FAILED, SKIPPED
 from silkline.model.pattern import BadPattern, UrlPattern
 from silkline.model.result_fields import DATA, METADATA, mended
 from silkline.store import jobs, results
-from silkline.store.database import Database
 from silkline.store.results import Result
 
 FEWEST: Final = 20

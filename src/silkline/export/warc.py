@@ -10,8 +10,8 @@ from typing import Any, BinaryIO
 from silkline import __version__
 from silkline.errors import UsageError
 from silkline.export.rows import Filter
+from silkline.model.database import Database
 from silkline.store import results
-from silkline.store.database import Database
 from silkline.warc_files import folder_of, records
 
 

@@ -42,11 +42,11 @@ _ADVICE: Final = {
 _encode = msgspec.json.Encoder().encode
 
 
-def run(context: Context) -> End | None:
+def run(context: Context[BlueskySpec]) -> End | None:
     return uvloop.run(_work(context))
 
 
-async def _work(context: Context) -> End | None:
+async def _work(context: Context[BlueskySpec]) -> End | None:
     endpoint = Endpoint("Bluesky", context.settings.bluesky_url, context.control, contact=context.settings.contact)
     job = BlueskyJob(context, endpoint)
     try:
@@ -61,9 +61,9 @@ async def _work(context: Context) -> End | None:
 class BlueskyJob:
     """One attempt: from the subject of the spec to the results."""
 
-    def __init__(self, context: Context, endpoint: Endpoint) -> None:
+    def __init__(self, context: Context[BlueskySpec], endpoint: Endpoint) -> None:
         self._context = context
-        self._spec: BlueskySpec = context.spec
+        self._spec = context.spec
         self._endpoint = endpoint
         self._seen: set[int] = set()
         self._next_id = 1

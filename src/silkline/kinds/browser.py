@@ -14,7 +14,7 @@ from silkline.model.spec import Fetching
 SWITCHED_OFF = "no page is rendered here: the setting max_concurrent_chrome is 0"
 
 
-def rendering_for(spec: Fetching, context: Context) -> Rendering | None:
+def rendering_for(spec: Fetching, context: Context[object]) -> Rendering | None:
     """How the pages of a spec are rendered; None: not at all. Raises `Permanent` if they must be rendered and cannot
     be."""
     if spec.render == "never":

@@ -6,9 +6,9 @@ from typing import Final
 
 from silkline.kinds.registry import is_external
 from silkline.model.cached import PERSONAL
+from silkline.model.database import Database
 from silkline.model.spec import PageSpec
 from silkline.store import page_cache
-from silkline.store.database import Database
 from silkline.store.page_cache import HIDDEN_KEYS as HIDDEN_KEYS
 from silkline.store.results import Result
 

@@ -33,7 +33,7 @@ _LOOK: Final = 0.25
 _encode = msgspec.json.Encoder().encode
 
 
-def run(context: Context) -> End | None:
+def run(context: Context[Crawl4aiSpec]) -> End | None:
     # By default it writes to the home directory, and an advertisement into the log of the job.
     os.environ.setdefault("CRAWL4_AI_BASE_DIRECTORY", context.settings.data)
     os.environ.setdefault("CRAWL4AI_NO_CLOUD_NOTICE", "1")
@@ -46,7 +46,7 @@ def run(context: Context) -> End | None:
     return asyncio.run(_work(context, crawl4ai))
 
 
-async def _work(context: Context, crawl4ai: Any) -> End | None:
+async def _work(context: Context[Crawl4aiSpec], crawl4ai: Any) -> End | None:
     progress, spec = context.progress, context.spec
     if not urls.last_id(progress.database, progress.job.id):
         addresses = dict.fromkeys(canonical(url) or url for url in spec.all_urls())
@@ -81,9 +81,9 @@ def _no_browser(there: str, error: Exception) -> Permanent | Temporary:
 class Delegate:
     """Passes pages to crawl4ai, one after the other."""
 
-    def __init__(self, context: Context, crawler: Any, how: Any) -> None:
+    def __init__(self, context: Context[Crawl4aiSpec], crawler: Any, how: Any) -> None:
         self._context = context
-        self._spec: Crawl4aiSpec = context.spec
+        self._spec = context.spec
         self._crawler = crawler
         self._how = how
         self._guard = Guard(map(parse_exemption, self._spec.allow_private))

@@ -18,17 +18,17 @@ from silkline.model.spec import DiagnosticSpec
 from silkline.store.urls import last_id, queued
 
 
-def run(context: Context) -> End | None:
-    spec: DiagnosticSpec = context.spec
+def run(context: Context[DiagnosticSpec]) -> End | None:
+    spec = context.spec
     context.log.info("diagnostic job: %s", spec.do)
     return _ACTS[spec.do](context, spec)
 
 
-def _nothing(context: Context, spec: DiagnosticSpec) -> End | None:
+def _nothing(context: Context[DiagnosticSpec], spec: DiagnosticSpec) -> End | None:
     return None
 
 
-def _work(context: Context, spec: DiagnosticSpec) -> End | None:
+def _work(context: Context[DiagnosticSpec], spec: DiagnosticSpec) -> End | None:
     """`steps` results, found in one checkpoint and stored in the next. Continues where the last attempt stopped."""
     progress, database, id = context.progress, context.progress.database, context.progress.job.id
     waiting = [url.id for url in queued(database, id)]
@@ -43,7 +43,7 @@ def _work(context: Context, spec: DiagnosticSpec) -> End | None:
     return None
 
 
-def _sleep(context: Context, spec: DiagnosticSpec) -> End | None:
+def _sleep(context: Context[DiagnosticSpec], spec: DiagnosticSpec) -> End | None:
     give_up = time.monotonic() + spec.seconds
     while time.monotonic() < give_up:
         if order := context.control.wait(min(0.5, spec.seconds)):
@@ -52,18 +52,18 @@ def _sleep(context: Context, spec: DiagnosticSpec) -> End | None:
     return None
 
 
-def _spin(context: Context, spec: DiagnosticSpec) -> End | None:
+def _spin(context: Context[DiagnosticSpec], spec: DiagnosticSpec) -> End | None:
     """Hold the interpreter's lock: no other thread of this process runs."""
     ctypes.PyDLL(None).sleep(ctypes.c_uint(int(spec.seconds)))
     return None
 
 
-def _hang(context: Context, spec: DiagnosticSpec) -> End | None:
+def _hang(context: Context[DiagnosticSpec], spec: DiagnosticSpec) -> End | None:
     signal.pause()
     return None
 
 
-def _disobey(context: Context, spec: DiagnosticSpec) -> End | None:
+def _disobey(context: Context[DiagnosticSpec], spec: DiagnosticSpec) -> End | None:
     """Send reports, but ignore orders."""
     give_up = time.monotonic() + spec.seconds
     while time.monotonic() < give_up:
@@ -72,7 +72,7 @@ def _disobey(context: Context, spec: DiagnosticSpec) -> End | None:
     return None
 
 
-def _leak(context: Context, spec: DiagnosticSpec) -> End | None:
+def _leak(context: Context[DiagnosticSpec], spec: DiagnosticSpec) -> End | None:
     """Allocate `size` bytes in pieces of 4 MiB: the first `steps` of them at once, the others `seconds` apart."""
     kept = []
     for number in range(1, max(spec.size >> 22, 1) + 1):
@@ -83,12 +83,12 @@ def _leak(context: Context, spec: DiagnosticSpec) -> End | None:
     return None
 
 
-def _segfault(context: Context, spec: DiagnosticSpec) -> End | None:
+def _segfault(context: Context[DiagnosticSpec], spec: DiagnosticSpec) -> End | None:
     ctypes.string_at(0)
     return None
 
 
-def _escape(context: Context, spec: DiagnosticSpec) -> End | None:
+def _escape(context: Context[DiagnosticSpec], spec: DiagnosticSpec) -> End | None:
     """Leave processes behind in every possible way: orphans, new sessions, other programs, empty environments."""
     script = f"import time; time.sleep(600)  # escaped from {context.progress.job.id}"
     environments: tuple[dict[str, str] | None, ...] = (None, {})
@@ -105,7 +105,7 @@ def _escape(context: Context, spec: DiagnosticSpec) -> End | None:
     return _sleep(context, spec)
 
 
-def _flood(context: Context, spec: DiagnosticSpec) -> End | None:
+def _flood(context: Context[DiagnosticSpec], spec: DiagnosticSpec) -> End | None:
     """Write `size` bytes of output, half of it without a line break."""
     chunk = b"x" * 65_536
     for number in range(max(spec.size // len(chunk), 1)):
@@ -114,7 +114,7 @@ def _flood(context: Context, spec: DiagnosticSpec) -> End | None:
     return None
 
 
-def _exit(context: Context, spec: DiagnosticSpec) -> End | None:
+def _exit(context: Context[DiagnosticSpec], spec: DiagnosticSpec) -> End | None:
     if spec.code == 75:
         raise Temporary(spec.text or "come back later")
     if spec.code == 65:

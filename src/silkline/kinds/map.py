@@ -8,7 +8,6 @@ fetched.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Callable
 from typing import Final
 
@@ -59,10 +58,11 @@ _LOOKS_LIKE_ONE: Final = (".xml", ".xml.gz", ".txt", ".rss", ".atom")
 _encode = msgspec.json.Encoder().encode
 
 
-def run(context: Context) -> End | None:
-    spec: MapSpec = context.spec
+def run(context: Context[MapSpec]) -> End | None:
+    spec = context.spec
     if spec.links:
-        return site.run(dataclasses.replace(context, spec=crawl_of(spec)))
+        control, progress, log = context.control, context.progress, context.log
+        return site.run(Context(crawl_of(spec), control, progress, log, context.settings, context.marks))
     plan = fitted(plan_for(spec, context.settings, spec.all_urls()), context.log)
     tuning = msgspec.structs.replace(plan.tuning, max_body=MAX_BODY)
     return uvloop.run(_work(context, msgspec.structs.replace(plan, tuning=tuning, listings=True)))
@@ -75,7 +75,7 @@ def crawl_of(spec: MapSpec) -> SiteSpec:
     return SiteSpec.model_validate(given)
 
 
-async def _work(context: Context, plan: Plan) -> End | None:
+async def _work(context: Context[MapSpec], plan: Plan) -> End | None:
     leader = SmallLeader(context, plan, reader_for(context, plan))
     recorder = leader.recorder
     try:
@@ -94,8 +94,8 @@ async def _work(context: Context, plan: Plan) -> End | None:
 class MapJob:
     """One attempt of a map. Implements `SmallJob`."""
 
-    def __init__(self, context: Context, plan: Plan, recorder: Recorder) -> None:
-        spec: MapSpec = context.spec
+    def __init__(self, context: Context[MapSpec], plan: Plan, recorder: Recorder) -> None:
+        spec = context.spec
         self._progress = context.progress
         self._plan = plan
         self._recorder = recorder

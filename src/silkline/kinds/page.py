@@ -54,8 +54,8 @@ _MOST_COPIES: Final = 100
 _encode = msgspec.json.Encoder().encode
 
 
-def run(context: Context) -> End | None:
-    spec: PageSpec = context.spec
+def run(context: Context[PageSpec]) -> End | None:
+    spec = context.spec
     plan = plan_for(spec, context.settings, spec.all_urls(), rendering_for(spec, context))
     plan = msgspec.structs.replace(fitted(plan, context.log), by_name=True)
     if spec.warc:
@@ -77,7 +77,7 @@ def plan_for(spec: Fetching, settings: KindSettings, urls: Sequence[str], render
     )
 
 
-async def _work(context: Context, plan: Plan) -> End | None:
+async def _work(context: Context[PageSpec], plan: Plan) -> End | None:
     job = PageJob(context, plan)
     leader = SmallLeader(context, plan, reader_for(context, plan))
     try:
@@ -98,8 +98,8 @@ class PageJob:
     over = False
     recorder: Recorder
 
-    def __init__(self, context: Context, plan: Plan) -> None:
-        self._spec: PageSpec = context.spec
+    def __init__(self, context: Context[PageSpec], plan: Plan) -> None:
+        self._spec = context.spec
         self._database = context.progress.database
         self._plan = plan
         self._archive = open_archive(plan.archive)

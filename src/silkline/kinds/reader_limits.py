@@ -17,7 +17,7 @@ def limits_of(settings: KindSettings, tuning: Tuning) -> Tuning:
     return msgspec.structs.replace(tuning, read_seconds=settings.read_seconds, read_memory=settings.read_memory)
 
 
-def reader_for(context: Context, plan: Plan) -> GuardedReader:
+def reader_for(context: Context[object], plan: Plan) -> GuardedReader:
     """Must be called inside an event loop."""
     progress = context.progress
     suspects = Suspects(blames.listed(progress.database, progress.job.id)) if progress.job.attempt > 1 else Suspects()

@@ -12,17 +12,20 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any
 
 from silkline.errors import SpecError
 from silkline.model import spec as specs
-from silkline.model.kind import Run
+from silkline.model.job import End
+from silkline.model.kind import Context
 
 CRAWL4AI = "crawl4ai"
 GROUP = "silkline.kinds"
 SPECS_GROUP = "silkline.specs"
+Run = Callable[[Context[specs.Spec]], End | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,13 +22,13 @@ from silkline.model.url import canonical, host_of
 from silkline.warc_files import place_of
 
 
-def run(context: Context) -> End | None:
+def run(context: Context[SiteSpec]) -> End | None:
     return crawl(context, limits_of(context.settings, Tuning()))
 
 
-def crawl(context: Context, tuning: Tuning) -> End | None:
+def crawl(context: Context[SiteSpec], tuning: Tuning) -> End | None:
     """The same, with the times and bounds of the engine as an argument."""
-    spec: SiteSpec = context.spec
+    spec = context.spec
     if spec.planting:
         raise Permanent("the command that adds the seeds was killed before it finished: start the crawl again")
     settings = context.settings

@@ -27,7 +27,7 @@ _LOOK: Final = 0.25
 _encode = msgspec.json.Encoder().encode
 
 
-def run(context: Context) -> End | None:
+def run(context: Context[YoutubeSpec]) -> End | None:
     job = YoutubeJob(context)
     try:
         job.run()
@@ -45,9 +45,9 @@ class Ordered(Exception):
 class YoutubeJob:
     """One attempt."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context[YoutubeSpec]) -> None:
         self._context = context
-        self._spec: YoutubeSpec = context.spec
+        self._spec = context.spec
         self._base = context.settings.youtube_url
         self._captions = Captions(self._base)
         self._refusals: list[str] = []

@@ -1,6 +1,6 @@
 """The interface between the runner and the code of a kind:
 
-    def run(context: Context) -> End | None:
+    def run(context: Context[MySpec]) -> End | None:
         for step in work_to_do(context.spec):
             if context.control.order:            # pause, stop, cancel, or the supervisor shuts down
                 return context.control.order     # recorded results are kept
@@ -19,9 +19,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Generic, Protocol, TypeVar
 
+from silkline.model.database import Database
 from silkline.model.job import End, Job
+from silkline.model.ledger import Checkpoint, Counts
+
+SpecT_co = TypeVar("SpecT_co", covariant=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,34 +67,34 @@ class Control(Protocol):
 
 
 class Progress(Protocol):
-    """Stores and shows the work of an attempt. `database` is a `store.database.Database`."""
+    """Stores the work of an attempt. The functions of `store` read the ledger and the results of a `database`."""
 
-    job: Job
-    database: Any
+    @property
+    def job(self) -> Job: ...
 
-    def record(self, checkpoint: Any) -> Any:
-        """Store a `store.urls.Checkpoint` in one transaction that checks the lease. After `LeaseLost`, end."""
+    @property
+    def database(self) -> Database: ...
+
+    def record(self, checkpoint: Checkpoint) -> Counts:
+        """Store a checkpoint in one transaction that checks the lease. After `LeaseLost`, end."""
         ...
 
-    def report(self, **live: Any) -> None:
-        """Show live values, such as a rate. This also tells the supervisor that the attempt makes progress."""
+    def report(self) -> None:
+        """Tell the supervisor that the attempt makes progress. `record` does that too."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class Context(Generic[SpecT_co]):
     """What the code of a kind gets: five attributes, and `marks` for kinds that parse pages.
 
     `marks` is the path of the file that records what is being parsed (reading_marks.py). Without it no supervisor
     watches the attempt, and everything is parsed in a separate process.
     """
 
-    spec: Any
+    spec: SpecT_co
     control: Control
     progress: Progress
     log: logging.Logger
     settings: KindSettings
     marks: str = ""
-
-
-Run = Callable[[Context], End | None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -73,7 +73,7 @@ class Checkpoint:
     bytes: int = 0
     in_flight: int = 0
     seconds: float = 0.0
-    live: dict[str, Any] = field(default_factory=dict)
+    live: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

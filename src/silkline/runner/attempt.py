@@ -59,8 +59,7 @@ def _work(start: protocol.StartAttempt, channel: Channel, log: logging.Logger) -
         run = registry.load(kind)
         spec = registry.check_payload(kind, job.payload)
         progress = JobProgress(database, job, channel)
-        end: End | None = run(Context(spec, channel, progress, log, start.settings, start.marks))
-        return end
+        return run(Context(spec, channel, progress, log, start.settings, start.marks))
     finally:
         database.close()
 

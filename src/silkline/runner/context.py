@@ -9,17 +9,16 @@ import signal
 import socket
 import threading
 import time
-from typing import Any
 
 import msgspec
 
 from silkline.errors import Unavailable
+from silkline.model.database import Database
 from silkline.model.job import End, Job
 from silkline.model.ledger import Checkpoint, Counts
 from silkline.runner import protocol
 from silkline.runner.orders import Orders
 from silkline.store import urls
-from silkline.store.database import Database
 
 SIGN_OF_LIFE = 1.0  # the shortest time between two signs of life, in seconds
 OUTAGE_STEP = 0.5
@@ -109,7 +108,7 @@ class JobProgress:
                 if self._channel.wait(OUTAGE_STEP):
                     raise
 
-    def report(self, **live: Any) -> None:
+    def report(self) -> None:
         self._channel.sign()
 
 

@@ -13,17 +13,16 @@ import socket
 import threading
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 from silkline.config import Settings
 from silkline.errors import LeaseLost, Permanent, SpecError, Temporary, Unavailable
 from silkline.kinds import registry
+from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, Backoff, End, Job, NewJob, Verb, Wish, decide
 from silkline.model.kind import Context
 from silkline.model.ledger import Checkpoint, Counts
 from silkline.runner.orders import Orders
 from silkline.store import jobs, urls
-from silkline.store.database import Database
 from silkline.store.identity import Identity, new_worker_id
 
 # No other process may claim the job before this one.
@@ -87,7 +86,7 @@ class DirectProgress:
         self._watcher.recorded(checkpoint)
         return counts
 
-    def report(self, **live: Any) -> None:
+    def report(self) -> None:
         """Nothing to do: no supervisor waits for a sign of life."""
 
 
@@ -124,8 +123,7 @@ def _run_as(
     watcher.begin(control)
     try:
         progress = DirectProgress(database, job, watcher)
-        context = Context(None, control, progress, log, settings.for_kinds())
-        ended = _attempt(context, settings)
+        ended = _attempt(progress, control, settings, log)
         if ended.end is End.COMPLETED and control.order is End.COMPLETED:
             urls.skip_queued(database, job, ENOUGH)
     except KeyboardInterrupt:
@@ -144,12 +142,11 @@ def _run_as(
     return jobs.get(database, job.id)
 
 
-def _attempt(context: Context, settings: Settings) -> AttemptEnd:
-    job = context.progress.job
-    kind = registry.kind_named(job.kind, test_kinds=settings.test_kinds)
+def _attempt(progress: DirectProgress, control: WatchedControl, settings: Settings, log: logging.Logger) -> AttemptEnd:
+    kind = registry.kind_named(progress.job.kind, test_kinds=settings.test_kinds)
     try:
-        spec = registry.check_payload(kind, job.payload)
-        end: End | None = registry.load(kind)(replace(context, spec=spec))
+        spec = registry.check_payload(kind, progress.job.payload)
+        end = registry.load(kind)(Context(spec, control, progress, log, settings.for_kinds()))
     except (Permanent, SpecError) as error:
         return AttemptEnd(End.PERMANENT, getattr(error, "reason", "") or str(error)[:200], str(error))
     except Temporary as error:

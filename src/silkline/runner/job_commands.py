@@ -12,11 +12,11 @@ from pathlib import Path
 
 from silkline.errors import Refused
 from silkline.kinds import registry
+from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, Backoff, End, Job, Refusal, Status, Verb, Wish, answer, decide
 from silkline.runner.leftovers import kill_marked
 from silkline.runner.rescue import rescue
 from silkline.store import jobs, workers
-from silkline.store.database import Database
 from silkline.store.identity import is_dead
 
 # The status that an orphan gets before the verb is applied. A job that shall continue is paused first, so that no

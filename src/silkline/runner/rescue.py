@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+from silkline.model.database import Database
 from silkline.model.job import Decision, Job, Status
 from silkline.runner.log_file import LogFile, log_path, printable
 from silkline.store import jobs
-from silkline.store.database import Database
 
 
 def rescue(database: Database, data: Path, job: Job, decision: Decision, why: str) -> bool:

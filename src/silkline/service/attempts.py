@@ -14,6 +14,7 @@ from silkline.config import Settings
 from silkline.confine.environment import of_database
 from silkline.errors import LeaseLost, StoreError
 from silkline.kinds import registry
+from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, Backoff, Decision, End, Job, Status, Wish, decide
 from silkline.reading_marks import ReadingMarks
 from silkline.runner import protocol
@@ -26,7 +27,6 @@ from silkline.service.marks_files import marks_path
 from silkline.service.output import LogQueue, Output, Pump
 from silkline.service.runner_process import RunnerProcess
 from silkline.store import blames, jobs
-from silkline.store.database import Database
 
 LAUNCH_WAIT = 2.0  # seconds before a job that could not be started is tried again
 _ENDS = {Wish.PAUSE: End.PAUSED, Wish.STOP: End.STOPPED, Wish.CANCEL: End.CANCELLED}

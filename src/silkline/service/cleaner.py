@@ -8,8 +8,8 @@ from datetime import timedelta
 from silkline import warc_files
 from silkline.config import Settings
 from silkline.errors import NotFound, Refused
+from silkline.model.database import Database
 from silkline.store import jobs, logs, workers
-from silkline.store.database import Database
 
 BURY_AFTER = timedelta(days=1)
 

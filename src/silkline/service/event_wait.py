@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
 from silkline.errors import StoreError
-from silkline.store.database import Bell, Database
+from silkline.model.database import Bell, Database
 
 log = logging.getLogger("silkline.supervisor")
 

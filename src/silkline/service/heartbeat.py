@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable
 
 from silkline.errors import StoreError
+from silkline.model.database import Database
 from silkline.service.runner_process import RunnerProcess, boot_clock
 from silkline.store import jobs
-from silkline.store.database import Database
 
 RETRY = 1.0  # seconds after a heartbeat that could not be stored
 

@@ -9,6 +9,7 @@ from functools import partial
 
 from silkline.config import Settings
 from silkline.errors import StoreError
+from silkline.model.database import Database
 from silkline.model.job import Backoff
 from silkline.runner.leftovers import kill_marked
 from silkline.service import cgroup
@@ -16,7 +17,6 @@ from silkline.service.cleaner import Cleaner
 from silkline.service.marks_files import forget_old, left_behind
 from silkline.service.watchdog import Watchdog
 from silkline.store import workers
-from silkline.store.database import Database
 from silkline.store.identity import Identity
 
 log = logging.getLogger("silkline.housekeeping")

@@ -18,6 +18,7 @@ import silkline
 from silkline.config import Settings
 from silkline.confine.environment import hide
 from silkline.errors import StoreError, UsageError
+from silkline.model.database import Database
 from silkline.model.job import Backoff, Job
 from silkline.private_files import repair_folder
 from silkline.service import process_table
@@ -34,7 +35,6 @@ from silkline.service.open_files import allow_open_files
 from silkline.service.output import LogQueue, LogWriter, Pump
 from silkline.service.runner_process import boot_clock
 from silkline.store import workers
-from silkline.store.database import Database
 from silkline.store.identity import Identity
 from silkline.store.opening import open_database
 

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from silkline.errors import StoreError
+from silkline.model.database import Database
 from silkline.runner import protocol
 from silkline.runner.log_file import LogFile, printable
-from silkline.store.database import Database
 from silkline.store.logs import NewLine, append
 
 LINE = 4_096

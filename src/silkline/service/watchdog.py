@@ -13,11 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, Backoff, Decision, End, Job, decide
 from silkline.runner.rescue import rescue
 from silkline.service.runner_process import boot_clock
 from silkline.store import blames, jobs
-from silkline.store.database import Database
 from silkline.store.identity import Identity
 
 SHORTEST_WAIT = 0.1

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from silkline.model.database import Database
 from silkline.model.ledger import REDIRECTED, Url
 from silkline.store import links, urls
-from silkline.store.database import Database
 from silkline.store.links import Sources
 
 MOST_SOURCES: Final = 20

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from silkline.model.database import Database, Transaction
 from silkline.model.job import Job
-from silkline.store.database import Database, Transaction
 from silkline.store.text import clean
 
 MOST_EXCUSED = 10

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from silkline.store.database import Database, Transaction
+from silkline.model.database import Database, Transaction
 
 FINEST = 1.0
 SHARE = 200

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from silkline.errors import NotFound, UsageError
+from silkline.model.database import Database
 from silkline.model.ledger import Url
 from silkline.model.url import canonical, url_key
 from silkline.store import results, urls
 from silkline.store.backlinks import LinksIn, LinksOut, into, out_of
-from silkline.store.database import Database
 from silkline.store.results import Result
 
 LONGEST_PATH: Final = 50

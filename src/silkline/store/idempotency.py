@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
+from silkline.model.database import Database
 from silkline.model.job import Job, NewJob
-from silkline.store.database import Database
 from silkline.store.jobs import enqueue_in
 
 KEPT = timedelta(hours=24)

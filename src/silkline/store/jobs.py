@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from silkline.errors import DiskFull, LeaseLost, NotFound, Refused, StoreError, Unavailable, UsageError
+from silkline.model.database import Database, Row, Transaction
 from silkline.model.ids import new_id
 from silkline.model.job import (
     ENDED,
@@ -24,7 +25,6 @@ from silkline.model.job import (
     answer,
 )
 from silkline.store import logs
-from silkline.store.database import Database, Row, Transaction
 from silkline.store.logs import NewLine
 from silkline.store.text import clean, to_json
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from silkline.model.database import Database, Transaction
 from silkline.model.ledger import PageLinks
-from silkline.store.database import Database, Transaction
 
 KEY: Final = 8
 ROW_BYTES: Final = 256 << 10

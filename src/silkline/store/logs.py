@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from silkline.store.database import Database, Transaction
+from silkline.model.database import Database, Transaction
 from silkline.store.text import clean
 
 _COLUMNS = ("job_id", "attempt", "level", "message", "at")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from silkline.errors import SchemaTooNew
-from silkline.store.database import Database, Transaction
+from silkline.model.database import Database, Transaction
 from silkline.store.statements import SQL
 
 _NAME = re.compile(r"(\d{4})_\w+\.(sqlite|postgres)\.sql")

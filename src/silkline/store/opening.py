@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from silkline.errors import UsageError
+from silkline.model.database import Database
 from silkline.model.secret_url import masked
 from silkline.store import migrate
-from silkline.store.database import Database
 
 
 def open_database(url: str, *, upgrade: bool = True) -> Database:

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from silkline.errors import NotFound
 from silkline.model.cached import is_personal, serves
+from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.model.url import canonical, url_key
 from silkline.store import jobs, redirects, results
-from silkline.store.database import Database
 from silkline.store.results import Result
 
 MOST_REDIRECTS: Final = 10

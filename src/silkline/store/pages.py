@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from silkline.errors import UsageError
-from silkline.store.database import Database, Transaction
+from silkline.model.database import Database, Transaction
 
 TITLE_LENGTH: Final = 300
 KEY_LENGTH: Final = 60

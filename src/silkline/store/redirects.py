@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 
-from silkline.store.database import Database, Transaction
+from silkline.model.database import Database, Transaction
 
 _COLUMNS = ("url_id", "target_key")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from silkline.store.database import Database
+from silkline.model.database import Database
 
 LIFETIME = timedelta(days=7)
 IDLE = timedelta(hours=12)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from silkline.errors import NotFound
-from silkline.store.database import Database
+from silkline.model.database import Database
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from operator import itemgetter
 from typing import Any
 
 from silkline.errors import StoreError
+from silkline.model.database import Database, Transaction
 from silkline.model.job import Job
 from silkline.model.ledger import (
     DONE,
@@ -34,7 +35,6 @@ from silkline.model.ledger import (
     not_stored,
 )
 from silkline.store import count_history, links, pages, redirects
-from silkline.store.database import Database, Transaction
 from silkline.store.jobs import fence
 from silkline.store.text import clean, clean_json, to_json
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from silkline.store.database import Database
+from silkline.model.database import Database
 
 NO_SPACE = "waiting for disk space"
 

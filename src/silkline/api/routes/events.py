@@ -11,9 +11,9 @@ from starlette.concurrency import run_in_threadpool
 from silkline.api.answer_models import problems
 from silkline.api.events import Hub
 from silkline.api.sources import microseconds, read_cursor, read_job
+from silkline.model.database import Database
 from silkline.model.job import ENDED
 from silkline.store import logs
-from silkline.store.database import Database
 
 Responses = dict[int | str, dict[str, Any]]
 MEDIA_TYPE = "text/event-stream"

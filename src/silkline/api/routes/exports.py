@@ -13,10 +13,10 @@ from silkline.api.answer_models import problems
 from silkline.api.problems import Problem
 from silkline.config import Settings
 from silkline.export.download import DOWNLOADS, download, offered
+from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.model.url import origin_of
 from silkline.store import jobs
-from silkline.store.database import Database
 
 NEEDS = {
     "parquet": "Parquet needs pyarrow on the server: the operator must install silkline[parquet]",

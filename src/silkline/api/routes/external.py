@@ -12,11 +12,11 @@ from silkline.api.external import ENDS, ExternalWorkers, read_lease
 from silkline.api.routes.jobs import Object, view
 from silkline.config import Settings
 from silkline.errors import SpecError
+from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, End
 from silkline.model.result_fields import DATA, METADATA, wrong_fields
 from silkline.model.spec import Spec, WebUrl, validate
 from silkline.store import jobs
-from silkline.store.database import Database
 from silkline.store.job_view import JobView, progress_view
 
 HEADER = "Silkline-Lease"

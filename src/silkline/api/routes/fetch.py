@@ -17,10 +17,10 @@ from silkline.api.routes.jobs import IdempotencyKey, Object, store_once, view
 from silkline.api.views import result_view
 from silkline.config import Settings
 from silkline.kinds.registry import is_external
+from silkline.model.database import Database
 from silkline.model.job import ENDED, Job, NewJob
 from silkline.model.spec import PageSpec
 from silkline.store import jobs, page_cache, results
-from silkline.store.database import Database
 from silkline.store.job_view import JobView
 from silkline.store.results import Result
 

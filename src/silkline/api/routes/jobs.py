@@ -17,12 +17,12 @@ from silkline.api.problems import Problem
 from silkline.api.remove import remove
 from silkline.api.requeue import requeue
 from silkline.config import Settings
+from silkline.model.database import Database
 from silkline.model.job import Job, NewJob, Status, Verb
 from silkline.model.ledger import Counts
 from silkline.model.spec import CrawlSizes, Spec, validate
 from silkline.runner.job_commands import ask
 from silkline.store import idempotency, jobs, urls, workers
-from silkline.store.database import Database
 from silkline.store.job_view import JobView, job_view
 
 KEY_HELP = "A POST with the same key and body within 24 hours gets the first answer again."

@@ -34,12 +34,12 @@ from silkline.api.views import (
     url_view,
     wait_view,
 )
+from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.model.ledger import Url
 from silkline.model.redaction import secrets_of
 from silkline.store import jobs, logs, results, urls
 from silkline.store.backlinks import into
-from silkline.store.database import Database
 from silkline.store.explain import explain
 from silkline.store.job_view import waits_of
 

@@ -10,8 +10,8 @@ from silkline.api.problems import Problem
 from silkline.api.views import worker_view
 from silkline.config import Settings
 from silkline.errors import StoreError
+from silkline.model.database import Database
 from silkline.store import migrate, workers
-from silkline.store.database import Database
 
 TEXT = {"text/plain": {"schema": {"type": "string"}}}
 

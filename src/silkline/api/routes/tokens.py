@@ -13,9 +13,9 @@ from silkline.api.routes.jobs import Object
 from silkline.api.token_making import new_token
 from silkline.api.views import token_view
 from silkline.errors import NotFound
+from silkline.model.database import Database
 from silkline.model.spec import Spec, validate
 from silkline.store import tokens
-from silkline.store.database import Database
 
 
 class TokenBody(Spec):

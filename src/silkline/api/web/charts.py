@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.model.ledger import Counts
 from silkline.store import count_history, results, urls
 from silkline.store.count_history import Sample
-from silkline.store.database import Database
 
 POINTS = 400
 PAGES = 300

@@ -24,6 +24,7 @@ from silkline.api.web.templates import Templates
 from silkline.config import Settings
 from silkline.export.download import offered
 from silkline.kinds import registry
+from silkline.model.database import Database
 from silkline.model.job import Change, Job, Status, Verb
 from silkline.model.job import answer as answer_to
 from silkline.model.ledger import Url
@@ -32,7 +33,6 @@ from silkline.model.wait import BUSY, LEVEL, TURN, Wait, event, seconds_to, what
 from silkline.runner.job_commands import ask
 from silkline.store import jobs, logs, pages, results, urls, workers
 from silkline.store.backlinks import into
-from silkline.store.database import Database
 from silkline.store.explain import explained, in_words
 from silkline.store.job_view import job_view, progress_view, waits_of
 from silkline.store.results import Result

@@ -23,9 +23,9 @@ from silkline.api.web.templates import Templates
 from silkline.config import Settings
 from silkline.errors import UsageError
 from silkline.kinds import registry
+from silkline.model.database import Database
 from silkline.model.job import NewJob, Status
 from silkline.store import jobs, workers
-from silkline.store.database import Database
 from silkline.store.waiting import hold_up
 
 Form = Annotated[dict[str, str], Depends(forms.fields)]

@@ -16,7 +16,7 @@ from silkline.api.web.pages import Pages
 from silkline.api.web.sample_crawl import FirstCrawl
 from silkline.api.web.templates import Templates
 from silkline.config import Settings
-from silkline.store.database import Database
+from silkline.model.database import Database
 
 STATIC = Path(__file__).parent / "static"
 

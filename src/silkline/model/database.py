@@ -1,4 +1,4 @@
-"""The interface of a database, for the rest of the store.
+"""The interface of a database, for the functions of `store/`. Other layers only pass a `Database` to them.
 
 A `Database` may be used from any thread. Reads and single statements stand alone; `transaction` groups several. Time
 comes from `now`, which on PostgreSQL follows the server's clock, so that machines whose clocks differ agree on times.
