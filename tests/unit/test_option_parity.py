@@ -3,8 +3,8 @@
 import click
 import pytest
 
-from silkline.api.routes.jobs import RETRY_BODY
-from silkline.api.submission import NEVER, Options
+from silkline.api.routes.jobs import RetryBody
+from silkline.api.submission import NEVER, JobRequest
 from silkline.cli.add import add
 from silkline.cli.crawl import crawl
 from silkline.cli.fetch import fetch
@@ -39,7 +39,7 @@ def test_every_field_of_a_spec_has_an_option(command: click.Command, spec: type[
 
 
 def test_every_field_of_a_posted_job_has_an_option() -> None:
-    wanted = {option_of(field) for field in Options.model_fields}
+    wanted = {option_of(field) for field in JobRequest.model_fields}
     assert wanted - names(add) == set()
 
 
@@ -49,5 +49,4 @@ def test_every_verb_of_the_api_is_a_command() -> None:
 
 
 def test_every_field_of_a_retry_has_an_option() -> None:
-    fields = RETRY_BODY["requestBody"]["content"]["application/json"]["schema"]["properties"]  # type: ignore[index]
-    assert {option_of(field) for field in fields} - names(jobs.commands["retry"]) == set()
+    assert {option_of(field) for field in RetryBody.model_fields} - names(jobs.commands["retry"]) == set()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AwareDatetime, Field
+from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field
 
 from silkline.api.private_addresses import ASK_OPERATOR, check_allowed, private_url
 from silkline.config import Settings
@@ -15,7 +15,7 @@ from silkline.errors import SpecError
 from silkline.fetch.guard import parse_exemption
 from silkline.kinds import registry, requirements
 from silkline.model.job import NewJob
-from silkline.model.spec import Spec, UrlSpec, validate
+from silkline.model.spec import PageSpec, Spec, UrlSpec, validate
 
 INT4 = 2**31 - 1
 MOST_METADATA = 65_536
@@ -39,8 +39,10 @@ def _small(metadata: dict[str, Any]) -> dict[str, Any]:
     return metadata
 
 
-class Options(Spec):
-    """The fields of a request that belong to the job itself. All others belong to the spec of its kind."""
+class JobRequest(Spec):
+    """A request for a job. These fields belong to the job itself; all others belong to the spec of its kind."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra=lambda schema: _one_schema_per_kind(schema))
 
     kind: str = Field(max_length=100)
     priority: int = Field(0, ge=-INT4, le=INT4)
@@ -52,11 +54,24 @@ class Options(Spec):
     paused: bool = False
 
 
+class FetchRequest(JobRequest):
+    """A request for one page: a `page` job with one `url`. A caller waits for it, so it runs before crawls."""
+
+    model_config = ConfigDict(json_schema_extra=lambda schema: _page_schema(schema))
+
+    kind: Literal["page"] = "page"
+    priority: int = Field(100, ge=-INT4, le=INT4)
+
+
 def read(body: Mapping[str, Any], settings: Settings) -> NewJob:
     """The job of a request. Raises a `SpecError` that names what is wrong."""
-    options = validate(Options, {name: body[name] for name in Options.model_fields if name in body})
+    return new_job(validate(JobRequest, body), settings)
+
+
+def new_job(options: JobRequest, settings: Settings) -> NewJob:
+    """The same for a request whose own fields are valid."""
     kind = registry.kind_named(options.kind, test_kinds=settings.test_kinds)
-    payload = {name: value for name, value in body.items() if name not in Options.model_fields}
+    payload = options.model_extra or {}
     spec = registry.check_payload(kind, payload)
     refuse_private(payload, spec, settings)
     requirements.check_packages(kind.name, spec, settings)
@@ -102,25 +117,33 @@ def _only_named(payload: Mapping[str, Any], ranges: Sequence[str]) -> None:
             raise SpecError(f"allow_private {text[:100]!r}: the operator allows only {', '.join(ranges)}")
 
 
-def request_schema(settings: Settings) -> dict[str, Any]:
+def _one_schema_per_kind(schema: dict[str, Any]) -> None:
     """The JSON schema of a request for a job: one schema for each kind, without other fields."""
-    kinds = registry.kinds(test_kinds=settings.test_kinds).values()
-    return {"oneOf": [_schema_of(kind) for kind in kinds if kind.spec is not None]}
+    shared = schema["properties"]
+    schema.clear()
+    schema["oneOf"] = [_schema_of(kind.name, kind.spec, shared) for kind in registry.BUILT_IN.values() if kind.spec]
 
 
-def _schema_of(kind: registry.Kind) -> dict[str, Any]:
-    spec, options = kind.spec, Options.model_json_schema()
-    if spec is None:
-        raise SpecError(f"the spec of {kind.name} is not known without its plugin")
+def _schema_of(kind: str, spec: type[Spec], shared: dict[str, Any]) -> dict[str, Any]:
     schema = spec.model_json_schema()
-    hidden = {*PRIVATE, *NEVER}
-    fields = {name: each for name, each in schema["properties"].items() if name not in hidden}
-    properties = {**options["properties"], **fields, "kind": {"const": kind.name}}
     return {
-        "title": f"{kind.name} job",
+        "title": f"{kind} job",
         "description": schema.get("description", ""),
         "type": "object",
-        "properties": properties,
+        "properties": {**shared, **_shown(schema), "kind": {"const": kind}},
         "required": ["kind", *schema.get("required", [])],
         "additionalProperties": False,
     }
+
+
+def _page_schema(schema: dict[str, Any]) -> None:
+    """The JSON schema of a request for one page: the fields of a `page` job with one URL."""
+    page = PageSpec.model_json_schema()
+    fields = {name: each for name, each in _shown(page).items() if name != "urls"}
+    schema.clear()
+    schema.update({**page, "properties": fields, "required": ["url"]})
+
+
+def _shown(schema: dict[str, Any]) -> dict[str, Any]:
+    """The fields that the API accepts."""
+    return {name: each for name, each in schema["properties"].items() if name not in {*PRIVATE, *NEVER}}

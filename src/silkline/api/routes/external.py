@@ -8,14 +8,15 @@ from fastapi import APIRouter, Header
 from pydantic import Field, model_validator
 
 from silkline.api.answer_models import Answer, Claim, Claims, HeartbeatAnswer, Recorded, answered
+from silkline.api.bodies import JsonBodyRoute
 from silkline.api.external import ENDS, ExternalWorkers, read_lease
-from silkline.api.routes.jobs import Object, view
+from silkline.api.routes.jobs import view
 from silkline.config import Settings
 from silkline.errors import SpecError
 from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, End
 from silkline.model.result_fields import DATA, METADATA, wrong_fields
-from silkline.model.spec import Spec, WebUrl, validate
+from silkline.model.spec import Spec, WebUrl
 from silkline.store import jobs
 from silkline.store.job_view import JobView, progress_view
 
@@ -65,24 +66,17 @@ class ExternalRoutes:
         self._database = database
         self._workers = ExternalWorkers(database, settings)
         self._beat = min(settings.heartbeat_interval, settings.stale_after / 3)
-        self.router = APIRouter(prefix="/v1", tags=["external workers"])
+        self.router = APIRouter(prefix="/v1", tags=["external workers"], route_class=JsonBodyRoute)
         kinds = ("cross-site", "too-large", "unsupported-media-type")
         lease = ("not-found", "lease-lost", "lease-missing", *kinds)
-        self._add("/claims", self.claim, ClaimBody, "Claim jobs", *kinds)
-        self.router.add_api_route(
-            "/jobs/{id}/heartbeat",
-            self.heartbeat,
-            methods=["POST"],
-            summary="Renew the lease of a job, and read what the user wants",
-            response_model=None,
-            responses=answered(self.heartbeat, *lease),
+        self._add("/claims", self.claim, "Claim jobs", *kinds)
+        self._add(
+            "/jobs/{id}/heartbeat", self.heartbeat, "Renew the lease of a job, and read what the user wants", *lease
         )
-        self._add("/jobs/{id}/results", self.results, ResultsBody, "Deliver pages", "disk-full", *lease)
-        self._add("/jobs/{id}/finish", self.finish, FinishBody, "Finish an attempt", *lease)
+        self._add("/jobs/{id}/results", self.results, "Deliver pages", "disk-full", *lease)
+        self._add("/jobs/{id}/finish", self.finish, "Finish an attempt", *lease)
 
-    def _add(self, path: str, handler: Any, body: type[Spec], summary: str, *kinds: str) -> None:
-        schema = body.model_json_schema(ref_template="#/components/schemas/{model}")
-        content = {"application/json": {"schema": _inlined(schema)}}
+    def _add(self, path: str, handler: Any, summary: str, *kinds: str) -> None:
         self.router.add_api_route(
             path,
             handler,
@@ -90,13 +84,11 @@ class ExternalRoutes:
             summary=summary,
             response_model=None,
             responses=answered(handler, *kinds),
-            openapi_extra={"requestBody": {"required": True, "content": content}},
         )
 
-    def claim(self, body: Object) -> Answer[Claims]:
+    def claim(self, body: ClaimBody) -> Answer[Claims]:
         """Only jobs of kinds that external workers run. An empty list means that no such job is queued."""
-        asked = validate(ClaimBody, body)
-        claimed = self._workers.claim(asked.kinds, asked.wanted, asked.name)
+        claimed = self._workers.claim(body.kinds, body.wanted, body.name)
         items = [Claim(str(lease), view(self._database, job)) for lease, job in claimed]
         return Answer(Claims(items, self._beat))
 
@@ -104,37 +96,20 @@ class ExternalRoutes:
         """409 means that you no longer hold the lease: stop working on this job."""
         return Answer(HeartbeatAnswer(self._workers.renew(id, read_lease(lease))))
 
-    def results(self, id: str, body: Object, lease: LeaseHeader = None) -> Answer[Recorded]:
+    def results(self, id: str, body: ResultsBody, lease: LeaseHeader = None) -> Answer[Recorded]:
         """Stores all pages in one transaction. A page that was delivered before does not change."""
-        asked = validate(ResultsBody, body)
-        pages = [page.model_dump() for page in asked.pages]
+        pages = [page.model_dump() for page in body.pages]
         delivered = self._workers.deliver(id, read_lease(lease), pages)
         job, now = jobs.get(self._database, id), self._database.now()
         progress = progress_view(job, delivered.counts, now)
         return Answer(Recorded(delivered.recorded, delivered.known, progress))
 
-    def finish(self, id: str, body: Object, lease: LeaseHeader = None) -> Answer[JobView]:
+    def finish(self, id: str, body: FinishBody, lease: LeaseHeader = None) -> Answer[JobView]:
         """`end`: `completed`, `temporary` (retry later), `permanent` (no retry), `released` (another may run it).
 
         The server decides what happens to the job in the same way as for its own workers.
         """
-        asked = validate(FinishBody, body)
-        if asked.end not in ENDS:
+        if body.end not in ENDS:
             raise SpecError(f"end must be one of {', '.join(ENDS)}")
-        ended = AttemptEnd(asked.end, asked.reason, asked.message, asked.wait)
+        ended = AttemptEnd(body.end, body.reason, body.message, body.wait)
         return Answer(view(self._database, self._workers.finish(id, read_lease(lease), ended)))
-
-
-def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with its definitions at the places that use them. Ours are small and not recursive."""
-    definitions = schema.pop("$defs", {})
-
-    def walk(value: Any) -> Any:
-        if isinstance(value, dict):
-            if "$ref" in value:
-                return walk(definitions[value["$ref"].rpartition("/")[2]])
-            return {name: walk(each) for name, each in value.items()}
-        return [walk(each) for each in value] if isinstance(value, list) else value
-
-    found: dict[str, Any] = walk(schema)
-    return found

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Body, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from silkline.api import submission
 from silkline.api.answer_models import Answer, FetchedPage, answered
+from silkline.api.bodies import JsonBodyRoute
 from silkline.api.events import Hub
 from silkline.api.private_addresses import explained
 from silkline.api.problems import Problem
-from silkline.api.routes.jobs import IdempotencyKey, Object, store_once, view
+from silkline.api.routes.jobs import IdempotencyKey, store_once, view
+from silkline.api.submission import FetchRequest
 from silkline.api.views import result_view
 from silkline.config import Settings
 from silkline.kinds.registry import is_external
 from silkline.model.database import Database
 from silkline.model.job import ENDED, Job, NewJob
-from silkline.model.spec import PageSpec
 from silkline.store import jobs, page_cache, results
 from silkline.store.job_view import JobView
 from silkline.store.results import Result
 
-HURRY = 100  # the priority: a caller waits for the page, so it runs before crawls
+OnePage = Annotated[
+    FetchRequest, Body(openapi_examples={"page": {"value": {"url": "https://example.com/", "max_age": 3600}}})
+]
 
 
 class Patience(BaseModel):
@@ -38,7 +41,7 @@ class FetchRoutes:
         self._database = database
         self._settings = settings
         self._hub = hub
-        self.router = APIRouter(prefix="/v1", tags=["pages"])
+        self.router = APIRouter(prefix="/v1", tags=["pages"], route_class=JsonBodyRoute)
         self.router.add_api_route(
             "/fetch",
             self.fetch,
@@ -51,11 +54,10 @@ class FetchRoutes:
                 s200="The page.",
                 s202="The page is not ready yet. This job fetches it.",
             ),
-            openapi_extra={"requestBody": {"required": True, "content": {"application/json": _body()}}},
         )
 
     async def fetch(
-        self, request: Request, body: Object, query: Annotated[Patience, Query()], key: IdempotencyKey = None
+        self, request: Request, body: OnePage, query: Annotated[Patience, Query()], key: IdempotencyKey = None
     ) -> Answer[FetchedPage] | Answer[JobView]:
         """The body has the fields of a `page` job with one `url`. `max_age`: accept a stored page of this age (s)."""
         new = await run_in_threadpool(self._read, body)
@@ -66,17 +68,17 @@ class FetchRoutes:
         await self._hub.settled(id, query.timeout)
         return await run_in_threadpool(self._outcome, id)
 
-    def _read(self, body: dict[str, Any]) -> NewJob:
-        if "urls" in body:
+    def _read(self, body: FetchRequest) -> NewJob:
+        if "urls" in (body.model_extra or {}):
             raise Problem("invalid", "fetch accepts one url; post a page job for several URLs")
-        return submission.read({"priority": HURRY, **body, "kind": "page"}, self._settings)
+        return submission.new_job(body, self._settings)
 
     def _cached(self, new: NewJob) -> tuple[JobView, Result] | None:
         """A stored page that may answer for this request, and its job."""
         found = page_cache.fresh(self._database, new.request_url or "", new.payload, is_external=is_external)
         return (view(self._database, found[0]), found[1]) if found else None
 
-    def _store(self, request: Request, new: NewJob, key: str | None, body: dict[str, Any]) -> str:
+    def _store(self, request: Request, new: NewJob, key: str | None, body: FetchRequest) -> str:
         if key is None:
             return jobs.enqueue(self._database, new)[0].id
         return store_once(self._database, new, request, key, body).job_id
@@ -104,12 +106,3 @@ def _failure(result: Result, settings: Settings) -> Problem:
 
 def _why(job: Job) -> str:
     return job.error_message or job.exit_reason or f"the job is {job.status}"
-
-
-def _body() -> dict[str, Any]:
-    schema = PageSpec.model_json_schema()
-    hidden = ("urls", *submission.PRIVATE, *submission.NEVER)
-    schema["properties"] = {name: each for name, each in schema["properties"].items() if name not in hidden}
-    schema["required"] = ["url"]
-    example = {"url": "https://example.com/", "max_age": 3600}
-    return {"schema": schema, "examples": {"page": {"value": example}}}

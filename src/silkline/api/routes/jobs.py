@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import APIRouter, Body, Header, Query, Request, Response
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from silkline.api import bodies, submission
+from silkline.api import submission
 from silkline.api.answer_models import Answer, ListPage, answered, problems, to_json
+from silkline.api.bodies import JsonBodyRoute
 from silkline.api.events import Hub
 from silkline.api.problems import Problem
 from silkline.api.remove import remove
 from silkline.api.requeue import requeue
+from silkline.api.submission import JobRequest
 from silkline.config import Settings
 from silkline.model.database import Database
 from silkline.model.job import Job, NewJob, Status, Verb
 from silkline.model.ledger import Counts
-from silkline.model.spec import CrawlSizes, Spec, validate
+from silkline.model.spec import CrawlSizes, Spec
 from silkline.runner.job_commands import ask
 from silkline.store import idempotency, jobs, urls, workers
 from silkline.store.job_view import JobView, job_view
@@ -28,8 +31,6 @@ from silkline.store.job_view import JobView, job_view
 KEY_HELP = "A POST with the same key and body within 24 hours gets the first answer again."
 ID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 NAME = r"^[\w.-]{1,100}$"
-Object = Annotated[dict[str, Any], Depends(bodies.json_object)]
-Optional = Annotated[dict[str, Any] | None, Depends(bodies.optional_object)]
 IdempotencyKey = Annotated[
     str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255, description=KEY_HELP)
 ]
@@ -51,6 +52,39 @@ class WaitQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     wait: float = Field(0, ge=0, le=60, description="Seconds to wait for the job to end or pause.")
+
+
+def _failure(reason: Any) -> Any:
+    if reason is not None and (not isinstance(reason, str) or not 0 < len(reason) <= 200 or "\x00" in reason):
+        raise ValueError("must be the text of a failure, such as timeout")
+    return reason
+
+
+class NoFields(Spec):
+    """An empty object."""
+
+
+class RetryBody(CrawlSizes):
+    """Either the reason of the failures to retry, or new sizes of the crawl."""
+
+    reason: Annotated[str | None, BeforeValidator(_failure)] = Field(None, min_length=1, max_length=200)
+
+
+PostedJob = Annotated[
+    JobRequest,
+    Body(
+        openapi_examples={
+            "site": {"summary": "A site", "value": {"kind": "site", "url": "https://example.com/", "limit": 200}},
+            "page": {"summary": "One page", "value": {"kind": "page", "url": "https://example.com/about"}},
+        }
+    ),
+]
+NewSizes = Annotated[CrawlSizes, Body(openapi_examples={"larger": {"value": {"fetchers": 4, "parsers": 2}}})]
+RetriedUrls = Annotated[RetryBody, Body(openapi_examples={"timeouts": {"value": {"reason": "timeout"}}})]
+# For requests without a body.
+NO_FIELDS = NoFields()
+NO_SIZES = CrawlSizes.model_validate({})
+NO_REASON = RetryBody.model_validate({})
 
 
 def find(database: Database, query: JobListQuery) -> list[Job]:
@@ -80,7 +114,7 @@ def view(database: Database, job: Job, stale_after: float | None = None) -> JobV
 
 
 def store_once(
-    database: Database, new: NewJob, request: Request, key: str, body: dict[str, Any]
+    database: Database, new: NewJob, request: Request, key: str, body: JobRequest
 ) -> idempotency.StoredAnswer:
     """Store a job under an idempotency key. Each caller has its own keys. Another request with the key is refused."""
 
@@ -88,7 +122,7 @@ def store_once(
         shown = job_view(job, Counts(), database.now())
         return to_json({"status": 201 if fresh else 200, "body": shown}).decode()
 
-    asked = json.dumps([request.url.path, body], sort_keys=True)
+    asked = json.dumps([request.url.path, body.model_dump(mode="json", exclude_unset=True)], sort_keys=True)
     stored = idempotency.enqueue_once(
         database,
         new,
@@ -106,9 +140,8 @@ class JobRoutes:
         self._database = database
         self._settings = settings
         self._hub = hub
-        self.router = APIRouter(prefix="/v1", tags=["jobs"])
+        self.router = APIRouter(prefix="/v1", tags=["jobs"], route_class=JsonBodyRoute)
         add = self.router.add_api_route
-        posted = {"application/json": {"schema": submission.request_schema(settings), "examples": EXAMPLES}}
         add(
             "/jobs",
             self.post,
@@ -122,7 +155,6 @@ class JobRoutes:
                 s201="The job, queued.",
                 s200="The job that has this dedupe key and has not ended.",
             ),
-            openapi_extra={"requestBody": {"required": True, "content": posted}},
         )
         add(
             "/jobs",
@@ -149,7 +181,7 @@ class JobRoutes:
             responses={204: {"description": "The job was removed."}, **problems("not-found", "refused", "cross-site")},
         )
         for verb in (Verb.PAUSE, Verb.RESUME, Verb.STOP, Verb.CANCEL):
-            handler = self._wishing(verb)
+            handler = self.resume if verb is Verb.RESUME else self._wishing(verb)
             add(
                 f"/jobs/{{id}}/{verb}",
                 handler,
@@ -160,7 +192,6 @@ class JobRoutes:
                 responses=answered(
                     handler, "not-found", "refused", "cross-site", "too-large", "unsupported-media-type"
                 ),
-                openapi_extra=SIZES_BODY if verb is Verb.RESUME else _body({}),
             )
         add(
             "/jobs/{id}/retry",
@@ -169,12 +200,11 @@ class JobRoutes:
             summary="Continue a failed or stopped job, or retry URLs that failed for one reason",
             response_model=None,
             responses=answered(self.retry, "not-found", "refused", "cross-site", "too-large", "unsupported-media-type"),
-            openapi_extra=RETRY_BODY,
         )
 
-    def post(self, request: Request, body: Object, key: IdempotencyKey = None) -> Answer[JobView]:
+    def post(self, request: Request, body: PostedJob, key: IdempotencyKey = None) -> Answer[JobView]:
         """Stores the job and answers at once. A worker runs it later."""
-        new = submission.read(body, self._settings)
+        new = submission.new_job(body, self._settings)
         if key is None:
             job, fresh = jobs.enqueue(self._database, new)
             return Answer(view(self._database, job), 201 if fresh else 200, {"Location": f"/v1/jobs/{job.id}"})
@@ -204,67 +234,27 @@ class JobRoutes:
         remove(self._database, self._settings, id)
         return Response(status_code=204)
 
-    def _wishing(self, verb: Verb) -> Any:
-        def wish(id: str, body: Optional) -> Answer[JobView]:
-            sizes = read_sizes(body or {}) if verb is Verb.RESUME else _nothing(body)
-            return Answer(view(self._database, ask(self._database, self._settings.data, id, verb, sizes)))
+    def _wishing(self, verb: Verb) -> Callable[..., Answer[JobView]]:
+        def wish(id: str, body: NoFields = NO_FIELDS) -> Answer[JobView]:
+            """A repeated request has no further effect. The answer shows what you asked for; the job follows soon."""
+            return self._ask(id, verb, {})
 
-        wish.__doc__ = (
-            "A repeated request has no further effect. The answer shows what you asked for; the job follows soon after."
-        )
-        if verb is Verb.RESUME:
-            wish.__doc__ += " You can change the sizes of a crawl: `fetchers`, `parsers`, `concurrency`."
         return wish
 
-    def retry(self, id: str, body: Optional) -> Answer[JobView]:
+    def resume(self, id: str, body: NewSizes = NO_SIZES) -> Answer[JobView]:
+        """A repeated request has no further effect. You can change `fetchers`, `parsers` and `concurrency` of a crawl."""
+        return self._ask(id, Verb.RESUME, body.model_dump(exclude_none=True))
+
+    def retry(self, id: str, body: RetriedUrls = NO_REASON) -> Answer[JobView]:
         """With `reason`, retries the URLs that failed for this reason. For a completed job, a new job does this."""
-        rest = dict(body or {})
-        reason, sizes = requeue_reason(rest.pop("reason", None)), read_sizes(rest)
-        if reason is None:
-            job = ask(self._database, self._settings.data, id, Verb.RETRY, sizes)
-        elif sizes:
+        sizes = body.model_dump(exclude_none=True, exclude={"reason"})
+        if body.reason is None:
+            return self._ask(id, Verb.RETRY, sizes)
+        if sizes:
             raise Problem(
                 "invalid", "give either reason or sizes, not both: a retry by reason keeps the sizes of the job"
             )
-        else:
-            job = requeue(self._database, jobs.get(self._database, id), reason)
-        return Answer(view(self._database, job))
+        return Answer(view(self._database, requeue(self._database, jobs.get(self._database, id), body.reason)))
 
-
-def read_sizes(body: dict[str, Any]) -> dict[str, int]:
-    """The sizes in a body. Raises a `SpecError` for every other field."""
-    return validate(CrawlSizes, body).model_dump(exclude_none=True)
-
-
-def _nothing(body: dict[str, Any] | None) -> dict[str, int]:
-    validate(Spec, body or {})
-    return {}
-
-
-def requeue_reason(reason: Any) -> str | None:
-    if reason is None:
-        return None
-    if not isinstance(reason, str) or not 0 < len(reason) <= 200 or "\x00" in reason:
-        raise Problem("invalid", "reason must be the text of a failure, such as timeout")
-    return reason
-
-
-EXAMPLES = {
-    "site": {"summary": "A site", "value": {"kind": "site", "url": "https://example.com/", "limit": 200}},
-    "page": {"summary": "One page", "value": {"kind": "page", "url": "https://example.com/about"}},
-}
-
-
-def _body(properties: dict[str, Any], examples: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The OpenAPI description of an optional body."""
-    schema = {"type": "object", "properties": properties, "additionalProperties": False}
-    content: dict[str, Any] = {"schema": schema, **({"examples": examples} if examples else {})}
-    return {"requestBody": {"required": False, "content": {"application/json": content}}}
-
-
-_SIZES = CrawlSizes.model_json_schema()["properties"]
-SIZES_BODY = _body(_SIZES, {"larger": {"value": {"fetchers": 4, "parsers": 2}}})
-RETRY_BODY = _body(
-    {"reason": {"type": "string", "minLength": 1, "maxLength": 200}, **_SIZES},
-    {"timeouts": {"value": {"reason": "timeout"}}},
-)
+    def _ask(self, id: str, verb: Verb, sizes: dict[str, int]) -> Answer[JobView]:
+        return Answer(view(self._database, ask(self._database, self._settings.data, id, verb, sizes)))

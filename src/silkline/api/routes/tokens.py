@@ -9,12 +9,12 @@ from fastapi import APIRouter, Response
 from pydantic import Field
 
 from silkline.api.answer_models import Answer, NewTokenView, Scope, TokenList, answered, problems
-from silkline.api.routes.jobs import Object
+from silkline.api.bodies import JsonBodyRoute
 from silkline.api.token_making import new_token
 from silkline.api.views import token_view
 from silkline.errors import NotFound
 from silkline.model.database import Database
-from silkline.model.spec import Spec, validate
+from silkline.model.spec import Spec
 from silkline.store import tokens
 
 
@@ -27,9 +27,8 @@ class TokenBody(Spec):
 class TokenRoutes:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.router = APIRouter(prefix="/v1/tokens", tags=["tokens"])
+        self.router = APIRouter(prefix="/v1/tokens", tags=["tokens"], route_class=JsonBodyRoute)
         add = self.router.add_api_route
-        content = {"application/json": {"schema": TokenBody.model_json_schema()}}
         add(
             "",
             self.post,
@@ -40,7 +39,6 @@ class TokenRoutes:
             responses=answered(
                 self.post, "cross-site", "too-large", "unsupported-media-type", s201="The token and its secret."
             ),
-            openapi_extra={"requestBody": {"required": True, "content": content}},
         )
         add(
             "",
@@ -59,11 +57,10 @@ class TokenRoutes:
             responses={204: {"description": "The token is no longer valid."}, **problems("not-found", "cross-site")},
         )
 
-    def post(self, body: Object) -> Answer[NewTokenView]:
+    def post(self, body: TokenBody) -> Answer[NewTokenView]:
         """Only this answer contains the token; the database stores a hash of it."""
-        asked = validate(TokenBody, body)
-        until = self._database.now() + timedelta(days=asked.days) if asked.days else None
-        id, token = new_token(self._database, asked.name, asked.scope, until)
+        until = self._database.now() + timedelta(days=body.days) if body.days else None
+        id, token = new_token(self._database, body.name, body.scope, until)
         made = next(each for each in tokens.everyone(self._database) if each.id == id)
         return Answer(NewTokenView(**dataclasses.asdict(token_view(made)), token=token), 201)
 
