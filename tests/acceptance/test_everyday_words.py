@@ -3,13 +3,18 @@
 import json
 import sys
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import pytest
+from starlette.testclient import TestClient
 
+from silkline.api.app import create_app
+from silkline.api.events import Hub
 from silkline.cli.exits import run
 from silkline.cli.progress import progress_line
 from silkline.cli.terminal import size, wrapped
+from silkline.config import Settings
 from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, Backoff, End, Job, Verb, decide
 from silkline.model.ledger import Checkpoint, Counts, NewResult, NewUrl, Settled
@@ -115,6 +120,30 @@ def test_results_of_a_crawl_can_be_its_failures(here: Run, store: Database, enqu
     (row,) = here("results", "last", "--state", "failed", "--status", "404").out.splitlines()
     assert json.loads(row)["success"] is False
     assert json.loads(row)["metadata"]["error"] == "http_404"
+
+
+def test_urls_and_explain_print_the_json_of_the_api(here: Run, store: Database, enqueue: Callable[..., Job]) -> None:
+    job = begin(store, enqueue(kind="site"))
+    home, linked = "https://example.com/", "https://example.com/a"
+    found = [
+        NewUrl(1, url_key(home), home, "example.com", 0),
+        NewUrl(2, url_key(linked), linked, "example.com", 1, found_on=1, found_via="link"),
+    ]
+    pages = [NewResult(1, home, 1, home, 1, '{"title": "Home", "markdown": "# Home"}', True, '{"http_status": 200}')]
+    settled = [Settled(1, "done", None, None, 1, 200)]
+    urls.record(store, job, Checkpoint(found=found, settled=settled, results=pages))
+    api = TestClient(create_app(Settings(), store, Hub(store), "127.0.0.1", 80), base_url="http://127.0.0.1")
+
+    printed = [json.loads(line) for line in here("urls", job.id, "--json").out.splitlines()]
+    assert printed == api.get(f"/v1/jobs/{job.id}/urls").json()["items"]
+    assert [each["found_on"] for each in printed] == [None, home]
+    for url in (home, linked):
+        told = here("explain", job.id, url, "--json").json
+        answered = api.get(f"/v1/jobs/{job.id}/explain", params={"url": url}).json()
+        for result in filter(None, (told["result"], answered["result"])):
+            result["created_at"] = datetime.fromisoformat(result["created_at"])
+        assert told == answered
+    assert told["path"][0]["url"] == home
 
 
 def test_last_is_the_newest_job_that_the_command_fits(here: Run, store: Database, enqueue: Callable[..., Job]) -> None:

@@ -32,7 +32,7 @@ from silkline.config import Settings
 from silkline.model.database import Database
 from silkline.model.job import NewJob
 from silkline.model.ledger import Counts
-from silkline.store import jobs
+from silkline.store import jobs, url_view
 from silkline.store.job_view import JobView, ProgressView, job_view
 from silkline.store.opening import open_database
 
@@ -63,8 +63,10 @@ def routes_of(database: Database) -> list[APIRoute]:
 
 
 def classes() -> list[type]:
-    found = [each for each in vars(answer_models).values() if isinstance(each, type) and dataclasses.is_dataclass(each)]
-    return [*found, ProblemDocument]
+    named = [*vars(answer_models).values(), *vars(url_view).values()]
+    found = {each for each in named if isinstance(each, type) and dataclasses.is_dataclass(each)}
+    ours = [each for each in found if each.__module__.endswith(("answer_models", "_view"))]
+    return sorted([*ours, ProblemDocument], key=lambda each: each.__name__)
 
 
 def test_every_route_documents_the_classes_that_it_returns(database: Database) -> None:

@@ -18,6 +18,7 @@ from fastapi import Response
 from silkline.api.problems import KINDS, MEDIA_TYPE
 from silkline.model.job import Wish
 from silkline.store.job_view import JobView, ProgressView
+from silkline.store.url_view import ErrorView, ResultView
 
 Value = TypeVar("Value")
 Item = TypeVar("Item")
@@ -36,7 +37,6 @@ WaitReason = Literal[
     "busy",
     "turn",
 ]
-UrlState = Literal["queued", "done", "unchanged", "failed", "skipped"]
 Scope = Literal["worker", "read", "write", "admin"]
 # A class with this configuration has no other fields, and its documentation says so.
 EXACT: Final = {"extra": "forbid"}
@@ -52,91 +52,6 @@ class Answer(Response, Generic[Value]):
 
     def __init__(self, value: Value, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(_encode(value), status, headers, "application/json")
-
-
-@dataclass(frozen=True, slots=True)
-class ResultView:
-    """One result."""
-
-    __pydantic_config__ = EXACT
-
-    id: int
-    job_id: str
-    url_id: int
-    original_url: str | None
-    final_url: str
-    data: dict[str, Any] = field(metadata={"description": "`markdown`, `title`, …"})
-    success: bool
-    metadata: dict[str, Any] = field(metadata={"description": "`http_status`, `error`, timings, …"})
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class UrlView:
-    """One URL of the ledger."""
-
-    __pydantic_config__ = EXACT
-
-    id: int
-    url: str
-    host: str
-    depth: int
-    state: UrlState
-    reason: str | None
-    detail: str | None
-    http_status: int | None
-    attempts: int
-    found_via: str
-    found_on: str | None = field(metadata={"description": "The first page that links to it."})
-    found_on_id: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class LinkSourceView:
-    """A place that links to a URL."""
-
-    __pydantic_config__ = EXACT
-
-    id: int
-    url: str
-    kind: Literal["page", "sitemap", "redirect"]
-    via: tuple[str, ...] = field(
-        metadata={"description": "The redirects between this place and the URL, in the order of the requests."}
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class LinksInView:
-    """The number of links to the URL, as of the last checkpoint, and the first places that contain them."""
-
-    __pydantic_config__ = EXACT
-
-    count: int
-    sources: list[LinkSourceView]
-
-
-@dataclass(frozen=True, slots=True)
-class LinksOutView:
-    """The number of addresses that the page links to, and the first of them, in the order of the page."""
-
-    __pydantic_config__ = EXACT
-
-    count: int | None = field(
-        metadata={"description": "Null if only the links are known that no other page contained before."}
-    )
-    unknown: int = field(
-        metadata={"description": "This many are not in the ledger, because a crawler must not follow them."}
-    )
-    urls: list[UrlView]
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorView(UrlView):
-    """A URL that failed or was skipped, with the pages that link to it."""
-
-    __pydantic_config__ = EXACT
-
-    links_in: LinksInView
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,20 +151,6 @@ class HostReport:
 
     waiting: list[WaitView]
     items: list[HostView]
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """The state of one URL, the path from the seed to it, the pages that link to it, and the URLs that it links to."""
-
-    __pydantic_config__ = EXACT
-
-    url: UrlView
-    says: str
-    path: list[UrlView]
-    result: ResultView | None
-    links_in: LinksInView
-    links_out: LinksOutView
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from silkline.store import explain as told
 from silkline.store import urls
 from silkline.store.backlinks import LinksIn, LinksOut
 from silkline.store.results import Result
+from silkline.store.url_view import explanation
 
 SHOWN_LINKS = 20
 STATES = {
@@ -50,14 +51,11 @@ def explain(session: Session, id: str, url: str) -> None:
             session, database, id, lambda job: urls.by_key(database, job.id, url_key(wanted)) is not None, "that saw it"
         )
         found = told.explain(database, job.id, wanted)
+        if session.json:
+            terminal.print_json(dataclasses.asdict(explanation(database, found, content=False)))
+            return
     way = list(found.path[-2::-1])
-    if session.json:
-        brought = {**dataclasses.asdict(found.result), "data": None} if found.result else None
-        links = {"links_in": dataclasses.asdict(found.links_in), "links_out": dataclasses.asdict(found.links_out)}
-        story = {**dataclasses.asdict(found.url), "way": [each.url for each in way], "result": brought, **links}
-        terminal.print_json(story)
-    else:
-        terminal.pairs([*_story(found.url, way, found.result), *_links(found.links_in, found.links_out)])
+    terminal.pairs([*_story(found.url, way, found.result), *_links(found.links_in, found.links_out)])
 
 
 def _story(url: Url, way: list[Url], result: Result | None) -> list[tuple[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any
+from itertools import islice
 
 import click
 
@@ -19,8 +19,10 @@ from silkline.model.job import Job
 from silkline.model.ledger import STATES, UNCHANGED, Url
 from silkline.model.reasons import at_command_line
 from silkline.store.backlinks import LinksIn
+from silkline.store.url_view import url_views
 from silkline.store.urls import counts
 
+JSON_CHUNK = 500
 SHOWN_STATES = tuple(
     state for state in STATES if state != UNCHANGED
 )  # no code sets this state yet: pages are not recrawled
@@ -41,12 +43,15 @@ def urls(session: Session, /, id: str, state: str | None, reason: str | None, ma
     """List the URLs of a job, each with its state and reason."""
     with opened_to_find(settings_of(session)) as database:
         job = _with_ledger(session, database, id)
-        for url in _wanted(database, job.id, state, reason, match):
-            if session.json:
-                terminal.print_json(_as_value(url), indent=None)
-            else:
-                status = str(url.http_status or "-")
-                terminal.line(f"{url.state:<9} {status:<4} {url.reason or '-':<16} {terminal.safe(url.url)}")
+        wanted = _wanted(database, job.id, state, reason, match)
+        if session.json:
+            while chunk := list(islice(wanted, JSON_CHUNK)):
+                for view in url_views(database, job.id, chunk):
+                    terminal.print_json(dataclasses.asdict(view), indent=None)
+            return
+        for url in wanted:
+            status = str(url.http_status or "-")
+            terminal.line(f"{url.state:<9} {status:<4} {url.reason or '-':<16} {terminal.safe(url.url)}")
 
 
 def _wanted(database: Database, job_id: str, state: str | None, reason: str | None, match: str | None) -> Iterator[Url]:
@@ -54,12 +59,6 @@ def _wanted(database: Database, job_id: str, state: str | None, reason: str | No
     for url in ledger(database, job_id, state=state):
         if (reason is None or url.reason == reason) and (pattern is None or pattern.found_in(url.url)):
             yield url
-
-
-def _as_value(url: Url) -> dict[str, Any]:
-    value = dataclasses.asdict(url)
-    del value["job_id"], value["url_key"]
-    return value
 
 
 @click.command()

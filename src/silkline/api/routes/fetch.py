@@ -16,7 +16,6 @@ from silkline.api.private_addresses import explained
 from silkline.api.problems import Problem
 from silkline.api.routes.jobs import IdempotencyKey, store_once, view
 from silkline.api.submission import FetchRequest
-from silkline.api.views import result_view
 from silkline.config import Settings
 from silkline.kinds.registry import is_external
 from silkline.model.database import Database
@@ -24,6 +23,7 @@ from silkline.model.job import ENDED, Job, NewJob
 from silkline.store import jobs, page_cache, results
 from silkline.store.job_view import JobView
 from silkline.store.results import Result
+from silkline.store.url_view import result_view
 
 OnePage = Annotated[
     FetchRequest, Body(openapi_examples={"page": {"value": {"url": "https://example.com/", "max_age": 3600}}})

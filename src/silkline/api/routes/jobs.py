@@ -242,7 +242,7 @@ class JobRoutes:
         return wish
 
     def resume(self, id: str, body: NewSizes = NO_SIZES) -> Answer[JobView]:
-        """A repeated request has no further effect. You can change `fetchers`, `parsers` and `concurrency` of a crawl."""
+        """A repeated request has no further effect. It may change the sizes of a crawl: `fetchers`, …"""
         return self._ask(id, Verb.RESUME, body.model_dump(exclude_none=True))
 
     def retry(self, id: str, body: RetriedUrls = NO_REASON) -> Answer[JobView]:

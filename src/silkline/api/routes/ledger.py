@@ -12,36 +12,37 @@ from pydantic import BaseModel, ConfigDict, Field
 from silkline.api.answer_models import (
     Answer,
     ErrorPage,
-    ErrorView,
-    Explanation,
     HostReport,
     LineView,
     ListPage,
-    ResultView,
-    UrlState,
-    UrlView,
     answered,
     to_json,
 )
 from silkline.api.tallies import Tallies
 from silkline.api.views import (
-    error_view,
-    explanation,
     host_view,
     line_view,
     reason_views,
-    result_view,
-    url_view,
     wait_view,
 )
 from silkline.model.database import Database
-from silkline.model.job import Job
-from silkline.model.ledger import Url
 from silkline.model.redaction import secrets_of
 from silkline.store import jobs, logs, results, urls
 from silkline.store.backlinks import into
 from silkline.store.explain import explain
 from silkline.store.job_view import waits_of
+from silkline.store.url_view import (
+    ErrorView,
+    Explanation,
+    ResultView,
+    UrlState,
+    UrlView,
+    error_view,
+    explanation,
+    first_sources,
+    result_view,
+    url_views,
+)
 
 JSONL = "application/x-ndjson"
 PAGE_BYTES = 8 << 20  # a page of results ends early when it gets larger than this
@@ -144,8 +145,7 @@ class LedgerRoutes:
 
         def read(after: int, wanted: int) -> list[tuple[int, UrlView]]:
             found = urls.page(self._database, job.id, after=after, wanted=wanted, state=query.state)
-            sources = self._sources(job, found)
-            return [(url.id, url_view(url, sources)) for url in found]
+            return [(shown.id, shown) for shown in url_views(self._database, job.id, found)]
 
         if wants_lines(query, accept):
             return lines(read, query)
@@ -161,7 +161,7 @@ class LedgerRoutes:
             found = urls.failures(
                 self._database, job.id, state=query.state, reason=query.reason, after=after, wanted=wanted
             )
-            links, sources = into(self._database, job.id, found), self._sources(job, found)
+            links, sources = into(self._database, job.id, found), first_sources(self._database, job.id, found)
             return [(url.id, error_view(url, sources, links[url.id])) for url in found]
 
         if wants_lines(query, accept):
@@ -195,10 +195,6 @@ class LedgerRoutes:
         """404 when the crawl has not seen the URL."""
         found = explain(self._database, jobs.get(self._database, id).id, query.url)
         return Answer(explanation(self._database, found, content=query.content))
-
-    def _sources(self, job: Job, found: list[Url]) -> dict[int, Url]:
-        """The pages that linked first to these URLs."""
-        return urls.by_ids(self._database, job.id, [url.found_on for url in found if url.found_on is not None])
 
 
 def levels_from(lowest: str | None) -> list[str]:

@@ -16,7 +16,7 @@ from silkline.api.remove import remove
 from silkline.api.requeue import requeue
 from silkline.api.routes.ledger import levels_from
 from silkline.api.tallies import Tallies
-from silkline.api.views import line_view, reason_views, url_view
+from silkline.api.views import line_view, reason_views
 from silkline.api.web import charts, forms
 from silkline.api.web.again import repeated, way_of
 from silkline.api.web.page_list import PageQuery, page_list
@@ -36,6 +36,7 @@ from silkline.store.backlinks import into
 from silkline.store.explain import explained, in_words
 from silkline.store.job_view import job_view, progress_view, waits_of
 from silkline.store.results import Result
+from silkline.store.url_view import url_view
 from silkline.store.waiting import hold_up
 
 TABS = ("overview", "pages", "errors", "skipped", "hosts", "logs", "details")

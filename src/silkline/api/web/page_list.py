@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from silkline.api.views import url_view
 from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.store import pages, urls
+from silkline.store.url_view import url_view
 
 ROWS = 100
 STATES = ("done", "failed", "skipped", "queued")
