@@ -27,7 +27,7 @@ LINES = 500
 TAIL = 100
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ProgressEvent(ProgressView):
     """The data of the event `progress`."""
 

