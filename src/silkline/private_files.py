@@ -39,7 +39,7 @@ def repair_database(file: Path) -> None:
     """Remove read access of other users to the database, if an older Silkline or a copy allowed it."""
     for path in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm", "-journal"))):
         _close(path, FILE_MODE)
-    _close(file.with_name(f"{file.name}-bells"), FOLDER_MODE)
+    _close(file.with_name(f"{file.name}-wakeup"), FOLDER_MODE)
     if _is_ours(file.parent):
         _close(file.parent, FOLDER_MODE)
 

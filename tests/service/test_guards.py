@@ -21,7 +21,7 @@ from silkline.service.attempts import Attempts
 from silkline.service.cgroup import Cgroups
 from silkline.service.cleaner import Cleaner
 from silkline.service.launcher import Launcher
-from silkline.service.output import LogQueue, Output, OutputPipe, Pump
+from silkline.service.output import LogQueue, Output, OutputPipe, OutputThread
 from silkline.service.runner_process import RunnerProcess
 from silkline.service.supervisor import Supervisor
 from silkline.store import jobs
@@ -56,7 +56,7 @@ def test_the_watchdog_goes_on_after_a_log_that_cannot_be_deleted(yard: Yard) -> 
 
 def test_without_a_bell_jobs_run_all_the_same(tmp_path: Path) -> None:
     with open_yard(f"sqlite:///{tmp_path / 'silkline.db'}", tmp_path) as yard:
-        (tmp_path / "silkline.db-bells").write_text("no folder can be here")
+        (tmp_path / "silkline.db-wakeup").write_text("no folder can be here")
         supervisor = yard.ready(yard.start())
         (id,) = yard.add("nothing")
         yard.wait_for(id, Status.COMPLETED)
@@ -100,7 +100,7 @@ def attempts_without_launcher(database: Database) -> Attempts:
 
     launcher = NoLauncher("worker", dialect="sqlite", nice=0, open_files=256)
     settings = Settings(data=Path(tempfile.mkdtemp()), database_url="sqlite:///nothing")
-    return Attempts(database, settings, launcher, Cgroups("worker", wanted=False), Pump(), LogQueue())
+    return Attempts(database, settings, launcher, Cgroups("worker", wanted=False), OutputThread(), LogQueue())
 
 
 def test_a_job_that_took_long_to_start_is_not_given_back(database: Database) -> None:
@@ -126,7 +126,7 @@ def test_a_kill_that_comes_after_the_end_does_not_change_it(database: Database) 
     ours, theirs = protocol.pair()
     runner = subprocess.Popen(["true"])
     os.waitid(os.P_PID, runner.pid, os.WEXITED | os.WNOWAIT)
-    child, pump = child_of(job, runner.pid, ours), Pump()
+    child, pump = child_of(job, runner.pid, ours), OutputThread()
     pump.start()
     streams = [os.pipe(), os.pipe()]
     child.watch(pump, streams[0][0], streams[1][0])
@@ -150,7 +150,7 @@ def test_what_a_runner_said_last_counts_however_late_it_is_read(
     monkeypatch.setattr("silkline.service.runner_process.STREAMS_TIMEOUT", 0.01)
     given_up: list[OutputPipe] = []
 
-    class Late(Pump):
+    class Late(OutputThread):
         def abandon(self, source: OutputPipe) -> None:
             super().abandon(source)
             given_up.append(source)

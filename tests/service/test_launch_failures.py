@@ -20,7 +20,7 @@ from silkline.service import launcher as launching
 from silkline.service.attempts import Attempts
 from silkline.service.cgroup import Cgroup, Cgroups
 from silkline.service.launcher import Launcher
-from silkline.service.output import LogQueue, Pump
+from silkline.service.output import LogQueue, OutputThread
 from silkline.service.runner_process import RunnerProcess
 from silkline.store import jobs
 from silkline.store.opening import open_database
@@ -89,7 +89,7 @@ def cgroups() -> CountedCgroups:
 @pytest.fixture
 def attempts(tmp_path: Path, database: Database, launcher: Launcher, cgroups: CountedCgroups) -> Attempts:
     settings = Settings(data=tmp_path, database_url=f"sqlite:///{tmp_path / 'silkline.db'}")
-    return Attempts(database, settings, launcher, cgroups, Pump(), LogQueue())
+    return Attempts(database, settings, launcher, cgroups, OutputThread(), LogQueue())
 
 
 def claimed(database: Database) -> Job:

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from silkline.errors import DiskFull, StoreError, Unavailable
-from silkline.model.database import Bell, Database
+from silkline.model.database import Database, WakeupListener
 from silkline.model.job import End, NewJob, Status
 from silkline.store import jobs, migrate, postgres, sqlite
 from silkline.store.opening import open_database
@@ -151,7 +151,7 @@ def test_a_server_that_restarts_is_unavailable_once_and_then_used_again(own_post
             jobs.page(database)
     before = database.now()
     assert database.now() >= before
-    database.ring()
+    database.wake_supervisors()
     with pytest.raises(Unavailable):
         database.listen("w1")
     own_postgres.start()
@@ -306,17 +306,17 @@ def test_many_processes_write_into_one_file(tmp_path: Path) -> None:
     database.close()
 
 
-def drain_for_ever(bell: Bell) -> None:
+def drain_for_ever(listener: WakeupListener) -> None:
     while True:
-        bell.drain()
+        listener.drain()
 
 
 def test_a_broken_connection_of_the_bell_is_unavailable(
     postgres_database: Database, migrated_postgres_url: str
 ) -> None:
-    bell = postgres_database.listen("w1")
+    listener = postgres_database.listen("w1")
     with psycopg.connect(migrated_postgres_url, autocommit=True) as connection:
         connection.execute(CUT_LISTENERS)
     with pytest.raises(Unavailable):
-        drain_for_ever(bell)
-    bell.close()
+        drain_for_ever(listener)
+    listener.close()

@@ -113,8 +113,8 @@ def test_the_dead_are_buried_unless_they_hold_a_job(database: Database) -> None:
     job = running(database, "dead-with-job")
     line = database.now()
     jobs.heartbeat(database, "alive", slots=1, state="running")
-    workers.bury(database, line)
+    workers.delete_dead(database, line)
     assert {worker.id for worker in workers.everyone(database)} == {"dead-with-job", "alive"}
     finished(database, job)
-    workers.bury(database, line)
+    workers.delete_dead(database, line)
     assert [worker.id for worker in workers.everyone(database)] == ["alive"]

@@ -10,7 +10,7 @@ import pytest
 from silkline.crawl.answers import Answers
 from silkline.crawl.endings import Endings
 from silkline.crawl.frontier import Frontier, FrontierUrl
-from silkline.crawl.messages import FetchedPage
+from silkline.crawl.messages import PageOutcome
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.outcomes import body_of
 from silkline.crawl.plan import Plan, Rendering, plan_of
@@ -39,7 +39,7 @@ class CountingReader:
         on_done(Reading(body.id, needs_scripts=self._needs_scripts))
 
 
-class CountingScreen:
+class CountingRenderQueue:
     full = False
 
     def __init__(self) -> None:
@@ -64,18 +64,18 @@ class OneResultEach:
     def follow(self, entry: FrontierUrl, fetched: Fetched, target: str) -> FrontierUrl:
         return onward(entry, target)
 
-    def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> FetchedPage:
-        return FetchedPage(Settled(entry.id, DONE), RESULT, 0)
+    def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> PageOutcome:
+        return PageOutcome(Settled(entry.id, DONE), RESULT, 0)
 
-    def ended(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> FetchedPage:
-        return FetchedPage(settled, RESULT, 0)
+    def ended(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> PageOutcome:
+        return PageOutcome(settled, RESULT, 0)
 
 
 class Scene:
     """The parts around `Answers`, and one URL whose answer comes."""
 
     def __init__(self, fetched: Fetched, rendering: Rendering | None = None, *, needs_scripts: bool = False) -> None:
-        self.reader, self.screen, self.outbox = CountingReader(needs_scripts), CountingScreen(), Outbox()
+        self.reader, self.render_queue, self.outbox = CountingReader(needs_scripts), CountingRenderQueue(), Outbox()
         asyncio.run(self._take(fetched, rendering))
 
     async def _take(self, fetched: Fetched, rendering: Rendering | None) -> None:
@@ -84,9 +84,9 @@ class Scene:
         purpose: Any = OneResultEach()
         self.endings = Endings(plan.tuning, self.frontier, self.outbox, purpose, lambda: None)
         reader: Any = self.reader
-        screen: Any = self.screen if rendering is not None else None
+        render_queue: Any = self.render_queue if rendering is not None else None
         parts = (self.frontier, self.outbox, self.endings, purpose)
-        answers = Answers(plan, reader, screen, *parts, lambda: None)
+        answers = Answers(plan, reader, render_queue, *parts, lambda: None)
         host, entry = self.frontier.host("a.example"), FrontierUrl(0, 1, URL, 0)
         answers.take(host, entry, fetched, 0.0, 1.0)
         assert answers.under_way == 0
@@ -105,7 +105,7 @@ def test_a_body_is_read_once_and_rendered_once_at_most(
     rendering: Rendering | None, needs_scripts: bool, shown: int, read: list[bytes]
 ) -> None:
     scene = Scene(HTML, rendering, needs_scripts=needs_scripts)
-    assert (scene.screen.shown, scene.reader.bodies) == (shown, read)
+    assert (scene.render_queue.shown, scene.reader.bodies) == (shown, read)
     assert [page.settled.state for page in scene.outbox.pages] == ["done"]
 
 

@@ -9,12 +9,12 @@ from silkline.crawl import decisions
 from silkline.crawl.decisions import (
     ANSWERED,
     Action,
-    Decision,
+    AnswerDecision,
     Follow,
     Forget,
+    HostRefused,
     Note,
     Read,
-    Refused,
     Render,
     Settle,
     Troubles,
@@ -107,7 +107,7 @@ def test_what_becomes_of_a_url(
     asked: FrontierUrl, fetched: Fetched, rendering: Rendering | None, action: Action
 ) -> None:
     note = note_for(fetched, 0.0)
-    assert decide(asked, fetched, TUNING, rendering=rendering, note=note) == Decision(action)
+    assert decide(asked, fetched, TUNING, rendering=rendering, note=note) == AnswerDecision(action)
 
 
 LEFT_ALONE = "the server asks to be left alone for 3600 s"
@@ -162,12 +162,12 @@ def test_when_a_host_is_given_up(
     fetched: Fetched, tuning: Tuning, troubles: Troubles, action: Action, give_up: str
 ) -> None:
     note = note_for(fetched, 0.0)
-    assert decide(entry(), fetched, tuning, note=note, troubles=troubles) == Decision(action, give_up)
+    assert decide(entry(), fetched, tuning, note=note, troubles=troubles) == AnswerDecision(action, give_up)
 
 
 def test_nothing_of_a_host_that_was_given_up_is_tried_again() -> None:
     decision = decide(entry(), SILENT, TUNING, note=note_for(SILENT, 0.0), given_up=True)
-    assert decision == Decision(Settle("failed", reasons.TIMEOUT, SILENT.detail))
+    assert decision == AnswerDecision(Settle("failed", reasons.TIMEOUT, SILENT.detail))
 
 
 @pytest.mark.parametrize(
@@ -177,8 +177,8 @@ def test_nothing_of_a_host_that_was_given_up_is_tried_again() -> None:
         (MISSING, ANSWERED),
         (MOVED, ANSWERED),
         (Fetched(URL, reason=reasons.MEMORY_FULL), ANSWERED),
-        (BUSY, Refused("http_503", None)),
-        (TIRED, Refused("http_429", 3600.0)),
+        (BUSY, HostRefused("http_503", None)),
+        (TIRED, HostRefused("http_429", 3600.0)),
         (BROKEN, Unwell("http_500")),
         (SILENT, Unwell(reasons.TIMEOUT)),
         (CLOSED, None),

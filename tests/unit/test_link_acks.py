@@ -1,10 +1,10 @@
 """Links between fetchers: a page counts when the last of its links has arrived."""
 
 from silkline.crawl.link_acks import LinkAcks
-from silkline.crawl.messages import FetchedPage
+from silkline.crawl.messages import PageOutcome
 from silkline.model.ledger import Settled
 
-PAGES = [FetchedPage(Settled(1, "done"), None, 0)]
+PAGES = [PageOutcome(Settled(1, "done"), None, 0)]
 
 
 def test_a_batch_waits_for_every_answer() -> None:

@@ -8,7 +8,7 @@ import pytest
 from silkline.store.statements import SQL, _translate, load, parameters_of, statement
 
 NOUNS = sorted(file.stem for file in SQL.glob("*.sql"))
-ONLY_POSTGRES = {"jobs.ring"}
+ONLY_POSTGRES = {"jobs.wake_supervisors"}
 ONLY_SQLITE: set[str] = set()
 STORE = Path(SQL).parent
 

@@ -69,11 +69,11 @@ def _story(url: Url, way: list[Url], result: Result | None) -> list[tuple[str, s
         ("Depth", str(url.depth)),
         ("Found", safe(f"as a {url.found_via}") if not way else safe(f"as a {url.found_via} on {way[0].url}")),
         ("Way", "\n".join(safe(each.url) for each in reversed(way)) if len(way) > 1 else ""),
-        *_brought(result),
+        *_result_lines(result),
     ]
 
 
-def _brought(result: Result | None) -> list[tuple[str, str]]:
+def _result_lines(result: Result | None) -> list[tuple[str, str]]:
     if result is None:
         return []
     facts: dict[str, Any] = {**result.data, **result.metadata}

@@ -31,7 +31,7 @@ from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Plan
 from silkline.crawl.purpose import Purpose
 from silkline.crawl.reading import Reading
-from silkline.crawl.render_queue import Screen
+from silkline.crawl.render_queue import RenderQueue
 from silkline.model.fetched import Fetched
 from silkline.model.ledger import QUEUED, Settled
 from silkline.model.url import host_of
@@ -44,7 +44,7 @@ class Answers:
         self,
         plan: Plan,
         reader: GuardedReader,
-        screen: Screen | None,
+        render_queue: RenderQueue | None,
         frontier: Frontier,
         outbox: Outbox,
         endings: Endings,
@@ -54,7 +54,7 @@ class Answers:
         self._tuning = plan.tuning
         self._rendering = plan.rendering
         self._reader = reader
-        self._screen = screen
+        self._render_queue = render_queue
         self._frontier = frontier
         self._outbox = outbox
         self._endings = endings
@@ -71,15 +71,15 @@ class Answers:
     @property
     def showing(self) -> int:
         """Pages that are in a browser, or wait for one."""
-        return len(self._screen) if self._screen is not None else 0
+        return len(self._render_queue) if self._render_queue is not None else 0
 
     @property
     def full(self) -> bool:
         """More answers wait to be read, rendered or stored than memory should hold."""
-        return self._reader.full or (self._screen is not None and self._screen.full) or self._purpose.full
+        return self._reader.full or (self._render_queue is not None and self._render_queue.full) or self._purpose.full
 
     def shown_urls(self, most: int) -> list[str]:
-        return self._screen.urls(most) if self._screen is not None else []
+        return self._render_queue.urls(most) if self._render_queue is not None else []
 
     def take(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched, started: float, now: float) -> None:
         """Process the answer to a request that was sent at `started`."""
@@ -92,12 +92,12 @@ class Answers:
     def cut_off(self) -> None:
         """Drop the answers that are not finished. Their URLs stay queued in the ledger."""
         self._reading.clear()
-        if self._screen is not None:
-            self._screen.cut_off()
+        if self._render_queue is not None:
+            self._render_queue.cut_off()
 
     def close_screen(self) -> None:
-        if self._screen is not None:
-            self._screen.close()
+        if self._render_queue is not None:
+            self._render_queue.close()
 
     def _act(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched, note: Note | None, now: float) -> None:
         if fetched.ok:
@@ -159,9 +159,9 @@ class Answers:
     # Rendering.
 
     def _show(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched) -> None:
-        if self._screen is None:
+        if self._render_queue is None:
             raise RuntimeError("a page must be rendered, but the plan has no browser")
-        self._screen.show(entry, fetched, partial(self._shown, host, entry))
+        self._render_queue.show(entry, fetched, partial(self._shown, host, entry))
 
     def _shown(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched) -> None:
         """The page was rendered. The host's clock does not count this."""

@@ -21,7 +21,7 @@ from silkline.crawl.connection import Wire
 from silkline.crawl.equip import calm_collector, open_client
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.guarded_reader import GuardedReader
-from silkline.crawl.messages import Batch, Drained, HostReport, Live, Ping, Pong, Refill, StartFetcher, to_fetcher
+from silkline.crawl.messages import Batch, Drained, FetcherStatus, Live, Ping, Pong, Refill, StartFetcher, to_fetcher
 from silkline.crawl.parser import Parser, ParserPool
 from silkline.crawl.process_end import die_with
 from silkline.crawl.suspects import Suspects
@@ -39,7 +39,7 @@ class RemoteDesk:
         self._wire.send(batch)
 
     def show(self, waits: list[Wait], live: Live) -> None:
-        self._wire.send(HostReport(waits, live))
+        self._wire.send(FetcherStatus(waits, live))
 
     def ask_for_more(self, cursor: int) -> None:
         self._wire.send(Refill(cursor))

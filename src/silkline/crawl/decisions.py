@@ -35,14 +35,14 @@ class Unwell(NamedTuple):
     reason: str
 
 
-class Refused(NamedTuple):
+class HostRefused(NamedTuple):
     """The host asked us to wait (Retry-After): for `wait` seconds, if it says for how long."""
 
     reason: str
     wait: float | None
 
 
-Note = Answered | Unwell | Refused
+Note = Answered | Unwell | HostRefused
 ANSWERED: Final = Answered()
 
 
@@ -105,16 +105,16 @@ RENDER: Final = Render()
 FORGET: Final = Forget()
 
 
-class Decision(NamedTuple):
+class AnswerDecision(NamedTuple):
     """What to do with the URL. `give_up` is the reason to give up its whole host, if there is one."""
 
     action: Action
     give_up: str = ""
 
 
-_READ: Final = Decision(READ)
-_RENDER: Final = Decision(RENDER)
-_FORGET: Final = Decision(FORGET)
+_READ: Final = AnswerDecision(READ)
+_RENDER: Final = AnswerDecision(RENDER)
+_FORGET: Final = AnswerDecision(FORGET)
 
 
 def note_for(fetched: Fetched, time_of_day: float) -> Note | None:
@@ -125,7 +125,7 @@ def note_for(fetched: Fetched, time_of_day: float) -> Note | None:
     if reason is None or not is_temporary(reason) or reason == reasons.MEMORY_FULL:
         return ANSWERED
     if reason in _REFUSALS:
-        return Refused(reason, retry_after(fetched, time_of_day))
+        return HostRefused(reason, retry_after(fetched, time_of_day))
     return Unwell(reason)
 
 
@@ -134,7 +134,7 @@ def tell(clock: Clock, note: Note, fetched: Fetched, started: float, now: float,
     match note:
         case Answered():
             clock.answered(now, fetched.timings.total)
-        case Refused(reason, wait):
+        case HostRefused(reason, wait):
             clock.trouble = reason
             clock.refused(now, started, wait, longest)
         case Unwell(reason):
@@ -151,7 +151,7 @@ def decide(
     note: Note | None = None,
     troubles: Troubles = NO_TROUBLES,
     given_up: bool = False,
-) -> Decision:
+) -> AnswerDecision:
     """Decide what to do with the answer for a URL.
 
     `note` is what the host's clock was told about the answer, and `troubles` are the counts of that clock after it.
@@ -160,11 +160,11 @@ def decide(
     if fetched.reason == reasons.CLOSED:
         return _FORGET
     if fetched.redirect:
-        return Decision(_redirected(entry, fetched, tuning))
+        return AnswerDecision(_redirected(entry, fetched, tuning))
     if fetched.ok:
         return _RENDER if _is_shown_first(entry, fetched, rendering) else _READ
     give_up = _why_given_up(note, troubles, tuning)
-    return Decision(_failed(entry, fetched, tuning, note, given_up=given_up or bool(give_up)), give_up)
+    return AnswerDecision(_failed(entry, fetched, tuning, note, given_up=given_up or bool(give_up)), give_up)
 
 
 def needs_rendering(fetched: Fetched, *, needs_scripts: bool, rendering: Rendering | None) -> bool:
@@ -193,7 +193,7 @@ def _redirected(entry: FrontierUrl, fetched: Fetched, tuning: Tuning) -> Follow 
 
 def _why_given_up(note: Note | None, troubles: Troubles, tuning: Tuning) -> str:
     """Why the host is given up, or an empty string: it failed too often in a row, or asked us to wait too long."""
-    if isinstance(note, Refused):
+    if isinstance(note, HostRefused):
         again = troubles.refusals > 1 and troubles.waited > tuning.most_waited
         too_long = troubles.waited_in_all > 3 * tuning.most_waited
         return note.reason if again or too_long or troubles.refusals >= tuning.give_up_after else ""
@@ -209,7 +209,7 @@ def _failed(
     attempts, put_off = entry.attempts + 1, entry.put_off
     if reason == reasons.MEMORY_FULL and put_off < _MOST_PUT_OFF:
         attempts, put_off = entry.attempts, put_off + 1
-    wait = (note.wait or 0.0) if isinstance(note, Refused) else 0.0
+    wait = (note.wait or 0.0) if isinstance(note, HostRefused) else 0.0
     too_long = tuning.fail_long_waits and wait > tuning.longest_wait
     if is_temporary(reason) and attempts < tuning.tries and not given_up and not too_long:
         later = retry_delay(attempts + put_off, tuning.retry_base, tuning.retry_cap)

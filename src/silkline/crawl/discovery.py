@@ -23,7 +23,7 @@ from silkline.crawl.traps import ROW_BYTES, TRAP
 from silkline.model.ledger import QUEUED, SKIPPED
 from silkline.model.url import host_of
 
-_KNOWN_ABROAD: Final = 1_000_000
+_MOST_KNOWN_ELSEWHERE: Final = 1_000_000
 _MOST_COUNTED: Final = 1_000_000
 
 
@@ -37,7 +37,7 @@ class Discovery:
         self._outbox = outbox
         self._shards = Shards(plan.fetchers)
         self._seen = Seen()
-        self._abroad = Seen()
+        self._known_elsewhere = Seen()
         self._counted = Seen()
         self._scope = Scope(plan)
         self._traps = traps.Traps(plan.tuning)
@@ -67,8 +67,8 @@ class Discovery:
             self.ours(urls, links)
             return
         own: list[str] = []
-        abroad: dict[int, list[str]] = {}
-        owner_of, known = self._shards.owner_of, self._abroad
+        elsewhere: dict[int, list[str]] = {}
+        owner_of, known = self._shards.owner_of, self._known_elsewhere
         size, most = 0, links.most_bytes or sys.maxsize
         for url in dict.fromkeys(urls):
             owner = owner_of(host_of(url))
@@ -79,9 +79,9 @@ class Discovery:
                 if size > most:
                     self._only_count(url)
                 else:
-                    abroad.setdefault(owner, []).append(url)
+                    elsewhere.setdefault(owner, []).append(url)
         self.ours(own, links)
-        for owner, several in abroad.items():
+        for owner, several in elsewhere.items():
             self._outbox.foreign(owner, links._replace(urls=several))
 
     def ours(self, urls: Iterable[str], links: Links) -> None:
@@ -97,7 +97,7 @@ class Discovery:
                 continue
             host = host_of(url)
             state, reason, detail = judge(url, host, depth, via, links.chain)
-            if source and (reason is not None or host != source) and not self._traps.bring(source, url):
+            if source and (reason is not None or host != source) and not self._traps.admit_row_from(source, url):
                 self._only_count(url)
                 continue
             if reason == TRAP and (detail := self._traps.store(self._host(host), detail or "")) is None:
@@ -113,9 +113,9 @@ class Discovery:
 
     def arrived(self, urls: list[str]) -> None:
         """The other fetchers have stored these links durably: do not send them again."""
-        if len(self._abroad) > _KNOWN_ABROAD:
-            self._abroad = Seen()
-        self._abroad.add_all(urls)
+        if len(self._known_elsewhere) > _MOST_KNOWN_ELSEWHERE:
+            self._known_elsewhere = Seen()
+        self._known_elsewhere.add_all(urls)
 
     def wants_simhash(self, host: str) -> bool:
         return self._traps.wants_simhash(self._host(host))

@@ -41,8 +41,8 @@ from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Plan
 from silkline.crawl.pump import Pump
 from silkline.crawl.purpose import Purpose
-from silkline.crawl.render_queue import Screen
-from silkline.crawl.reporter import Desk, Reporter
+from silkline.crawl.render_queue import RenderQueue
+from silkline.crawl.reporter import LeaderInbox, Reporter
 from silkline.crawl.site_crawl import SiteCrawl
 from silkline.fetch.client import HttpClient
 from silkline.model.ledger import QUEUED, SKIPPED
@@ -57,25 +57,25 @@ class Fetcher:
         plan: Plan,
         client: HttpClient,
         reader: GuardedReader,
-        desk: Desk,
+        leader: LeaderInbox,
         purpose: Purpose | None = None,
     ) -> None:
         tuning = plan.tuning
         self._plan = plan
         self._client = client
         self._reader = reader
-        self._desk = desk
+        self._leader = leader
         self._loop = asyncio.get_running_loop()
         self._outbox = Outbox()
         self._frontier = Frontier(plan.pace, window=tuning.window, per_host=tuning.per_host_window)
         self._discovery = Discovery(index, plan, self._outbox)
         self._purpose = purpose or SiteCrawl(index, plan, self._discovery)
-        self._reporter = Reporter(tuning, desk, self._outbox, self._frontier, self._live)
+        self._reporter = Reporter(tuning, leader, self._outbox, self._frontier, self._live)
         self._endings = Endings(tuning, self._frontier, self._outbox, self._purpose, self._reporter.flush_soon)
-        screen = Screen(plan, client) if plan.rendering is not None else None
+        render_queue = RenderQueue(plan, client) if plan.rendering is not None else None
         parts = (self._frontier, self._outbox, self._endings)
-        self._answers = Answers(plan, reader, screen, *parts, self._purpose, self._after)
-        self._pump = Pump(plan, client, reader, *parts, self._answers, self._purpose, desk.ask_for_more, self._after)
+        self._answers = Answers(plan, reader, render_queue, *parts, self._purpose, self._after)
+        self._pump = Pump(plan, client, reader, *parts, self._answers, self._purpose, leader.ask_for_more, self._after)
         self.gate = self._pump.gate
         self._links_decoder = links_decoder()
         self._running = False
@@ -149,10 +149,10 @@ class Fetcher:
     def _committed(self, message: Committed) -> None:
         """Batches that we sent are durable."""
         for seq in message.seqs:
-            ids, abroad = self._outbox.committed(seq)
+            ids, elsewhere = self._outbox.committed(seq)
             self._frontier.held.difference_update(ids)
-            if abroad:
-                self._discovery.arrived(abroad)
+            if elsewhere:
+                self._discovery.arrived(elsewhere)
         if message.allowance is not None:
             self._pump.allowance = -(-message.allowance // self._plan.fetchers)
         idle = self._frontier.drop_idle(self._plan.tuning.idle_hosts, self._loop.time())
@@ -222,4 +222,4 @@ class Fetcher:
             self._answers.close_screen()
             self._reporter.close()
             self._reporter.flush()
-            self._desk.drained()
+            self._leader.drained()

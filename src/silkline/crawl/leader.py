@@ -27,10 +27,10 @@ from silkline.crawl.messages import (
     Committed,
     Drain,
     Drained,
+    FetcherStatus,
     FoundUrl,
     FromFetcher,
     Go,
-    HostReport,
     Incoming,
     Known,
     KnownBudgets,
@@ -152,7 +152,7 @@ class Leader:
         await self._recorder.save()
 
     async def _start(self) -> None:
-        desk = LocalDesk(self.heard)
+        inbox = LocalInbox(self.heard)
         reader = GuardedReader(
             self._plan,
             self._marks,
@@ -160,8 +160,8 @@ class Leader:
             suspects=self._suspects,
             isolate_all=not self._context.marks,
         )
-        own = LocalSeat(Fetcher(0, self._plan, open_client(self._plan), reader, desk))
-        desk.seat = own
+        own = LocalSeat(Fetcher(0, self._plan, open_client(self._plan), reader, inbox))
+        inbox.seat = own
         self._seats = [own]
         self._seats += await self._tree.start()
         await self._brief(self._seats)
@@ -178,12 +178,12 @@ class Leader:
                 seat.send(Known(its_keys))
         small = self._plan.tuning.small_bytes
         spent = await self._recorder.ask(urls.spent, self._database, job_id, ROW_BYTES, CLOSE_LOOK, small)
-        brought: list[tuple[str, int]] = []
+        by_source: list[tuple[str, int]] = []
         if self._recorder.next_id <= MOST_TO_ADD_UP:
-            brought = await self._recorder.ask(urls.brought, self._database, job_id, ROW_BYTES, small)
+            by_source = await self._recorder.ask(urls.bytes_by_source, self._database, job_id, ROW_BYTES, small)
         for seat in seats:
             own = [row for row in spent if owner_of is None or owner_of(row[0]) == seat.index]
-            seat.send(KnownBudgets(own, brought))
+            seat.send(KnownBudgets(own, by_source))
         roots = urls.roots(self._database, job_id) if self._plan.scoped else iter(())
         while (some := await self._recorder.ask(next, roots, None)) is not None:
             for seat in seats:
@@ -245,7 +245,7 @@ class Leader:
     def heard(self, seat: Seat, message: FromFetcher) -> None:
         if isinstance(message, Batch):
             self._take(seat, message)
-        elif isinstance(message, HostReport):
+        elif isinstance(message, FetcherStatus):
             self._waits[seat.index] = message.waits
             self._live[seat.index] = message.live
         elif isinstance(message, Refill):
@@ -402,7 +402,7 @@ class Leader:
         }
 
 
-class LocalDesk:
+class LocalInbox:
     """The leader as its own fetcher 0 sees it, without a socket."""
 
     def __init__(self, heard: Callable[[Seat, FromFetcher], None]) -> None:
@@ -413,7 +413,7 @@ class LocalDesk:
         self._heard(self.seat, batch)
 
     def show(self, waits: list[Wait], live: Live) -> None:
-        self._heard(self.seat, HostReport(waits, live))
+        self._heard(self.seat, FetcherStatus(waits, live))
 
     def ask_for_more(self, cursor: int) -> None:
         self._heard(self.seat, Refill(cursor))

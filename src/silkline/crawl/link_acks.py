@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from silkline.crawl.messages import FetchedPage
+from silkline.crawl.messages import PageOutcome
 from silkline.crawl.recorder import Delivery
 
 
@@ -14,7 +14,7 @@ class UnansweredBatch:
     """The pages of one batch, and how many fetchers must still answer."""
 
     delivery: Delivery
-    pages: list[FetchedPage]
+    pages: list[PageOutcome]
     answers: int
 
 
@@ -29,7 +29,7 @@ class LinkAcks:
         return len(self._open)
 
     def issue(
-        self, delivery: Delivery, pages: list[FetchedPage], foreign: list[tuple[int, bytes]]
+        self, delivery: Delivery, pages: list[PageOutcome], foreign: list[tuple[int, bytes]]
     ) -> list[tuple[int, int]]:
         """Issue a ticket for each part: (ticket, fetcher)."""
         waiting = UnansweredBatch(delivery, pages, len(foreign))

@@ -42,7 +42,7 @@ class Links(NamedTuple):
     most_bytes: int = 0
 
 
-class FetchedPage(NamedTuple):
+class PageOutcome(NamedTuple):
     """A page that was fetched: its end, its result, and the addresses in it.
 
     It counts when the owners of its links have processed them. `names` has eight bytes for each address (seen.py).
@@ -76,7 +76,7 @@ class Batch(msgspec.Struct, array_like=True, tag=True, gc=False):
 
     seq: int
     settled: list[tuple[Settled, int]]
-    pages: list[FetchedPage]
+    pages: list[PageOutcome]
     found: list[FoundUrl]
     foreign: list[tuple[int, bytes]]
     answers: list[int]
@@ -85,7 +85,7 @@ class Batch(msgspec.Struct, array_like=True, tag=True, gc=False):
     not_stored: int = 0
 
 
-class HostReport(msgspec.Struct, array_like=True, tag=True, gc=False):
+class FetcherStatus(msgspec.Struct, array_like=True, tag=True, gc=False):
     """The hosts this fetcher waits for most, and what it is doing. Sent at intervals."""
 
     waits: list[Wait]
@@ -118,7 +118,7 @@ class Known(msgspec.Struct, array_like=True, tag=True, gc=False):
 
 
 class KnownBudgets(msgspec.Struct, array_like=True, tag=True, gc=False):
-    """The used budgets of hosts in the ledger, as in `store.urls.spent` and `store.urls.brought`."""
+    """The used budgets of hosts in the ledger, as in `store.urls.spent` and `store.urls.bytes_by_source`."""
 
     hosts: list[tuple[str, int, int, int]]
     sources: list[tuple[str, int]]
@@ -189,7 +189,7 @@ class Pong(msgspec.Struct, array_like=True, tag=True, gc=False):
     """The process is running."""
 
 
-FromFetcher = Batch | HostReport | Refill | Drained | Pong
+FromFetcher = Batch | FetcherStatus | Refill | Drained | Pong
 ToFetcher = (
     StartFetcher
     | Known

@@ -7,7 +7,7 @@ from operator import attrgetter
 
 import msgspec
 
-from silkline.crawl.messages import Batch, FetchedPage, FoundUrl, Links, Live
+from silkline.crawl.messages import Batch, FoundUrl, Links, Live, PageOutcome
 from silkline.model.ledger import QUEUED, Settled
 
 _url_of = attrgetter("url")
@@ -20,7 +20,7 @@ class Outbox:
     def __init__(self) -> None:
         self._seq = 0
         self.settled: list[tuple[Settled, int]] = []
-        self.pages: list[FetchedPage] = []
+        self.pages: list[PageOutcome] = []
         self.found: list[FoundUrl] = []
         self.answers: list[int] = []
         self.wire_bytes = 0
@@ -39,7 +39,7 @@ class Outbox:
         self.settled.append((settled, depth))
         self.unsaved += 1
 
-    def page(self, ended: FetchedPage) -> None:
+    def page(self, ended: PageOutcome) -> None:
         """Add the end of a URL with a result or links."""
         self.pages.append(ended)
         size = len(ended.names) + (len(ended.result.data) if ended.result is not None else 0)

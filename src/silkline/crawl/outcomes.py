@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from silkline.crawl.frontier import FrontierUrl
-from silkline.crawl.messages import FetchedPage
+from silkline.crawl.messages import PageOutcome
 from silkline.crawl.reading import Body, Reading
 from silkline.crawl.seen import digest_of
 from silkline.model import fetched as reasons
@@ -66,21 +66,21 @@ def rendering_of(fetched: Fetched) -> dict[str, Any]:
     return about
 
 
-def page_of(entry: FrontierUrl, fetched: Fetched, reading: Reading) -> FetchedPage:
+def page_of(entry: FrontierUrl, fetched: Fetched, reading: Reading) -> PageOutcome:
     """The end of a URL that was read."""
     attempts = entry.attempts + 1
     if reading.reason is not None:
         state = FAILED if reading.reason == reasons.READER_DIED else SKIPPED
         settled = Settled(entry.id, state, reading.reason, reading.detail, attempts, fetched.status)
-        return FetchedPage(settled, None, entry.depth, reading.names)
+        return PageOutcome(settled, None, entry.depth, reading.names)
     settled = Settled(entry.id, DONE, None, None, attempts, fetched.status)
-    return FetchedPage(settled, _result(entry, fetched, reading), entry.depth, reading.names)
+    return PageOutcome(settled, _result(entry, fetched, reading), entry.depth, reading.names)
 
 
-def redirect_of(entry: FrontierUrl, fetched: Fetched, target: str) -> FetchedPage:
+def redirect_of(entry: FrontierUrl, fetched: Fetched, target: str) -> PageOutcome:
     """The end of a URL that redirects. The target is a separate URL."""
     settled = Settled(entry.id, SKIPPED, REDIRECTED, target, entry.attempts + 1, fetched.status)
-    return FetchedPage(settled, None, entry.depth, digest_of(target))
+    return PageOutcome(settled, None, entry.depth, digest_of(target))
 
 
 def storable(detail: str | None) -> str | None:

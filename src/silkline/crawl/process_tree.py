@@ -213,14 +213,14 @@ class ProcessTree:
             self.pool.adopt(parser.slot, other)
 
     def _fetcher_ended(self, child: CrawlProcess) -> None:
-        self._bury(child)
+        self._end_child(child)
         if not self._closing and self._fetchers.get(child.index) is child:
             del self._fetchers[child.index]
             self._blame(child)
             self._on_death(child)
 
     def _parser_ended(self, child: CrawlProcess) -> None:
-        self._bury(child)
+        self._end_child(child)
         if not self._closing and self._parsers.get(child.index) is child:
             del self._parsers[child.index]
             self._warn("parser %d died; starting another", child.index)
@@ -287,7 +287,7 @@ class ProcessTree:
             if slot not in used:
                 return slot
 
-    def _bury(self, child: CrawlProcess) -> None:
+    def _end_child(self, child: CrawlProcess) -> None:
         """Kill what is left of a child, and reap it at once, so that it does not stay as a zombie."""
         child.close()
         if not self._closing and child not in self._dead:

@@ -156,9 +156,9 @@ class Pump:
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm_at = max(at, now)
-        self._alarm = self._loop.call_later(max(0.001, at - now), self._ring)
+        self._alarm = self._loop.call_later(max(0.001, at - now), self._alarm_rang)
 
-    def _ring(self) -> None:
+    def _alarm_rang(self) -> None:
         self._alarm = None
         self.soon()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from silkline.crawl.frontier import FrontierUrl
-from silkline.crawl.messages import FetchedPage
+from silkline.crawl.messages import PageOutcome
 from silkline.crawl.reading import Body, Reading
 from silkline.fetch.robots import Robots
 from silkline.model.fetched import Fetched
@@ -35,15 +35,15 @@ class Purpose(Protocol):
         """The input for the reader."""
         ...
 
-    def follow(self, entry: FrontierUrl, fetched: Fetched, target: str) -> FrontierUrl | FetchedPage:
+    def follow(self, entry: FrontierUrl, fetched: Fetched, target: str) -> FrontierUrl | PageOutcome:
         """A redirect: returns the next URL for the same row of the ledger, or the end of this row."""
         ...
 
-    def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> FetchedPage:
+    def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> PageOutcome:
         """A body was read: returns the end of its URL."""
         ...
 
-    def ended(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> FetchedPage:
+    def ended(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> PageOutcome:
         """A URL has no page, for the reason in `settled`. `fetched` is the last answer, if there was one."""
         ...
 

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from silkline.crawl.levels import Levels
-from silkline.crawl.messages import FetchedPage, FoundUrl
+from silkline.crawl.messages import FoundUrl, PageOutcome
 from silkline.crawl.plan import Plan
 from silkline.model.kind import Progress
 from silkline.model.ledger import DONE, QUEUED, Checkpoint, NewResult, NewUrl, PageLinks, QueuedUrl, Settled, not_stored
@@ -97,7 +97,7 @@ class Recorder:
             if each.state != QUEUED:
                 self._end(each, depth)
 
-    def deliver(self, delivery: Delivery, pages: list[FetchedPage]) -> None:
+    def deliver(self, delivery: Delivery, pages: list[PageOutcome]) -> None:
         """Record pages whose links are all recorded. Pages beyond the limit are ignored, as if never fetched."""
         limit = self._plan.limit
         for settled, result, depth, names in pages:
@@ -114,7 +114,7 @@ class Recorder:
 
     def end(self, settled: Settled, result: NewResult | None = None) -> None:
         """Record the end of a URL that no fetcher requested."""
-        self.deliver((None, 0), [FetchedPage(settled, result, 0)])
+        self.deliver((None, 0), [PageOutcome(settled, result, 0)])
 
     def _end(self, settled: Settled, depth: int) -> None:
         self.pending -= 1

@@ -35,7 +35,7 @@ def open_renderer(plan: Plan, client: HttpClient) -> Renderer:
     )
 
 
-class Screen:
+class RenderQueue:
     """Must be created and used inside an event loop."""
 
     def __init__(self, plan: Plan, client: HttpClient) -> None:

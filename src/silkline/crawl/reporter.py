@@ -15,7 +15,7 @@ from silkline.crawl.plan import Tuning
 from silkline.model.wait import Wait
 
 
-class Desk(Protocol):
+class LeaderInbox(Protocol):
     """The leader, as a fetcher sees it."""
 
     def hand_in(self, batch: Batch) -> None: ...
@@ -28,10 +28,10 @@ class Reporter:
     """Must be created inside an event loop."""
 
     def __init__(
-        self, tuning: Tuning, desk: Desk, outbox: Outbox, frontier: Frontier, live: Callable[[], Live]
+        self, tuning: Tuning, leader: LeaderInbox, outbox: Outbox, frontier: Frontier, live: Callable[[], Live]
     ) -> None:
         self._tuning = tuning
-        self._desk = desk
+        self._leader = leader
         self._outbox = outbox
         self._live = live
         self._lookout = Lookout(frontier)
@@ -52,12 +52,12 @@ class Reporter:
     def flush(self) -> None:
         self._flush_later = None
         if self._outbox:
-            self._desk.hand_in(self._outbox.pack(self._live()))
+            self._leader.hand_in(self._outbox.pack(self._live()))
 
     def look_on(self, first: Callable[[], None]) -> None:
         """Report which hosts wait, and why, at intervals until `close`. `first` is called before each report."""
         first()
-        self._desk.show(self._lookout.look(self._loop.time(), time.time()), self._live())
+        self._leader.show(self._lookout.look(self._loop.time(), time.time()), self._live())
         self._look_later = self._loop.call_later(self._tuning.look_seconds, self.look_on, first)
 
     def close(self) -> None:

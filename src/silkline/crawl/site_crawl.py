@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from silkline.crawl.discovery import Discovery
 from silkline.crawl.frontier import FrontierUrl
-from silkline.crawl.messages import FetchedPage, Links
+from silkline.crawl.messages import Links, PageOutcome
 from silkline.crawl.outcomes import all_wire_bytes, body_of, page_of, redirect_of
 from silkline.crawl.plan import Plan
 from silkline.crawl.reading import Body, Reading
@@ -37,13 +37,13 @@ class SiteCrawl:
         wants_simhash, is_sitemap = self._discovery.wants_simhash(host), entry.via in SITEMAP_VIAS
         return body_of(entry, fetched, simhash=wants_simhash, sitemap=is_sitemap)
 
-    def follow(self, entry: FrontierUrl, fetched: Fetched, target: str) -> FetchedPage:
+    def follow(self, entry: FrontierUrl, fetched: Fetched, target: str) -> PageOutcome:
         via = self._sitemaps.via_after_redirect(entry, target) if entry.via in SITEMAP_VIAS else "redirect"
         chain = " ".join((*entry.chain.split(), entry.url))
         self._discovery.links([target], Links(entry.id, entry.depth, via, chain, [], host_of(entry.url)))
         return redirect_of(entry, fetched, target)
 
-    def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> FetchedPage:
+    def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> PageOutcome:
         if entry.via in SITEMAP_VIAS:
             reading = self._sitemaps.was_read(entry, reading)
         elif reading.links:
@@ -56,8 +56,8 @@ class SiteCrawl:
             self._discovery.fetched(host, entry.url, reading.simhash)
         return page_of(entry, fetched, reading)
 
-    def ended(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> FetchedPage:
-        return FetchedPage(settled, None, entry.depth)
+    def ended(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> PageOutcome:
+        return PageOutcome(settled, None, entry.depth)
 
     def close(self) -> None:
         if self._archive is not None:

@@ -44,7 +44,7 @@ class SmallJob(Purpose, Protocol):
 
 
 class SmallLeader:
-    """Implements `Desk`. Must be created inside an event loop, for one attempt of a job; `close` it afterwards."""
+    """Implements `LeaderInbox`. Must be created inside an event loop. One attempt of a job; `close` it at the end."""
 
     def __init__(self, context: Context[object], plan: Plan, reader: GuardedReader) -> None:
         self._context = context

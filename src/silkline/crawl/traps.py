@@ -65,7 +65,7 @@ class Traps:
     def __init__(self, tuning: Tuning) -> None:
         self._tuning = tuning
         self._stored = 0
-        self._brought: dict[str, int] = {}
+        self._bytes_by_source: dict[str, int] = {}
 
     def know(self, host: HostBudget, found: int, size: int, stored: int) -> None:
         """The ledger has `found` URLs of this host, of this size; `stored` of them look like a trap."""
@@ -76,17 +76,17 @@ class Traps:
 
     def know_source(self, source: str, size: int) -> None:
         """The pages of this host have caused rows of this size."""
-        self._brought[source] = self._brought.get(source, 0) + size
+        self._bytes_by_source[source] = self._bytes_by_source.get(source, 0) + size
 
-    def bring(self, source: str, url: str) -> bool:
+    def admit_row_from(self, source: str, url: str) -> bool:
         """Whether the pages of a host may cause one more row."""
-        size = self._brought.get(source, 0) + ROW_BYTES + len(url)
+        size = self._bytes_by_source.get(source, 0) + ROW_BYTES + len(url)
         if size > self._tuning.source_bytes:
             return False
-        if len(self._brought) > _SOURCES:
+        if len(self._bytes_by_source) > _SOURCES:
             small = self._tuning.small_bytes
-            self._brought = {name: brought for name, brought in self._brought.items() if brought > small}
-        self._brought[source] = size
+            self._bytes_by_source = {name: used for name, used in self._bytes_by_source.items() if used > small}
+        self._bytes_by_source[source] = size
         return True
 
     def page_bytes(self, wire_bytes: int) -> int:

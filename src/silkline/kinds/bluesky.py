@@ -16,7 +16,6 @@ import uvloop
 
 from silkline.errors import Permanent
 from silkline.kinds import posts
-from silkline.kinds.cache import HIDDEN_KEYS
 from silkline.kinds.json_api import Endpoint, Interrupted
 from silkline.model.fetched import Fetched
 from silkline.model.job import End
@@ -25,6 +24,7 @@ from silkline.model.ledger import DONE, FAILED, Checkpoint, NewResult, NewUrl
 from silkline.model.spec import BlueskySpec
 from silkline.model.url import canonical, host_of, url_key
 from silkline.store import urls
+from silkline.store.page_cache import HIDDEN_KEYS
 
 PAGE: Final = 100
 REMOVED: Final = "removed"

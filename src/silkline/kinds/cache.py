@@ -9,7 +9,6 @@ from silkline.model.cached import PERSONAL
 from silkline.model.database import Database
 from silkline.model.spec import PageSpec
 from silkline.store import page_cache
-from silkline.store.page_cache import HIDDEN_KEYS as HIDDEN_KEYS
 from silkline.store.results import Result
 
 # The fields of a spec that the rule reads. The URLs of a spec are left out, because there may be many.

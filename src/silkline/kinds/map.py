@@ -18,7 +18,7 @@ from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.file_budget import fitted
 from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.host_gate import HostGate
-from silkline.crawl.messages import FetchedPage, FoundUrl
+from silkline.crawl.messages import FoundUrl, PageOutcome
 from silkline.crawl.outcomes import body_of
 from silkline.crawl.plan import Plan
 from silkline.crawl.purpose import onward
@@ -37,7 +37,6 @@ from silkline.crawl.sitemap_limits import (
 from silkline.crawl.small_leader import SmallLeader
 from silkline.fetch.robots import Robots
 from silkline.kinds import site
-from silkline.kinds.cache import HIDDEN_KEYS
 from silkline.kinds.page import plan_for
 from silkline.kinds.reader_limits import reader_for
 from silkline.model.fetched import Fetched
@@ -49,6 +48,7 @@ from silkline.model.url import canonical, host_of, origin_of, url_key
 from silkline.parse.sitemap import Sitemap
 from silkline.parse.sitemap import SitemapEntry as Listed
 from silkline.store import urls
+from silkline.store.page_cache import HIDDEN_KEYS
 
 GUESSES: Final = ("/sitemap.xml", "/sitemap_index.xml")
 MAX_BODY: Final = 52_428_800
@@ -186,24 +186,24 @@ class MapJob:
     def follow(self, entry: FrontierUrl, fetched: Fetched, target: str) -> FrontierUrl:
         return onward(entry, target)
 
-    def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> FetchedPage:
+    def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> PageOutcome:
         tries, status, sitemap = entry.attempts + 1, fetched.status, reading.sitemap
         if sitemap is None:
             settled = Settled(entry.id, FAILED, reading.reason, reading.detail, tries, status)
-            return FetchedPage(settled, None, entry.depth)
+            return PageOutcome(settled, None, entry.depth)
         if sitemap.kind == "index":
             below = [(listed.url, "sitemap_index", entry.depth + 1) for listed in sitemap.entries]
             self._found(self._rows(below))
         elif sitemap.kind != "unknown":
             self._take(entry, sitemap)
         reason = NO_SITEMAP if sitemap.kind == "unknown" else SITEMAP
-        return FetchedPage(Settled(entry.id, SKIPPED, reason, _summary(sitemap), tries, status), None, entry.depth)
+        return PageOutcome(Settled(entry.id, SKIPPED, reason, _summary(sitemap), tries, status), None, entry.depth)
 
-    def ended(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> FetchedPage:
+    def ended(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> PageOutcome:
         # A wrong guess is not a failure.
         if entry.via == "guess" and settled.reason in ("http_404", "http_410"):
             settled = settled._replace(state=SKIPPED, reason=NO_SITEMAP)
-        return FetchedPage(settled, None, entry.depth)
+        return PageOutcome(settled, None, entry.depth)
 
     def close(self) -> None:
         """There is nothing to close."""

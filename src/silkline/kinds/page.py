@@ -17,7 +17,7 @@ import uvloop
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.file_budget import fitted
 from silkline.crawl.frontier import FrontierUrl
-from silkline.crawl.messages import FetchedPage, FoundUrl
+from silkline.crawl.messages import FoundUrl, PageOutcome
 from silkline.crawl.outcomes import body_of, rendering_of
 from silkline.crawl.plan import Plan, Rendering, Tuning, plan_of
 from silkline.crawl.purpose import onward
@@ -37,6 +37,7 @@ from silkline.model.kind import Context, KindSettings
 from silkline.model.ledger import DONE, FAILED, QUEUED, NewResult, QueuedUrl, Settled
 from silkline.model.spec import Fetching, PageSpec, SiteSpec
 from silkline.model.url import canonical, host_of, url_key
+from silkline.store.page_cache import HIDDEN_KEYS
 from silkline.store.results import Result
 from silkline.warc_files import open_archive, place_of
 
@@ -145,16 +146,16 @@ class PageJob:
     def follow(self, entry: FrontierUrl, fetched: Fetched, target: str) -> FrontierUrl:
         return onward(entry, target)
 
-    def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> FetchedPage:
+    def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> PageOutcome:
         if self._archive is not None:
             self._archive.add(entry.id, fetched)
         state = DONE if reading.reason is None else FAILED
         detail = (reading.detail or "")[:1000] or None
         settled = Settled(entry.id, state, reading.reason, detail, entry.attempts + 1, fetched.status or None)
-        return FetchedPage(settled, self._result(entry, settled, fetched, reading.data), entry.depth)
+        return PageOutcome(settled, self._result(entry, settled, fetched, reading.data), entry.depth)
 
-    def ended(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> FetchedPage:
-        return FetchedPage(settled, self._result(entry, settled, fetched, "{}"), entry.depth)
+    def ended(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> PageOutcome:
+        return PageOutcome(settled, self._result(entry, settled, fetched, "{}"), entry.depth)
 
     def close(self) -> None:
         if self._archive is not None:
@@ -162,7 +163,7 @@ class PageJob:
 
     def _result(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None, data: str) -> NewResult:
         address = entry.chain.split(" ", 1)[0] if entry.chain else entry.url
-        keys = cache.HIDDEN_KEYS if self._personal else (url_key(address), url_key(entry.url))
+        keys = HIDDEN_KEYS if self._personal else (url_key(address), url_key(entry.url))
         metadata = metadata_of(entry, settled, fetched)
         if settled.reason is None:
             metadata["content"] = self._plan.content
@@ -212,7 +213,7 @@ def _copied(row: QueuedUrl, asked: str, cached: Result) -> tuple[Settled, NewRes
         "cached_from": cached.job_id,
         "fetched_at": cached.created_at.isoformat(),
     }
-    key, final_key = cache.HIDDEN_KEYS
+    key, final_key = HIDDEN_KEYS
     data, said = _encode(cached.data).decode(), _encode(metadata).decode()
     status = cached.metadata.get("http_status")
     settled = Settled(row.id, DONE, None, f"from the cache: job {cached.job_id}", 0, status)

@@ -14,7 +14,6 @@ import msgspec
 
 from silkline.errors import Permanent, Temporary
 from silkline.kinds import video
-from silkline.kinds.cache import HIDDEN_KEYS
 from silkline.kinds.captions import Captions, CaptionsRefused, videos_of
 from silkline.model.job import End
 from silkline.model.kind import Context
@@ -22,6 +21,7 @@ from silkline.model.ledger import DONE, FAILED, Checkpoint, NewResult, NewUrl, Q
 from silkline.model.spec import YoutubeSpec
 from silkline.model.url import canonical, host_of, url_key
 from silkline.store import urls
+from silkline.store.page_cache import HIDDEN_KEYS
 
 _LOOK: Final = 0.25
 _encode = msgspec.json.Encoder().encode

@@ -30,8 +30,8 @@ class Transaction(Protocol):
         ...
 
 
-class Bell(Protocol):
-    """Rings when there may be work. A lost ring costs one poll interval, but never a job."""
+class WakeupListener(Protocol):
+    """Becomes readable when there may be work. A lost wakeup costs one poll interval, but never a job."""
 
     def fileno(self) -> int: ...
     def drain(self) -> None: ...
@@ -61,12 +61,12 @@ class Database(Protocol):
         """A durable transaction for migrations. Only one of them runs at a time."""
         ...
 
-    def ring(self) -> None:
+    def wake_supervisors(self) -> None:
         """Tell supervisors that there may be work."""
         ...
 
-    def listen(self, name: str) -> Bell:
-        """A bell for this caller, with this name."""
+    def listen(self, name: str) -> WakeupListener:
+        """A listener for this caller, with this name."""
         ...
 
     def close(self) -> None: ...

@@ -24,7 +24,7 @@ from silkline.service.cgroup import Cgroups
 from silkline.service.companion import Companion
 from silkline.service.launcher import Launcher, LaunchFailed
 from silkline.service.marks_files import marks_path
-from silkline.service.output import LogQueue, Output, Pump
+from silkline.service.output import LogQueue, Output, OutputThread
 from silkline.service.runner_process import RunnerProcess
 from silkline.store import blames, jobs
 
@@ -43,7 +43,7 @@ class Attempts:
         settings: Settings,
         launcher: Launcher,
         cgroups: Cgroups,
-        pump: Pump,
+        pump: OutputThread,
         lines: LogQueue,
         companion: Companion | None = None,
     ) -> None:

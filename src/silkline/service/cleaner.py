@@ -11,7 +11,7 @@ from silkline.errors import NotFound, Refused
 from silkline.model.database import Database
 from silkline.store import jobs, logs, workers
 
-BURY_AFTER = timedelta(days=1)
+DELETE_DEAD_AFTER = timedelta(days=1)
 
 log = logging.getLogger("silkline.cleaner")
 
@@ -28,7 +28,7 @@ class Cleaner:
         now, keep = self._database.now(), self._settings
         for id in jobs.finish_deletions(self._database):
             self._remove_files(id)
-        workers.bury(self._database, now - BURY_AFTER)
+        workers.delete_dead(self._database, now - DELETE_DEAD_AFTER)
         deleted = 0
         if keep.keep_jobs_days:
             deleted += self._delete(jobs.finished_before(self._database, now - timedelta(days=keep.keep_jobs_days)))

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
 from silkline.errors import StoreError
-from silkline.model.database import Bell, Database
+from silkline.model.database import Database, WakeupListener
 
 log = logging.getLogger("silkline.supervisor")
 
@@ -22,7 +22,7 @@ class EventWait:
 
     def __init__(self) -> None:
         self._signals: deque[int] = deque()
-        self._listener: Bell | None = None
+        self._listener: WakeupListener | None = None
         self._warned = False
         self._selector = selectors.DefaultSelector()
         self._reading, self._writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -92,7 +92,7 @@ class EventWait:
         os.close(self._reading)
         os.close(self._writing)
 
-    def _read_notifications(self, listener: Bell) -> None:
+    def _read_notifications(self, listener: WakeupListener) -> None:
         try:
             listener.drain()
         except StoreError:

@@ -32,7 +32,7 @@ from silkline.service.housekeeping import Housekeeping
 from silkline.service.launcher import Launcher
 from silkline.service.limits import Limits
 from silkline.service.open_files import allow_open_files
-from silkline.service.output import LogQueue, LogWriter, Pump
+from silkline.service.output import LogQueue, LogWriter, OutputThread
 from silkline.service.runner_process import boot_clock
 from silkline.store import workers
 from silkline.store.identity import Identity
@@ -168,7 +168,7 @@ class JobLoop:
         self._disk = DiskWatermark(settings)
         self._lines = LogQueue()
         self._writer = LogWriter(self.database, self._lines)
-        self._pump = Pump()
+        self._pump = OutputThread()
         self._cgroups = Cgroups(self.identity.id, wanted=settings.cgroups)
         self._launcher = Launcher(
             self.identity.id,

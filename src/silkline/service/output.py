@@ -155,7 +155,7 @@ class OutputPipe:
         self._ended()
 
 
-class Pump:
+class OutputThread:
     """One thread that reads all streams and sockets of all children."""
 
     def __init__(self) -> None:

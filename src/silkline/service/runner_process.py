@@ -17,7 +17,7 @@ from silkline.runner import protocol
 from silkline.service import process_table
 from silkline.service.cgroup import Cgroup
 from silkline.service.marks_files import blamed_of, inputs_of
-from silkline.service.output import Output, OutputPipe, Pump
+from silkline.service.output import Output, OutputPipe, OutputThread
 
 STREAMS_TIMEOUT = 2.0
 LAST_MESSAGES_TIMEOUT = 30.0  # reached only on a machine that hangs: all data is already there
@@ -31,7 +31,7 @@ def boot_clock() -> float:
 class RunnerProcess:
     """Used by the threads of the main loop, the output and the limits. Only one of them writes each field."""
 
-    _pump: Pump
+    _pump: OutputThread
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class RunnerProcess:
     def key(self) -> tuple[str, int]:
         return self.job.id, self.job.run_lease
 
-    def watch(self, pump: Pump, stdout: int, stderr: int) -> None:
+    def watch(self, pump: OutputThread, stdout: int, stderr: int) -> None:
         heard = os.dup(self._channel.fileno())  # may fail, so do it before the first stream is watched
         self._pump = pump
         self._sources = [

@@ -37,5 +37,5 @@ def enqueue_once(
         text = answer(stored, fresh)
         transaction.rows("idempotency.answer", key=key, job_id=stored.id, answer=text)
         transaction.rows("idempotency.expire", before=now - KEPT, wanted=SWEPT)
-    database.ring()
+    database.wake_supervisors()
     return StoredAnswer(stored.id, fingerprint, text, fresh=True)

@@ -72,12 +72,12 @@ def enqueue(database: Database, job: NewJob) -> tuple[Job, bool]:
     now = database.now()
     with database.transaction(durable=True) as transaction:
         stored = enqueue_in(transaction, job, now)
-    database.ring()
+    database.wake_supervisors()
     return stored
 
 
 def enqueue_in(transaction: Transaction, job: NewJob, now: datetime) -> tuple[Job, bool]:
-    """The same as part of a larger transaction. The caller must ring the bell after the commit."""
+    """The same as part of a larger transaction. The caller must wake the supervisors after the commit."""
     row = _new_row(job, now)
     if transaction.many("jobs.enqueue", _ENQUEUE, [row]):
         return from_row(transaction.rows("jobs.get", id=row[0])[0]), True
@@ -96,7 +96,7 @@ def enqueue_many(database: Database, jobs: Sequence[NewJob]) -> list[str]:
                 ids = [id for id in ids if transaction.rows("jobs.get", id=id)]
     else:
         database.many("jobs.enqueue", _ENQUEUE, rows, durable=True)
-    database.ring()
+    database.wake_supervisors()
     return ids
 
 
@@ -255,7 +255,7 @@ def rescue(database: Database, job: Job, decision: Decision, line: str = "") -> 
         if rescued and line:
             logs.append_in(transaction, [NewLine(job.id, job.attempt, "warning", line, now)])
     if rescued:
-        database.ring()
+        database.wake_supervisors()
     return bool(rescued)
 
 
@@ -274,7 +274,7 @@ def wish(database: Database, id: str, verb: Verb) -> Job:
             return job
         changed = _change(database, job, change)
         if changed:
-            database.ring()
+            database.wake_supervisors()
             return changed
 
 

@@ -119,13 +119,13 @@ class PostgresDatabase:
             transaction.script(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
             yield transaction
 
-    def ring(self) -> None:
+    def wake_supervisors(self) -> None:
         with contextlib.suppress(Unavailable):
-            self.rows("jobs.ring")
+            self.rows("jobs.wake_supervisors")
 
-    def listen(self, name: str) -> NotifyBell:
+    def listen(self, name: str) -> NotifyListener:
         with _translated():
-            return NotifyBell(self._open())
+            return NotifyListener(self._open())
 
     def close(self) -> None:
         with self._lock:
@@ -217,7 +217,7 @@ def _element(value: Any) -> str:
     return f'"{value}"'
 
 
-class NotifyBell:
+class NotifyListener:
     """The listening end, on its own connection. A broken connection rings at once, so that it is replaced."""
 
     def __init__(self, connection: Connection) -> None:

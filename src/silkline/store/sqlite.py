@@ -21,7 +21,7 @@ import apsw
 from silkline.errors import DiskFull, StoreError, Unavailable
 from silkline.private_files import make_private_file, repair_database
 from silkline.store.statements import parameters_of, statement
-from silkline.store.wakeup import PipeBell, ring_pipes
+from silkline.store.wakeup import PipeListener, write_to_pipes
 
 BUSY_LIMIT = 60.0  # seconds that a writer waits for the lock
 BUSY_STEP = 0.002
@@ -76,11 +76,11 @@ class SqliteDatabase:
         with self.transaction(durable=True) as transaction:
             yield transaction
 
-    def ring(self) -> None:
-        ring_pipes(self._bells)
+    def wake_supervisors(self) -> None:
+        write_to_pipes(self._pipes)
 
-    def listen(self, name: str) -> PipeBell:
-        return PipeBell(self._bells, name)
+    def listen(self, name: str) -> PipeListener:
+        return PipeListener(self._pipes, name)
 
     def close(self) -> None:
         with self._lock:
@@ -98,8 +98,8 @@ class SqliteDatabase:
         return found.st_dev, found.st_ino
 
     @property
-    def _bells(self) -> Path:
-        return self.path.with_name(self.path.name + "-bells")
+    def _pipes(self) -> Path:
+        return self.path.with_name(self.path.name + "-wakeup")
 
     @contextmanager
     def _connection(self) -> Iterator[apsw.Connection]:

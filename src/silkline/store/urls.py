@@ -167,9 +167,9 @@ def spent(
     return [(row["host"], row["urls"], row["bytes"], row["trapped"]) for row in rows]
 
 
-def brought(database: Database, job_id: str, row_bytes: int, large_bytes: int) -> list[tuple[str, int]]:
+def bytes_by_source(database: Database, job_id: str, row_bytes: int, large_bytes: int) -> list[tuple[str, int]]:
     """Hosts, and the bytes of the rows that their pages brought, if those are many. Reads the whole ledger."""
-    rows = database.rows("urls.brought", job_id=job_id, row_bytes=row_bytes, large_bytes=large_bytes)
+    rows = database.rows("urls.bytes_by_source", job_id=job_id, row_bytes=row_bytes, large_bytes=large_bytes)
     return [(row["host"], row["bytes"]) for row in rows]
 
 

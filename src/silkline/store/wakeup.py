@@ -1,7 +1,7 @@
 """Wakes supervisors that use SQLite, through named pipes beside the database file, one for each supervisor.
 
 SQLite cannot notify. Whoever enqueues writes a byte into every pipe; a pipe that nobody reads belongs to a dead
-supervisor and is swept away. A lost ring costs one poll interval, so every failure here is ignored on purpose.
+supervisor and is swept away. A lost wakeup costs one poll interval, so every failure here is ignored on purpose.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pathlib import Path
 from silkline.private_files import make_private_folder
 
 
-class PipeBell:
+class PipeListener:
     """The listening end."""
 
     def __init__(self, folder: Path, name: str) -> None:
         make_private_folder(folder)
         self._path = folder / name
-        # Hidden until it is open: a process that rings before that would treat it as the pipe of a dead supervisor.
+        # Hidden until it is open: a process that writes before that would treat it as the pipe of a dead supervisor.
         hidden = folder / f".{name}.{os.getpid()}"
         hidden.unlink(missing_ok=True)
         os.mkfifo(hidden, 0o600)
@@ -41,7 +41,7 @@ class PipeBell:
         self._path.unlink(missing_ok=True)
 
 
-def ring_pipes(folder: Path) -> None:
+def write_to_pipes(folder: Path) -> None:
     """Wake every listener."""
     try:
         pipes = [pipe for pipe in folder.iterdir() if not pipe.name.startswith(".")]

@@ -85,6 +85,6 @@ def retire(database: Database, id: str) -> None:
     database.rows("workers.retire", id=id)
 
 
-def bury(database: Database, before: datetime) -> None:
+def delete_dead(database: Database, before: datetime) -> None:
     """Remove workers without a heartbeat since `before` that hold no job."""
-    database.rows("workers.bury", before=before)
+    database.rows("workers.delete_dead", before=before)

@@ -26,7 +26,7 @@ ON CONFLICT (tenant, dedupe_key) WHERE dedupe_key IS NOT NULL AND status IN ('qu
 -- The live job with a dedupe key.
 SELECT * FROM crawl_jobs WHERE tenant = :tenant AND dedupe_key = :dedupe_key AND status IN ('queued', 'running', 'paused');
 
--- name: ring [postgres]
+-- name: wake_supervisors [postgres]
 -- (SQLite has no NOTIFY; store/wakeup.py uses named pipes.)
 -- Wake idle supervisors only: NOTIFY takes a lock on the whole server at commit.
 SELECT pg_notify('silkline', '') WHERE EXISTS (SELECT 1 FROM workers WHERE idle);

@@ -145,7 +145,7 @@ WHERE job_id = :job_id AND NOT (state = 'skipped' AND reason IN ('out_of_scope',
 GROUP BY host
 HAVING count(*) > :large OR sum(length(url)) > :large_bytes OR count(CASE WHEN state = 'skipped' AND reason = 'trap' THEN 1 END) > 0;
 
--- name: brought
+-- name: bytes_by_source
 -- The bytes of the rows that were found on the pages of each host, without the URLs of the same host that are to be
 -- fetched.
 SELECT source.host AS host, CAST(sum(length(found.url) + :row_bytes) AS BIGINT) AS bytes

@@ -21,7 +21,7 @@ FROM workers ORDER BY host, started_at;
 -- name: retire
 DELETE FROM workers WHERE id = :id;
 
--- name: bury
+-- name: delete_dead
 -- Remove workers without a recent heartbeat that hold no job.
 DELETE FROM workers WHERE last_seen < :before
     AND NOT EXISTS (SELECT 1 FROM crawl_jobs WHERE status = 'running' AND worker_id = workers.id);
