@@ -1,12 +1,13 @@
 """Pages that no honest site serves: bounded in what they give and in what they cost."""
 
 import tracemalloc
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from silkline.model.page import CONTENT_MODES, Wanted
+from silkline.model.page import Content, Wanted
 from silkline.parse.bomb_guard import defused
 from silkline.parse.html import parse_page
 
@@ -65,7 +66,7 @@ def assert_storable(page):
     ids=lambda body: repr(body[:24]),
 )
 def test_nothing_breaks_the_parser(body):
-    for content in CONTENT_MODES:
+    for content in get_args(Content):
         assert_storable(parse_page(body, URL, Wanted(content=content, facts=True, simhash=True)))
 
 
@@ -155,7 +156,7 @@ MARKUP = st.lists(st.one_of(TAGS, ODD, st.text(max_size=8)), max_size=40).map(""
 @settings(max_examples=300, deadline=None)
 @given(st.one_of(MARKUP.map(lambda text: text.encode("utf-8", "surrogatepass")), st.binary(max_size=200)))
 def test_any_bytes_give_a_storable_page(body):
-    for content in CONTENT_MODES:
+    for content in get_args(Content):
         assert_storable(parse_page(body, URL, Wanted(content=content, facts=True, simhash=True)))
 
 

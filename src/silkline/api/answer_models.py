@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from fastapi import Response
+from fastapi import APIRouter, Response
 
 from silkline.api.problems import KINDS, MEDIA_TYPE
 from silkline.model.job import Wish
@@ -285,6 +285,21 @@ def answered(handler: Callable[..., Any], *kinds: str, **descriptions: str) -> d
     for name, text in descriptions.items():
         found[int(name[1:])]["description"] = text
     return {**found, **problems(*kinds)}
+
+
+def add_route(
+    router: APIRouter, method: str, path: str, handler: Callable[..., Any], summary: str, *kinds: str, **texts: str
+) -> None:
+    """Add a route that returns an `Answer`. `kinds` and `texts` as for `answered`."""
+    router.add_api_route(
+        path,
+        handler,
+        methods=[method],
+        status_code=int(next(iter(texts), "s200")[1:]),
+        summary=summary,
+        response_model=None,
+        responses=answered(handler, *kinds, **texts),
+    )
 
 
 def problems(*kinds: str) -> dict[int | str, dict[str, Any]]:

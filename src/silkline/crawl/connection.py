@@ -42,11 +42,6 @@ class Wire(asyncio.Protocol):
             frame = self._encode(message)
             self._transport.write(len(frame).to_bytes(_HEAD, "big") + frame)
 
-    @property
-    def unsent(self) -> int:
-        """Bytes that the other side has not read yet."""
-        return self._transport.get_write_buffer_size() if self._transport is not None else 0
-
     def close(self) -> None:
         if self._transport is not None:
             self._transport.close()

@@ -3,7 +3,7 @@
 No string contains NUL or lone surrogates, so that both databases and JSON accept it.
 """
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import msgspec
 
@@ -12,8 +12,6 @@ from silkline.model.url import KEEP_ALL, UrlRules
 Kind = Literal["html", "xml", "feed", "text", "pdf", "image", "other"]
 Content = Literal["none", "text", "markdown", "full"]
 LinkKind = Literal["a", "area", "frame", "refresh", "canonical", "alternate", "feed", "next", "prev"]
-
-CONTENT_MODES: tuple[str, ...] = get_args(Content)
 
 
 class Link(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header
 from pydantic import Field, model_validator
 
-from silkline.api.answer_models import Answer, Claim, Claims, HeartbeatAnswer, Recorded, answered
+from silkline.api.answer_models import Answer, Claim, Claims, HeartbeatAnswer, Recorded, add_route
 from silkline.api.bodies import JsonBodyRoute
 from silkline.api.external import ENDS, ExternalWorkers, read_lease
 from silkline.api.routes.jobs import view
@@ -69,22 +70,12 @@ class ExternalRoutes:
         self.router = APIRouter(prefix="/v1", tags=["external workers"], route_class=JsonBodyRoute)
         kinds = ("cross-site", "too-large", "unsupported-media-type")
         lease = ("not-found", "lease-lost", "lease-missing", *kinds)
-        self._add("/claims", self.claim, "Claim jobs", *kinds)
-        self._add(
-            "/jobs/{id}/heartbeat", self.heartbeat, "Renew the lease of a job, and read what the user wants", *lease
-        )
-        self._add("/jobs/{id}/results", self.results, "Deliver pages", "disk-full", *lease)
-        self._add("/jobs/{id}/finish", self.finish, "Finish an attempt", *lease)
-
-    def _add(self, path: str, handler: Any, summary: str, *kinds: str) -> None:
-        self.router.add_api_route(
-            path,
-            handler,
-            methods=["POST"],
-            summary=summary,
-            response_model=None,
-            responses=answered(handler, *kinds),
-        )
+        add = partial(add_route, self.router, "POST")
+        renewing = "Renew the lease of a job, and read what the user wants"
+        add("/claims", self.claim, "Claim jobs", *kinds)
+        add("/jobs/{id}/heartbeat", self.heartbeat, renewing, *lease)
+        add("/jobs/{id}/results", self.results, "Deliver pages", "disk-full", *lease)
+        add("/jobs/{id}/finish", self.finish, "Finish an attempt", *lease)
 
     def claim(self, body: ClaimBody) -> Answer[Claims]:
         """Only jobs of kinds that external workers run. An empty list means that no such job is queued."""

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from silkline.api import submission
-from silkline.api.answer_models import Answer, FetchedPage, answered
+from silkline.api.answer_models import Answer, FetchedPage, add_route
 from silkline.api.bodies import JsonBodyRoute
 from silkline.api.events import Hub
 from silkline.api.private_addresses import explained
@@ -42,18 +42,15 @@ class FetchRoutes:
         self._settings = settings
         self._hub = hub
         self.router = APIRouter(prefix="/v1", tags=["pages"], route_class=JsonBodyRoute)
-        self.router.add_api_route(
+        add_route(
+            self.router,
+            "POST",
             "/fetch",
             self.fetch,
-            methods=["POST"],
-            summary="Fetch one page",
-            response_model=None,
-            responses=answered(
-                self.fetch,
-                *("too-large", "unsupported-media-type", "cross-site", "fetch-failed", "disk-full", "too-many"),
-                s200="The page.",
-                s202="The page is not ready yet. This job fetches it.",
-            ),
+            "Fetch one page",
+            *("too-large", "unsupported-media-type", "cross-site", "fetch-failed", "disk-full", "too-many"),
+            s200="The page.",
+            s202="The page is not ready yet. This job fetches it.",
         )
 
     async def fetch(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Header, Query, Request, Response
@@ -12,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from silkline.api import submission
-from silkline.api.answer_models import Answer, ListPage, answered, problems, to_json
+from silkline.api.answer_models import Answer, ListPage, add_route, problems, to_json
 from silkline.api.bodies import JsonBodyRoute
 from silkline.api.events import Hub
 from silkline.api.problems import Problem
@@ -141,38 +142,21 @@ class JobRoutes:
         self._settings = settings
         self._hub = hub
         self.router = APIRouter(prefix="/v1", tags=["jobs"], route_class=JsonBodyRoute)
-        add = self.router.add_api_route
+        add = partial(add_route, self.router)
+        body = ("cross-site", "too-large", "unsupported-media-type")
         add(
+            "POST",
             "/jobs",
             self.post,
-            methods=["POST"],
-            status_code=201,
-            summary="Submit a job",
-            response_model=None,
-            responses=answered(
-                self.post,
-                *("too-large", "unsupported-media-type", "cross-site", "disk-full"),
-                s201="The job, queued.",
-                s200="The job that has this dedupe key and has not ended.",
-            ),
+            "Submit a job",
+            *body,
+            "disk-full",
+            s201="The job, queued.",
+            s200="The job that has this dedupe key and has not ended.",
         )
-        add(
-            "/jobs",
-            self.list,
-            methods=["GET"],
-            summary="List jobs, newest first",
-            response_model=None,
-            responses=answered(self.list),
-        )
-        add(
-            "/jobs/{id}",
-            self.get,
-            methods=["GET"],
-            summary="Get a job, or wait for its end",
-            response_model=None,
-            responses=answered(self.get, "not-found", "too-many"),
-        )
-        add(
+        add("GET", "/jobs", self.list, "List jobs, newest first")
+        add("GET", "/jobs/{id}", self.get, "Get a job, or wait for its end", "not-found", "too-many")
+        self.router.add_api_route(
             "/jobs/{id}",
             self.delete,
             methods=["DELETE"],
@@ -183,24 +167,16 @@ class JobRoutes:
         for verb in (Verb.PAUSE, Verb.RESUME, Verb.STOP, Verb.CANCEL):
             handler = self.resume if verb is Verb.RESUME else self._wishing(verb)
             add(
+                "POST",
                 f"/jobs/{{id}}/{verb}",
                 handler,
-                methods=["POST"],
-                name=verb.value,
-                summary=f"{verb.value.capitalize()} a job",
-                response_model=None,
-                responses=answered(
-                    handler, "not-found", "refused", "cross-site", "too-large", "unsupported-media-type"
-                ),
+                f"{verb.value.capitalize()} a job",
+                "not-found",
+                "refused",
+                *body,
             )
-        add(
-            "/jobs/{id}/retry",
-            self.retry,
-            methods=["POST"],
-            summary="Continue a failed or stopped job, or retry URLs that failed for one reason",
-            response_model=None,
-            responses=answered(self.retry, "not-found", "refused", "cross-site", "too-large", "unsupported-media-type"),
-        )
+        summary = "Continue a failed or stopped job, or retry URLs that failed for one reason"
+        add("POST", "/jobs/{id}/retry", self.retry, summary, "not-found", "refused", *body)
 
     def post(self, request: Request, body: PostedJob, key: IdempotencyKey = None) -> Answer[JobView]:
         """Stores the job and answers at once. A worker runs it later."""
@@ -239,6 +215,7 @@ class JobRoutes:
             """A repeated request has no further effect. The answer shows what you asked for; the job follows soon."""
             return self._ask(id, verb, {})
 
+        wish.__name__ = verb.value
         return wish
 
     def resume(self, id: str, body: NewSizes = NO_SIZES) -> Answer[JobView]:

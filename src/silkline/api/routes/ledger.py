@@ -15,6 +15,7 @@ from silkline.api.answer_models import (
     HostReport,
     LineView,
     ListPage,
+    add_route,
     answered,
     to_json,
 )
@@ -99,22 +100,10 @@ class LedgerRoutes:
         self._add("urls", self.urls, "Every URL of a job, with its state and reason")
         self._add("errors", self.errors, "URLs that failed or were skipped, and why")
         self._add("logs", self.logs, "Log lines of a job, also while it runs")
-        self.router.add_api_route(
-            "/hosts",
-            self.hosts,
-            methods=["GET"],
-            summary="Hosts of a job, and why the crawl waits for them",
-            response_model=None,
-            responses=answered(self.hosts, "not-found"),
-        )
-        self.router.add_api_route(
-            "/explain",
-            self.explain,
-            methods=["GET"],
-            summary="State of one URL, and how the crawl found it",
-            response_model=None,
-            responses=answered(self.explain, "not-found"),
-        )
+        waits = "Hosts of a job, and why the crawl waits for them"
+        add_route(self.router, "GET", "/hosts", self.hosts, waits, "not-found")
+        found = "State of one URL, and how the crawl found it"
+        add_route(self.router, "GET", "/explain", self.explain, found, "not-found")
 
     def _add(self, name: str, handler: Any, summary: str) -> None:
         responses = answered(handler, "not-found")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from silkline.api.answer_models import Answer, Health, ListPage, WorkerView, answered, problems
+from silkline.api.answer_models import Answer, Health, ListPage, WorkerView, add_route, problems
 from silkline.api.metrics import MEDIA_TYPE, Metrics
 from silkline.api.problems import Problem
 from silkline.api.views import worker_view
@@ -22,13 +22,9 @@ class SystemRoutes:
         self._settings = settings
         self._metrics = metrics
         self.router = APIRouter(tags=["service"])
-        add = self.router.add_api_route
-        for path, handler, summary in (
-            ("/healthz", self.alive, "Is the process running?"),
-            ("/readyz", self.ready, "Can the server use its database?"),
-        ):
-            add(path, handler, methods=["GET"], summary=summary, response_model=None, responses=answered(handler))
-        add(
+        add_route(self.router, "GET", "/healthz", self.alive, "Is the process running?")
+        add_route(self.router, "GET", "/readyz", self.ready, "Can the server use its database?")
+        self.router.add_api_route(
             "/metrics",
             self.metrics,
             methods=["GET"],
@@ -39,14 +35,7 @@ class SystemRoutes:
                 **problems(),
             },
         )
-        add(
-            "/v1/workers",
-            self.workers,
-            methods=["GET"],
-            summary="List workers",
-            response_model=None,
-            responses=answered(self.workers),
-        )
+        add_route(self.router, "GET", "/v1/workers", self.workers, "List workers")
 
     async def alive(self) -> Answer[Health]:
         """Does not check the database."""

@@ -8,7 +8,7 @@ from datetime import timedelta
 from fastapi import APIRouter, Response
 from pydantic import Field
 
-from silkline.api.answer_models import Answer, NewTokenView, Scope, TokenList, answered, problems
+from silkline.api.answer_models import Answer, NewTokenView, Scope, TokenList, add_route, problems
 from silkline.api.bodies import JsonBodyRoute
 from silkline.api.token_making import new_token
 from silkline.api.views import token_view
@@ -28,27 +28,10 @@ class TokenRoutes:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.router = APIRouter(prefix="/v1/tokens", tags=["tokens"], route_class=JsonBodyRoute)
-        add = self.router.add_api_route
-        add(
-            "",
-            self.post,
-            methods=["POST"],
-            status_code=201,
-            summary="Create a token",
-            response_model=None,
-            responses=answered(
-                self.post, "cross-site", "too-large", "unsupported-media-type", s201="The token and its secret."
-            ),
-        )
-        add(
-            "",
-            self.list,
-            methods=["GET"],
-            summary="List tokens",
-            response_model=None,
-            responses=answered(self.list),
-        )
-        add(
+        body = ("cross-site", "too-large", "unsupported-media-type")
+        add_route(self.router, "POST", "", self.post, "Create a token", *body, s201="The token and its secret.")
+        add_route(self.router, "GET", "", self.list, "List tokens")
+        self.router.add_api_route(
             "/{id}",
             self.delete,
             methods=["DELETE"],
