@@ -79,11 +79,14 @@ async def _read(request: Request, model: type[Spec]) -> Spec | None:
 
 
 def read(body: bytes, model: type[Spec]) -> Spec:
+    return validate(model, parse(body))
+
+
+def parse(body: bytes) -> dict[str, Any]:
     check_size(body)
     try:
-        found = parse_object(body.decode(), "the body")
+        return parse_object(body.decode(), "the body")
     except UnicodeDecodeError as error:
         raise Problem("bad-request", "the body is not UTF-8") from error
     except BadJson as error:
         raise Problem("bad-request", str(error)) from error
-    return validate(model, found)
