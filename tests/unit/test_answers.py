@@ -129,3 +129,28 @@ def test_a_failure_that_may_pass_is_no_end() -> None:
     assert (settled.state, settled.reason, settled.detail, settled.attempts) == ("queued", "http_500", None, 1)
     assert scene.frontier.size == 1
     assert scene.outbox.pages == []
+
+
+def test_only_a_body_that_another_process_reads_counts_as_waiting() -> None:
+    """The gate of the hosts gets its size, and again when it was read."""
+    told: list[tuple[str, int]] = []
+
+    async def work() -> None:
+        plan: Plan = plan_of(SiteSpec(url=URL), fetchers=1, concurrency=1, rendering=None)
+        frontier, outbox, purpose = Frontier(plan.pace, window=10, per_host=10), Outbox(), OneResultEach()
+        waiting: list[Any] = []
+
+        class LaterReader(CountingReader):
+            def read(self, body: Body, on_done: Callable[[Reading], None]) -> None:
+                waiting.append(lambda: on_done(Reading(body.id)))
+
+        parts: Any = (frontier, outbox, Endings(plan.tuning, frontier, outbox, purpose, lambda: None), purpose)
+        for reader in (CountingReader(False), LaterReader(False)):
+            answers = Answers(plan, reader, None, *parts, lambda: None)
+            answers.on_waits = lambda host, size: told.append(("waits", size))
+            answers.on_read = lambda host, size: told.append(("read", size))
+            answers.take(frontier.host("a.example"), FrontierUrl(0, 1, URL, 0), HTML, 0.0, 1.0)
+        waiting[0]()
+
+    asyncio.run(work())
+    assert told == [("waits", len(HTML.body)), ("read", len(HTML.body))]

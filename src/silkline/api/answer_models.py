@@ -33,6 +33,7 @@ WaitReason = Literal[
     "slow_answers",
     "delay",
     "address",
+    "reading",
     "level",
     "busy",
     "turn",

@@ -18,6 +18,7 @@ from silkline.model.user_info import REFUSAL, has_user_info
 from silkline.store import urls
 
 CHUNK = 20_000
+_LONGEST_LINE = 1 << 20
 _WEB = re.compile(r"https?://", re.IGNORECASE)
 _NO_BASE = "http://localhost/"  # not used: every line has a scheme by then
 
@@ -39,7 +40,11 @@ def read_all_lines(file: str) -> Iterator[str]:
     """Every line, so that the caller can number them."""
     with _open(file) as stream:
         try:
-            for raw in stream:
+            while raw := stream.readline(_LONGEST_LINE):
+                if len(raw) == _LONGEST_LINE:
+                    raise UsageError(
+                        f"{file} has a line of more than {_LONGEST_LINE:,} bytes, so it is no list of URLs"
+                    )
                 yield raw.decode("utf-8-sig", "replace").strip()
         except OSError as error:
             raise UsageError(f"{file} cannot be read: {error.strerror}") from error

@@ -37,6 +37,10 @@ from silkline.model.ledger import QUEUED, Settled
 from silkline.model.url import host_of
 
 
+def _ignore(host: HostQueue, size: int) -> None:
+    """Nobody limits how much of a host waits to be read."""
+
+
 class Answers:
     """`after` is called when a URL was finished outside of `take`."""
 
@@ -62,6 +66,10 @@ class Answers:
         self._after = after
         self._loop = asyncio.get_running_loop()
         self._reading: dict[int, tuple[HostQueue, FrontierUrl, Fetched]] = {}
+        self._elsewhere: dict[int, int] = {}
+        """The sizes of the bodies that another process reads, by the ids of their URLs."""
+        self.on_waits: Callable[[HostQueue, int], None] = _ignore
+        self.on_read: Callable[[HostQueue, int], None] = _ignore
 
     @property
     def under_way(self) -> int:
@@ -92,6 +100,7 @@ class Answers:
     def cut_off(self) -> None:
         """Drop the answers that are not finished. Their URLs stay queued in the ledger."""
         self._reading.clear()
+        self._elsewhere.clear()
         if self._render_queue is not None:
             self._render_queue.cut_off()
 
@@ -144,12 +153,17 @@ class Answers:
     def _read(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched) -> None:
         self._reading[entry.id] = (host, entry, fetched)
         self._reader.read(self._purpose.body(host.name, entry, fetched), self._was_read)
+        if entry.id in self._reading:
+            self._elsewhere[entry.id] = len(fetched.body)
+            self.on_waits(host, len(fetched.body))
 
     def _was_read(self, reading: Reading) -> None:
         known = self._reading.pop(reading.id, None)
         if known is None:  # the reading arrived after the time limit of the drain
             return
         host, entry, fetched = known
+        if reading.id in self._elsewhere:
+            self.on_read(host, self._elsewhere.pop(reading.id))
         if needs_rendering(fetched, needs_scripts=reading.needs_scripts, rendering=self._rendering):
             self._show(host, entry, fetched)
         else:

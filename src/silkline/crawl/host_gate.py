@@ -110,8 +110,8 @@ class HostGate:
         address = host.address
         if address is None:
             return False
-        if address.full:
-            host.parked = reasons.ADDRESS
+        if address.full or address.behind:
+            host.parked = reasons.ADDRESS if address.full else reasons.READING
             self._waiting.setdefault(address, deque()).append(host)
             return False
         if not host.reserved:
@@ -132,6 +132,20 @@ class HostGate:
         if address is None:
             return
         address.in_flight -= 1
+        self._wake_next(address, now)
+
+    def waits_to_be_read(self, host: HostQueue, size: int) -> None:
+        """An answer of this size will be read later, by another process."""
+        if host.address is not None:
+            host.address.unread += size
+
+    def was_read(self, host: HostQueue, size: int) -> None:
+        if host.address is not None:
+            host.address.unread -= size
+            if not host.address.behind:
+                self._wake_next(host.address, self._loop.time())
+
+    def _wake_next(self, address: Address, now: float) -> None:
         waiting = self._waiting.get(address)
         if waiting:
             next_host = waiting.popleft()

@@ -146,21 +146,34 @@ class Clock:
         return why, self.trouble if why in _TROUBLES else "", seconds
 
 
-class Address:
-    """The limit that all hosts with one address share."""
+MOST_UNREAD: Final = 4 << 20
 
-    __slots__ = ("_next_at", "_spacing", "in_flight", "most")
+
+class Address:
+    """The limits that all hosts with one address share: requests at the same time, and bytes that wait to be read.
+
+    Without the second one, a host with large pages would stop all others: the queue of large inputs has one end.
+    """
+
+    __slots__ = ("_next_at", "_spacing", "in_flight", "most", "unread")
 
     def __init__(self, pace: Pace, share: int) -> None:
         """`share` is the number of fetchers. Each may use its part of the limit."""
         self.most = max(1, pace.per_address // share)
         self.in_flight = 0
+        self.unread = 0
+        """Bytes of its answers that wait to be read in another process."""
         self._next_at = 0.0
         self._spacing = pace.delay * share / pace.per_address
 
     @property
     def full(self) -> bool:
         return self.in_flight >= self.most
+
+    @property
+    def behind(self) -> bool:
+        """Too many of its bytes wait to be read."""
+        return self.unread > MOST_UNREAD
 
     def reserve(self, now: float) -> float:
         """Reserve and return the next free moment."""

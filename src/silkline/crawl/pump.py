@@ -54,6 +54,7 @@ class Pump:
         self._after = after
         self._loop = asyncio.get_running_loop()
         self.gate = HostGate(plan, client, frontier, reader, self._introduced, self.soon)
+        answers.on_waits, answers.on_read = self.gate.waits_to_be_read, self.gate.was_read
         self._flying: dict[int, tuple[FrontierUrl, float, Exchange | None]] = {}
         self.allowance = plan.limit
         """Pages that may still be stored; None: no limit."""

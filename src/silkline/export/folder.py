@@ -53,7 +53,7 @@ class ResultFolder:
         """The file of a page. If an earlier page has this name, for example with http and https, use another one."""
         marked = path.with_name(f"{path.stem}-{_mark(url)}.md")
         if self._force:
-            key = url_key(str(path))
+            key = url_key(str(path).casefold())  # the disk may ignore case
             taken = key in self._written
             self._written.add(key)
             return (marked if taken else path).open("wb")

@@ -11,6 +11,7 @@ import certifi
 from silkline import __version__
 from silkline.errors import UsageError
 from silkline.fetch.origin import locate
+from silkline.model.framing_headers import FRAMING_HEADERS
 
 # Sites need only the first two parts of the version.
 PRODUCT: Final = "Silkline/" + ".".join(__version__.split(".")[:2])
@@ -69,6 +70,8 @@ class FetchSettings:
             for name, value in headers:
                 if not (is_header_name(name) and is_header_value(value)):
                     raise UsageError(f"header {name!r}: the name or value has characters that are not allowed")
+                if name.lower() in FRAMING_HEADERS:
+                    raise UsageError(f"header {name!r} cannot be set, because Silkline sets it for each request")
 
     def ca_file(self) -> str:
         """The bundle of certificates that verifies servers."""

@@ -23,6 +23,7 @@ from pydantic import (
 
 from silkline.errors import FieldProblem, SpecError
 from silkline.model.duration import ApiSeconds
+from silkline.model.framing_headers import FRAMING_HEADERS
 from silkline.model.pattern import MAX_PATTERNS, UrlPattern, compile_patterns
 from silkline.model.redaction import SECRET_FIELDS
 from silkline.model.url import canonical
@@ -33,6 +34,8 @@ PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
 MAX_URLS = 100_000  # in one payload; use a seeds file for more
 MOST_FIELDS = 1_000
 LONGEST_NAME = 100
+MOST_HEADERS = 100
+MOST_HEADER_BYTES = 32_768
 
 
 def _web_url(url: str) -> str:
@@ -79,6 +82,19 @@ def _header_name(name: str) -> str:
     return name
 
 
+def _own_header(name: str) -> str:
+    if name.lower() in FRAMING_HEADERS:
+        raise ValueError("cannot be set, because Silkline sets it for each request: leave it out")
+    return _header_name(name)
+
+
+def _not_too_many(headers: dict[str, str]) -> dict[str, str]:
+    size = sum(len(name) + len(value) + 4 for name, value in headers.items())
+    if len(headers) > MOST_HEADERS or size > MOST_HEADER_BYTES:
+        raise ValueError(f"must be at most {MOST_HEADERS} with {MOST_HEADER_BYTES:,} bytes in all")
+    return headers
+
+
 def _header_value(value: str) -> str:
     if re.search(r"[\r\n\x00]", value):
         raise ValueError("must not contain line breaks")
@@ -100,7 +116,8 @@ Pattern = Annotated[str, AfterValidator(_pattern)]
 Patterns = Annotated[
     tuple[Pattern, ...], Field(max_length=MAX_PATTERNS), BeforeValidator(_as_list), AfterValidator(_patterns)
 ]
-HeaderName = Annotated[str, AfterValidator(_header_name)]
+CookieName = Annotated[str, AfterValidator(_header_name)]
+HeaderName = Annotated[str, AfterValidator(_own_header)]
 HeaderValue = Annotated[str, AfterValidator(_header_value)]
 Proxy = Annotated[str, AfterValidator(_proxy)]
 Content = Literal["markdown", "full", "text", "none"]
@@ -145,8 +162,8 @@ class Fetching(Spec):
     content: Content = "markdown"
     user_agent: HeaderValue | None = Field(None, max_length=500)
     contact: str | None = Field(None, max_length=500)
-    headers: dict[HeaderName, HeaderValue] = Field(default_factory=dict)
-    cookies: dict[HeaderName, HeaderValue] = Field(default_factory=dict)
+    headers: Annotated[dict[HeaderName, HeaderValue], AfterValidator(_not_too_many)] = Field(default_factory=dict)
+    cookies: Annotated[dict[CookieName, HeaderValue], AfterValidator(_not_too_many)] = Field(default_factory=dict)
     proxy: Proxy | None = None
     allow_private: tuple[str, ...] = ()
     ignore_robots: bool = False

@@ -1,0 +1,52 @@
+"""The limits that hosts with one address share."""
+
+import asyncio
+from typing import Any
+
+from silkline.crawl.frontier import Frontier, FrontierUrl
+from silkline.crawl.host_gate import HostGate
+from silkline.crawl.plan import Plan
+from silkline.crawl.politeness import MOST_UNREAD, Address
+from silkline.kinds.site import plan_of
+from silkline.model import wait as reasons
+from silkline.model.spec import SiteSpec
+
+LARGE = MOST_UNREAD + 1
+
+
+async def scene() -> tuple[HostGate, Frontier]:
+    plan: Plan = plan_of(SiteSpec(url="https://a.example/"), fetchers=1, concurrency=1, rendering=None)
+    frontier = Frontier(plan.pace, window=10, per_host=10)
+    nothing: Any = None
+    gate = HostGate(plan, nothing, frontier, nothing, nothing, nothing)
+    for name, address in (("a.example", Address(plan.pace, 1)), ("b.example", Address(plan.pace, 1))):
+        frontier.put_back(name, FrontierUrl(0, 1, f"https://{name}/", 0), 0.0)
+        frontier.host(name).address = address
+    frontier.host("c.example").address = frontier.host("a.example").address
+    return gate, frontier
+
+
+def test_only_the_address_whose_large_pages_wait_to_be_read_waits() -> None:
+    async def work() -> None:
+        gate, frontier = await scene()
+        first, other, neighbour = (frontier.host(f"{name}.example") for name in "abc")
+        gate.waits_to_be_read(first, LARGE)
+        assert not gate.may_start(first, 1.0)
+        assert first.parked == reasons.READING
+        assert not gate.may_start(neighbour, 1.0)
+        assert gate.may_start(other, 1.0)
+        gate.was_read(first, LARGE)
+        assert not first.parked
+        assert gate.may_start(first, 2.0)
+
+    asyncio.run(work())
+
+
+def test_small_pages_that_wait_to_be_read_stop_nobody() -> None:
+    async def work() -> None:
+        gate, frontier = await scene()
+        first = frontier.host("a.example")
+        gate.waits_to_be_read(first, MOST_UNREAD)
+        assert gate.may_start(first, 1.0)
+
+    asyncio.run(work())
