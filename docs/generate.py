@@ -84,9 +84,9 @@ def _settings() -> Iterator[str]:
 
 def _metrics() -> Iterator[str]:
     yield from ("# The metrics", "", MADE, "")
-    yield "`/metrics` of `silkline serve`, and of `silkline worker --metrics-port PORT`, has these families. Sum values"
-    yield "from *processes* and *checkpoints* over the machines. Values from the *database* are the same on every machine:"
-    yield "take the `max`. No label has a URL, a host or the id of a job."
+    yield "`/metrics` of `silkline serve`, and of `silkline worker --metrics-port PORT`, has these families."
+    yield "Sum values from *processes* and *checkpoints* over the machines. Values from the *database* are the same on"
+    yield "all machines: take their `max`. No label has a URL, a host or the id of a job."
     yield from ("", "| source | |", "|---|---|", *(f"| {source.name.lower()} | {source.value} |" for source in Source))
     parts = {"Crawls": families.CRAWL, "Jobs and the service": families.SERVICE, "Machines": families.MACHINE}
     for title, part in parts.items():

@@ -12,7 +12,7 @@ from silkline.metrics.family import FAST, NETWORK, QUEUE, Family, Source, Type
 
 _COUNTER, _GAUGE, _HISTOGRAM = Type.COUNTER, Type.GAUGE, Type.HISTOGRAM
 _PROCESSES, _CHECKPOINTS, _DATABASE = Source.PROCESSES, Source.CHECKPOINTS, Source.DATABASE
-_MACHINE, _SERVER = Source.MACHINE, Source.SERVER
+_MACHINE = Source.MACHINE
 
 _ROLE = (
     "role",
@@ -31,6 +31,10 @@ CRAWL: Final = (
         *("silkline_urls_settled_total", _COUNTER, _CHECKPOINTS),
         "URLs that checkpoints moved to a final state; `done` are the stored pages. Equals the counts of the ledgers.",
         (_STATE,),
+    ),
+    Family(
+        *("silkline_urls_requeued_total", _COUNTER, _CHECKPOINTS),
+        "Failed URLs that were queued again, and settle again later. `failed` minus these is the count of the ledgers.",
     ),
     Family("silkline_page_bytes_total", _COUNTER, _CHECKPOINTS, "Bytes received for the URLs of checkpoints."),
     Family("silkline_results_total", _COUNTER, _CHECKPOINTS, "Results that were stored, of jobs of all kinds."),
@@ -160,12 +164,12 @@ SERVICE: Final = (
         (_STATEMENT,),
     ),
     Family(
-        *("silkline_http_seconds", _HISTOGRAM, _SERVER, "Time to answer, until the first byte."),
+        *("silkline_http_seconds", _HISTOGRAM, _PROCESSES, "Time to answer, until the first byte."),
         (("method", "`GET`, `HEAD`, `POST`, `DELETE`, `other`"), ("route", "the pattern of a route")),
         buckets=NETWORK,
     ),
     Family(
-        *("silkline_http_answers_total", _COUNTER, _SERVER, "Answers by status."),
+        *("silkline_http_answers_total", _COUNTER, _PROCESSES, "Answers by status."),
         (("method", "as above"), ("route", "as above"), ("status", "the HTTP status")),
     ),
 )
@@ -181,7 +185,7 @@ MACHINE: Final = (
     ),
     Family("silkline_disk_free_bytes", _GAUGE, _MACHINE, "Free space on the disk of the data directory."),
     Family("silkline_disk_watermark_bytes", _GAUGE, _MACHINE, "Below this much free space, no job is claimed."),
-    Family("silkline_build_info", _GAUGE, _SERVER, "Always 1.", (("version", "the version of Silkline"),)),
+    Family("silkline_build_info", _GAUGE, _MACHINE, "Always 1.", (("version", "the version of Silkline"),)),
 )
 
 ALL: Final = CRAWL + SERVICE + MACHINE

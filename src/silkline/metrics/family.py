@@ -22,7 +22,6 @@ class Source(StrEnum):
     CHECKPOINTS = "what the processes of this machine committed with their checkpoints; exact after any crash"
     DATABASE = "the database; the same on every machine"
     MACHINE = "this machine, when it is read"
-    SERVER = "the process that answers"
 
 
 FAST: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)

@@ -22,6 +22,7 @@ from psycopg.types.string import TextLoader
 
 from silkline.errors import DiskFull, StoreError, Unavailable
 from silkline.model.secret_url import HOW_TO_ENCODE, is_ambiguous
+from silkline.store.statement_time import timed
 from silkline.store.statements import statement
 
 CHANNEL = "silkline"
@@ -191,14 +192,16 @@ class PostgresTransaction:
         self.connection = connection
 
     def rows(self, name: str, **parameters: Any) -> list[dict[str, Any]]:
-        cursor = self.connection.execute(statement(name, "postgres").encode(), parameters)
-        return cursor.fetchall() if cursor.description else []
+        with timed(name):
+            cursor = self.connection.execute(statement(name, "postgres").encode(), parameters)
+            return cursor.fetchall() if cursor.description else []
 
     def many(self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], **shared: Any) -> int:
         parameters = {column: _array(values) for column, values in zip(columns, zip(*rows, strict=True), strict=False)}
         if not parameters:
             return 0
-        return self.connection.execute(statement(name, "postgres").encode(), {**parameters, **shared}).rowcount
+        with timed(name):
+            return self.connection.execute(statement(name, "postgres").encode(), {**parameters, **shared}).rowcount
 
     def script(self, sql: str) -> None:
         self.connection.execute(sql.encode())

@@ -20,6 +20,7 @@ import apsw
 
 from silkline.errors import DiskFull, StoreError, Unavailable
 from silkline.private_files import make_private_file, repair_database
+from silkline.store.statement_time import timed
 from silkline.store.statements import parameters_of, statement
 from silkline.store.wakeup import PipeListener, write_to_pipes
 
@@ -149,6 +150,10 @@ class SqliteTransaction:
         self.connection = connection
 
     def rows(self, name: str, **parameters: Any) -> list[dict[str, Any]]:
+        with timed(name):
+            return self._rows(name, parameters)
+
+    def _rows(self, name: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
         for key, value in parameters.items():
             if isinstance(value, datetime):
                 parameters[key] = text_of(value)
@@ -176,7 +181,8 @@ class SqliteTransaction:
         if order != list(range(len(given))):
             bindings = map(operator.itemgetter(*order), bindings)  # type: ignore[assignment]
         before = self.connection.total_changes()
-        self.connection.executemany(statement(name, "sqlite"), bindings)
+        with timed(name):
+            self.connection.executemany(statement(name, "sqlite"), bindings)
         return self.connection.total_changes() - before
 
     def script(self, sql: str) -> None:

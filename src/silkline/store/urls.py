@@ -34,7 +34,7 @@ from silkline.model.ledger import (
     Url,
     not_stored,
 )
-from silkline.store import count_history, links, pages, redirects
+from silkline.store import checkpoint_counts, count_history, links, pages, redirects
 from silkline.store.jobs import fence
 from silkline.store.text import clean, clean_json, to_json
 
@@ -76,15 +76,13 @@ def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: da
     ended = Counter(map(_settled_state, settled))
     fresh = Counter(map(_new_state, found))
     still = ended.pop(QUEUED, 0)
+    moved_to = {state: fresh[state] + ended[state] for state in (DONE, UNCHANGED, FAILED, SKIPPED)}
     row = transaction.rows(
         "urls.count",
         job_id=job_id,
         pending=fresh[QUEUED] - (len(settled) - still),
         discovered=len(found),
-        done=fresh[DONE] + ended[DONE],
-        unchanged=fresh[UNCHANGED] + ended[UNCHANGED],
-        failed=fresh[FAILED] + ended[FAILED],
-        skipped=fresh[SKIPPED] + ended[SKIPPED],
+        **moved_to,
         bytes=checkpoint.bytes,
         in_flight=checkpoint.in_flight,
         seconds=checkpoint.seconds,
@@ -92,6 +90,8 @@ def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: da
         now=now,
     )[0]
     count_history.take(transaction, job_id, age=row["seconds"], now=now)
+    added = {"discovered": len(found), "bytes": checkpoint.bytes, "results": len(results), "checkpoints": 1}
+    checkpoint_counts.add(transaction, now, **moved_to, **added)
     return _counts(row)
 
 
@@ -252,6 +252,7 @@ def skip_queued(database: Database, job: Job, reason: str, *, chunk: int = 100_0
             some = [(after, after + chunk)]
             moved = transaction.many("urls.skip_queued", ("after", "upto"), some, job_id=job.id, reason=reason)
             transaction.rows("urls.skipped", job_id=job.id, urls=moved, now=database.now())
+            checkpoint_counts.add(transaction, database.now(), skipped=moved)
             fence(transaction, job)
     return counts(database, job.id)
 
@@ -315,6 +316,7 @@ def requeue(database: Database, job_id: str, reason: str, *, chunk: int = 2_000)
             for name in ("results.withdraw", "pages.withdraw"):
                 transaction.rows(name, job_id=job_id, url_ids=json.dumps(ids))
             transaction.rows("urls.requeued", job_id=job_id, urls=moved, now=database.now())
+            checkpoint_counts.add(transaction, database.now(), requeued=moved)
         total += moved
         if moved < chunk:
             return total

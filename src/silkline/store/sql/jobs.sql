@@ -258,6 +258,18 @@ ORDER BY id DESC LIMIT :wanted;
 -- How many jobs are in each state.
 SELECT status, count(*) AS jobs FROM crawl_jobs GROUP BY status;
 
+-- name: counts_by_kind
+-- How many jobs of each kind are in each state.
+SELECT kind, status, count(*) AS jobs FROM crawl_jobs GROUP BY kind, status;
+
+-- name: waiting
+-- The queued jobs that may run now, by kind and tenant, with the time since which the first of them waits.
+SELECT kind, tenant, count(*) AS jobs, min(run_at) AS run_at FROM crawl_jobs
+WHERE status = 'queued' AND run_at <= :now GROUP BY kind, tenant;
+
+-- name: oldest_heartbeat
+SELECT min(last_heartbeat) AS last_heartbeat FROM crawl_jobs WHERE status = 'running';
+
 -- name: pending_total
 -- The number of queued URLs of running crawls, without a read of the ledger.
 SELECT coalesce(sum(s.total_pending), 0) AS urls

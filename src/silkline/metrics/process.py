@@ -1,0 +1,202 @@
+"""The meter of this process, and the instruments that count in it.
+
+Like a log, the meter belongs to the process, so instruments are module constants (instruments.py). A process calls
+`attach` once, soon after its start. Until then it counts in memory; `attach` adds these counts to the file. A forked
+process counts in memory again, never in the meter of its parent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from bisect import bisect_left
+from pathlib import Path
+from typing import Final
+
+from silkline.metrics.family import Family, Type
+from silkline.metrics.meter import Meter, claim
+
+FOLDER: Final = "metrics"
+"""In the data directory."""
+SEPARATOR: Final = "\x1f"
+SUM: Final = "sum"
+ABOVE: Final = "+Inf"
+
+
+class _Current:
+    """What changes when the process gets its meter, or is forked."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self.meter = Meter()
+        self.values = self.meter.values
+        self.lock = threading.Lock()
+        self.folder: Path | None = None
+        self.role = "other"
+        self.cpu = 0.0
+
+
+_current: Final = _Current()
+
+
+class _Instrument:
+    """The cells of one family in the meter of this process."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        self._cells: dict[tuple[str, ...], int] = {}
+        _instruments.append(self)
+
+    def forget_cells(self) -> None:
+        self._cells.clear()
+
+    def _cell(self, labels: tuple[str, ...]) -> int:
+        if len(labels) != len(self.family.labels):
+            raise TypeError(f"{self.family.name} has the labels {self.family.label_names}, not {labels}")
+        cell = self._cells[labels] = _current.meter.cell(SEPARATOR.join((self.family.name, *labels)))
+        return cell
+
+
+_instruments: Final[list[_Instrument]] = []
+
+
+class Counter(_Instrument):
+    def add(self, amount: float = 1.0, *labels: str) -> None:
+        with _current.lock:
+            cell = self._cells.get(labels)
+            if cell is None:
+                cell = self._cell(labels)
+            _current.values[cell] += amount
+
+
+class Gauge(_Instrument):
+    def set(self, value: float, *labels: str) -> None:
+        with _current.lock:
+            cell = self._cells.get(labels)
+            if cell is None:
+                cell = self._cell(labels)
+            _current.values[cell] = value
+
+    def add(self, amount: float, *labels: str) -> None:
+        with _current.lock:
+            cell = self._cells.get(labels)
+            if cell is None:
+                cell = self._cell(labels)
+            _current.values[cell] += amount
+
+
+class Histogram(_Instrument):
+    """A row of cells: the sum, then one count for each bucket, then the count above the last bucket."""
+
+    def __init__(self, family: Family) -> None:
+        super().__init__(family)
+        self._bounds = family.buckets
+        self._ends = (SUM, *(f"{bound:g}" for bound in family.buckets), ABOVE)
+        self._rows: dict[tuple[str, ...], list[int]] = {}
+
+    def forget_cells(self) -> None:
+        self._rows.clear()
+
+    def observe(self, value: float, *labels: str) -> None:
+        with _current.lock:
+            row = self._rows.get(labels)
+            if row is None:
+                row = self._rows[labels] = [self._cell((*labels, end)) for end in self._ends]
+            values = _current.values
+            values[row[bisect_left(self._bounds, value) + 1]] += 1.0
+            values[row[0]] += value
+
+    def _cell(self, labels: tuple[str, ...]) -> int:
+        if len(labels) != len(self.family.labels) + 1:
+            raise TypeError(f"{self.family.name} has the labels {self.family.label_names}, not {labels[:-1]}")
+        return _current.meter.cell(SEPARATOR.join((self.family.name, *labels)))
+
+
+def attach(data: Path, role: str) -> None:
+    """Take a meter of this role in the data directory, unless this process has one.
+
+    If the directory cannot be written, the process goes on to count in memory, where nobody reads it.
+    """
+    if _current.meter.descriptor is None:
+        with contextlib.suppress(OSError):
+            _use(claim(data / FOLDER, role), data / FOLDER)
+
+
+def inherit(descriptor: int, name: str, folder: Path) -> None:
+    """Use the meter that the parent process took for this process (`claim_for_child`)."""
+    _use(Meter(descriptor, name), folder)
+
+
+def claim_for_child(role: str) -> Meter | None:
+    """Take a meter for a child that cannot do it itself. Pass it the descriptor, then close the meter here."""
+    if _current.folder is None:
+        return None
+    try:
+        return claim(_current.folder, role)
+    except OSError:
+        return None
+
+
+def folder() -> Path | None:
+    """Where this process found its meter."""
+    return _current.folder
+
+
+def role() -> str:
+    return _current.role
+
+
+def name() -> str:
+    """The name of the meter, such as `fetcher-1`. Empty without one."""
+    return _current.meter.name
+
+
+def meter_id() -> str | None:
+    """The id of the meter; None if this process counts in memory only."""
+    return None if _current.meter.descriptor is None else _current.meter.id
+
+
+def _use(meter: Meter, folder: Path) -> None:
+    with _current.lock:
+        before = _current.meter
+        _clear_gauges(meter)
+        meter.take()
+        for key, value in before.items():
+            if value:
+                meter.values[meter.cell(key)] += value
+        _current.meter, _current.values = meter, meter.values
+        _current.folder, _current.role = folder, meter.role
+        for instrument in _instruments:
+            instrument.forget_cells()
+
+
+def _clear_gauges(meter: Meter) -> None:
+    """Gauges of the process that had this meter before are not valid any more."""
+    gauges = {each.family.name for each in _instruments if each.family.type is Type.GAUGE}
+    for key, _ in meter.items():
+        if key.partition(SEPARATOR)[0] in gauges:
+            meter.values[meter.cell(key)] = 0.0
+
+
+def new_cpu_seconds() -> float:
+    """CPU time that this process used since the last call."""
+    now = time.process_time()
+    spent, _current.cpu = now - _current.cpu, now
+    return spent
+
+
+def _after_fork() -> None:
+    """In the child: count in memory, and release the meter of the parent."""
+    inherited = _current.meter
+    _current.reset()
+    for instrument in _instruments:
+        instrument.forget_cells()
+    if inherited.descriptor is not None:
+        os.close(inherited.descriptor)
+
+
+os.register_at_fork(after_in_child=_after_fork)
