@@ -16,7 +16,6 @@ from silkline.api import answer_models
 from silkline.api.answer_models import Answer, answers_of, to_json
 from silkline.api.app import describe
 from silkline.api.events import Hub
-from silkline.api.metrics import Metrics
 from silkline.api.problems import KINDS, Problem, ProblemDocument
 from silkline.api.routes.events import EventRoutes
 from silkline.api.routes.exports import ExportRoutes
@@ -57,7 +56,7 @@ def routes_of(database: Database) -> list[APIRoute]:
         FetchRoutes(database, settings, hub),
         ExternalRoutes(database, settings),
         TokenRoutes(database),
-        SystemRoutes(database, settings, Metrics(database, 60.0)),
+        SystemRoutes(database, settings),
     )
     return [route for group in groups for route in group.router.routes if isinstance(route, APIRoute)]
 

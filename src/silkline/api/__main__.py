@@ -16,6 +16,7 @@ from silkline.api.server import serve
 from silkline.config import Settings
 from silkline.confine.environment import hide
 from silkline.errors import SilklineError
+from silkline.metrics.process import attach
 from silkline.runner.process import Orphaned, die_with_parent
 
 
@@ -29,6 +30,7 @@ def main() -> int:
         settings = Settings.model_validate_json(sys.stdin.buffer.read())
         if settings.log_level:
             log.set_up(log.level_named(settings.log_level))
+        attach(settings.data, "api")
         serve(settings, socket.socket(fileno=descriptor), host)
     except Orphaned:
         return 1

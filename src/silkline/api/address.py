@@ -22,11 +22,14 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def listen(host: str, port: int | None, settings: Settings) -> tuple[socket.socket, int]:
-    """A listening socket and its port. If no port is given: 8700, or a free port if 8700 is in use."""
+def listen(host: str, port: int | None, settings: Settings, *, option: str = "") -> tuple[socket.socket, int]:
+    """A listening socket and its port. If no port is given: 8700, or a free port if 8700 is in use.
+
+    `option` is in front of the names of the options that messages advise: --host and --port.
+    """
     if not is_loopback(host) and not settings.api_token:
         raise UsageError(
-            f"other machines can reach Silkline at {host}: set SILKLINE_API_TOKEN first, or leave --host out"
+            f"other machines can reach Silkline at {host}: set SILKLINE_API_TOKEN first, or leave --{option}host out"
         )
     try:
         listener = _bind(host, PORT if port is None else port)
@@ -35,7 +38,7 @@ def listen(host: str, port: int | None, settings: Settings) -> tuple[socket.sock
             raise UsageError(f"cannot listen at {host}: {error.strerror or error}") from error
         if port is not None:
             raise UsageError(
-                f"port {port} at {host} is in use; choose another port with --port, or leave --port out"
+                f"port {port} at {host} is in use; choose another port with --{option}port, or leave --{option}port out"
             ) from error
         listener = _bind(host, 0)
     return listener, listener.getsockname()[1]

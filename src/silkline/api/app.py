@@ -15,7 +15,7 @@ from silkline.api.address import is_loopback
 from silkline.api.auth import Doorkeeper
 from silkline.api.body_limits import BodyLimit
 from silkline.api.events import Hub
-from silkline.api.metrics import Metrics, Watching
+from silkline.api.metrics import Watching
 from silkline.api.request_gate import AllowedHosts, RequestGate
 from silkline.api.routes.events import EventRoutes
 from silkline.api.routes.exports import ExportRoutes
@@ -47,7 +47,6 @@ def create_app(settings: Settings, database: Database, hub: Hub, host: str, port
         lifespan=_lifespan,
     )
     tallies = Tallies(database)
-    metrics = Metrics(database, settings.stale_after)
     for routes in (
         JobRoutes(database, settings, hub),
         LedgerRoutes(database, tallies),
@@ -56,7 +55,7 @@ def create_app(settings: Settings, database: Database, hub: Hub, host: str, port
         FetchRoutes(database, settings, hub),
         ExternalRoutes(database, settings),
         TokenRoutes(database),
-        SystemRoutes(database, settings, metrics),
+        SystemRoutes(database, settings),
     ):
         app.include_router(routes.router)
     doorkeeper = Doorkeeper(database, settings.api_token, open=is_loopback(host) and not settings.api_token)
@@ -66,7 +65,7 @@ def create_app(settings: Settings, database: Database, hub: Hub, host: str, port
     gate = RequestGate(
         BodyLimit(app, settings.api_body_limit), AllowedHosts(host, port, settings.api_hosts), doorkeeper
     )
-    return Watching(gate, metrics)
+    return Watching(gate)
 
 
 class _lifespan:

@@ -10,6 +10,7 @@ from silkline import config
 from silkline.cli.session import Session
 from silkline.config import Loaded, Settings
 from silkline.errors import DiskFull, NotFound, SchemaTooNew, StoreError, Unavailable, UsageError
+from silkline.metrics.process import attach_later
 from silkline.model.database import Database
 from silkline.model.secret_url import masked
 from silkline.store.opening import open_database, open_existing
@@ -61,6 +62,7 @@ def _is_ours(url: str) -> bool:
 @contextmanager
 def opened(settings: Settings) -> Iterator[Database]:
     """Open the database; create or upgrade it if needed."""
+    attach_later(settings.data, "command")
     database = open_database(settings.database)
     try:
         yield database
@@ -72,6 +74,7 @@ def opened(settings: Settings) -> Iterator[Database]:
 def existing(settings: Settings) -> Iterator[Database | None]:
     """Open and upgrade the database, or give None if there is none yet. For commands that only list."""
     database = open_existing(settings.database)
+    attach_later(settings.data, "command")
     try:
         yield database
     finally:

@@ -25,6 +25,7 @@ from silkline.crawl.decisions import (
     tell,
 )
 from silkline.crawl.endings import Endings
+from silkline.crawl.fetcher_gauges import FetcherGauges
 from silkline.crawl.frontier import Frontier, FrontierUrl, HostQueue
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.outbox import Outbox
@@ -32,6 +33,7 @@ from silkline.crawl.plan import Plan
 from silkline.crawl.purpose import Purpose
 from silkline.crawl.reading import Reading
 from silkline.crawl.render_queue import RenderQueue
+from silkline.metrics.instruments import RETRIES, reason_label
 from silkline.model.fetched import Fetched
 from silkline.model.ledger import QUEUED, Settled
 from silkline.model.url import host_of
@@ -53,6 +55,7 @@ class Answers:
         outbox: Outbox,
         endings: Endings,
         purpose: Purpose,
+        gauges: FetcherGauges,
         after: Callable[[], None],
     ) -> None:
         self._tuning = plan.tuning
@@ -63,6 +66,7 @@ class Answers:
         self._outbox = outbox
         self._endings = endings
         self._purpose = purpose
+        self._gauges = gauges
         self._after = after
         self._loop = asyncio.get_running_loop()
         self._reading: dict[int, tuple[HostQueue, FrontierUrl, Fetched]] = {}
@@ -135,6 +139,7 @@ class Answers:
                 self._follow(entry, fetched, target, now)
             case TryAgain(reason, attempts, wait, put_off):
                 status = fetched.status or None
+                RETRIES.add(1, reason_label(reason))
                 self._outbox.settle(Settled(entry.id, QUEUED, reason, None, attempts, status), entry.depth)
                 again = entry._replace(attempts=attempts, put_off=put_off)
                 self._frontier.retry(host.name, again, max(now + wait, host.clock.next_at))
@@ -168,6 +173,7 @@ class Answers:
             self._show(host, entry, fetched)
         else:
             self._outbox.page(self._purpose.read(host.name, entry, fetched, reading))
+            self._gauges.page()
         self._after()
 
     # Rendering.

@@ -1,4 +1,5 @@
-"""The entry point of a child process: `python -m silkline.crawl.child_process fetcher|parser WIRE DOOR MARKS PARENT`.
+"""The entry point of a child process: `python -m silkline.crawl.child_process fetcher|parser WIRE DOOR MARKS PARENT
+[METER NAME]`.
 
 It exits when its connection to the leader closes. The kernel kills it when the leader dies.
 """
@@ -25,6 +26,7 @@ from silkline.crawl.messages import Batch, Drained, FetcherStatus, Live, Ping, P
 from silkline.crawl.parser import Parser, ParserPool
 from silkline.crawl.process_end import die_with
 from silkline.crawl.suspects import Suspects
+from silkline.metrics.process import inherit
 from silkline.model.wait import Wait
 from silkline.reading_marks import ReadingMarks
 
@@ -131,8 +133,10 @@ async def serve(role: str, wire: socket.socket, door: socket.socket, marks: Read
     await Process(role, marks).run(wire, door)
 
 
-def main(role: str, wire: str, door: str, marks: str, parent: str) -> None:
+def main(role: str, wire: str, door: str, marks: str, parent: str, meter: str = "", name: str = "") -> None:
     die_with(int(parent))
+    if meter:
+        inherit(int(meter), name)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the leader handles ^C
     if role == "parser":
         refuse_rings()  # before the event loop creates one

@@ -20,6 +20,7 @@ from silkline.crawl.seen import Seen, key_of
 from silkline.crawl.shards import Shards
 from silkline.crawl.sitemap_limits import FOREIGN, MOST_NESTED, OVER_LIMIT, SITEMAP_VIAS, level_of
 from silkline.crawl.traps import ROW_BYTES, TRAP
+from silkline.metrics.instruments import TRAP_URLS
 from silkline.model.ledger import QUEUED, SKIPPED
 from silkline.model.url import host_of
 
@@ -100,6 +101,8 @@ class Discovery:
             if source and (reason is not None or host != source) and not self._traps.admit_row_from(source, url):
                 self._only_count(url)
                 continue
+            if reason == TRAP:
+                TRAP_URLS.add()
             if reason == TRAP and (detail := self._traps.store(self._host(host), detail or "")) is None:
                 self._outbox.not_stored += 1
                 continue

@@ -18,6 +18,7 @@ from array import array
 from silkline.crawl.answers import Answers
 from silkline.crawl.discovery import Discovery
 from silkline.crawl.endings import Endings
+from silkline.crawl.fetcher_gauges import FetcherGauges
 from silkline.crawl.frontier import Frontier, FrontierUrl
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.messages import (
@@ -66,6 +67,7 @@ class Fetcher:
         self._reader = reader
         self._leader = leader
         self._loop = asyncio.get_running_loop()
+        self._gauges = FetcherGauges(self._loop.time())
         self._outbox = Outbox()
         self._frontier = Frontier(plan.pace, window=tuning.window, per_host=tuning.per_host_window)
         self._discovery = Discovery(index, plan, self._outbox)
@@ -74,7 +76,7 @@ class Fetcher:
         self._endings = Endings(tuning, self._frontier, self._outbox, self._purpose, self._reporter.flush_soon)
         render_queue = RenderQueue(plan, client) if plan.rendering is not None else None
         parts = (self._frontier, self._outbox, self._endings)
-        self._answers = Answers(plan, reader, render_queue, *parts, self._purpose, self._after)
+        self._answers = Answers(plan, reader, render_queue, *parts, self._purpose, self._gauges, self._after)
         self._pump = Pump(plan, client, reader, *parts, self._answers, self._purpose, leader.ask_for_more, self._after)
         self.gate = self._pump.gate
         self._links_decoder = links_decoder()
@@ -96,6 +98,7 @@ class Fetcher:
         self._reporter.close()
         self._answers.close_screen()
         self._purpose.close()
+        self._gauges.close()
         self._reader.close()
         self._client.close()
 
@@ -208,6 +211,15 @@ class Fetcher:
 
     def _live(self) -> Live:
         urls = self._pump.urls(10) + self._answers.shown_urls(10)
+        outbox = self._outbox
+        self._gauges.show(
+            self._loop.time(),
+            in_flight=self.in_flight,
+            frontier=self._frontier.size,
+            unsaved=outbox.unsaved,
+            unsaved_bytes=outbox.unsaved_bytes,
+            parsers=self._reader.at_parsers,
+        )
         return Live(self.in_flight, self._frontier.size, urls)
 
     def _cut_off(self) -> None:

@@ -7,6 +7,7 @@ each fetcher, and one for each job that fetches pages. The test for "risky" cost
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeVar
@@ -17,10 +18,11 @@ from silkline.crawl.isolated_reader import IsolatedReader, ReaderDied
 from silkline.crawl.parser import ParserPool
 from silkline.crawl.plan import Plan
 from silkline.crawl.reader_process import ReadPage, ReadRobots
-from silkline.crawl.reading import Body, OnReading, PageReader, Reading
+from silkline.crawl.reading import Body, OnReading, PageReader, Reading, timed_reading
 from silkline.crawl.suspects import Suspects
 from silkline.fetch import robots
 from silkline.fetch.robots import Robots
+from silkline.metrics.instruments import PARSE_SECONDS
 from silkline.model.fetched import READER_DIED, Fetched
 from silkline.model.url import host_of
 from silkline.reading_marks import LEADER, LINKS, PAGE, ROBOTS, RULES, SITEMAP, ReadingMarks
@@ -76,6 +78,11 @@ class GuardedReader:
         """More inputs wait to be read than memory should hold."""
         return self._isolated.full or (self._pool is not None and self._pool.full)
 
+    @property
+    def at_parsers(self) -> int:
+        """Pages that wait for a parser, or are in one."""
+        return len(self._pool) if self._pool is not None else 0
+
     def prepare(self) -> None:
         """Start the processes for isolated reading, before this process gives up the right to start any."""
         self._isolated.prepare()
@@ -97,7 +104,7 @@ class GuardedReader:
             slot = self._slot
             slot.begin(SITEMAP if body.sitemap else PAGE, body.url)
             try:
-                on_done(self._pages.reading_of(body))
+                on_done(timed_reading(self._pages, body))
             except BaseException:
                 slot.keep()
                 raise
@@ -109,7 +116,10 @@ class GuardedReader:
             on_done(Reading(body.id, READER_DIED, _GIVEN_UP))
             return
 
+        began = time.perf_counter()
+
         def answered(answer: Reading | ReaderDied) -> None:
+            PARSE_SECONDS.observe(time.perf_counter() - began, "reader")
             if isinstance(answer, ReaderDied):
                 on_done(Reading(body.id, READER_DIED, answer.why))
             else:

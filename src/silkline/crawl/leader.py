@@ -51,6 +51,7 @@ from silkline.crawl.shards import Shards
 from silkline.crawl.suspects import Suspects
 from silkline.crawl.traps import CLOSE_LOOK, ROW_BYTES
 from silkline.errors import StoreError
+from silkline.metrics.instruments import LINK_BATCHES
 from silkline.model.job import End
 from silkline.model.kind import Context
 from silkline.model.ledger import QUEUED
@@ -304,6 +305,7 @@ class Leader:
         seat.send(Refilled(rows, read_to, read_to >= self._recorder.next_id - 1))
 
     def _saved(self, deliveries: list[Delivery]) -> None:
+        LINK_BATCHES.set(len(self._tickets), "fetchers")
         by_seat: dict[Seat, list[int]] = {}
         for seat, seq in deliveries:
             by_seat.setdefault(seat, []).append(seq)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Final
@@ -16,10 +17,12 @@ import msgspec
 
 from silkline.crawl.connection import Wire
 from silkline.crawl.plan import Plan
-from silkline.crawl.reading import Body, OnReading, PageReader, Reading
+from silkline.crawl.reading import Body, OnReading, PageReader, Reading, timed_reading
+from silkline.metrics.instruments import tell_cpu
 from silkline.reading_marks import PAGE, SITEMAP, ReadingMarks, clipped
 
 _MOST_BYTES: Final = 64 << 20
+_TELL_EVERY: Final = 2.0
 
 
 class ParserQueue:
@@ -45,6 +48,10 @@ class ParserPool:
         self._bytes = 0
         self._closed = False
         self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        """Pages that wait for a parser, or are in one."""
+        return len(self._backlog) + sum(len(line.waiting) for line in self._lines)
 
     @property
     def full(self) -> bool:
@@ -114,6 +121,7 @@ class Parser:
         self._reader = PageReader(plan)
         self._slot = marks.slot(slot)
         self._wires: set[Wire] = set()
+        self._told_at = 0.0
 
     async def adopt(self, end: socket.socket) -> None:
         """Add a fetcher."""
@@ -127,6 +135,9 @@ class Parser:
 
     def _read(self, body: Body) -> Reading:
         self._slot.begin(SITEMAP if body.sitemap else PAGE, body.url)
-        reading = self._reader.reading_of(body)
+        reading = timed_reading(self._reader, body)
         self._slot.end()
+        if (now := time.monotonic()) - self._told_at > _TELL_EVERY:
+            self._told_at = now
+            tell_cpu()
         return reading

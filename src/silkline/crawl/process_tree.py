@@ -23,6 +23,8 @@ from silkline.crawl.messages import FromFetcher, Ping, Pong, StartFetcher, from_
 from silkline.crawl.parser import ParserPool
 from silkline.crawl.plan import Plan
 from silkline.fetch.descriptors import EXHAUSTED, WAIT
+from silkline.metrics.instruments import PROCESS_DEATHS
+from silkline.metrics.process import claim_for_child
 from silkline.reading_marks import SLOTS, Mark, ReadingMarks
 
 Made = TypeVar("Made")
@@ -92,10 +94,16 @@ class CrawlProcess:
             if_it_fails.pop_all()
 
     def _start(self, role: str, theirs: socket.socket, their_door: socket.socket, marks: ReadingMarks) -> None:
-        fds = (theirs.fileno(), their_door.fileno(), marks.descriptor)
-        with theirs, their_door:
+        fds = [theirs.fileno(), their_door.fileno(), marks.descriptor]
+        arguments = [role, *map(str, fds), str(os.getpid())]
+        with theirs, their_door, contextlib.ExitStack() as after_start:
+            meter = claim_for_child(role)
+            if meter is not None and meter.descriptor is not None:
+                after_start.callback(meter.close)
+                fds.append(meter.descriptor)
+                arguments += [str(meter.descriptor), meter.name]
             self.process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-P", "-m", "silkline.crawl.child_process", role, *map(str, fds), str(os.getpid())],
+                [sys.executable, "-P", "-m", "silkline.crawl.child_process", *arguments],
                 env=scrubbed(),
                 pass_fds=fds,
                 stdin=subprocess.DEVNULL,
@@ -216,6 +224,7 @@ class ProcessTree:
         self._end_child(child)
         if not self._closing and self._fetchers.get(child.index) is child:
             del self._fetchers[child.index]
+            PROCESS_DEATHS.add(1, child.role)
             self._blame(child)
             self._on_death(child)
 
@@ -223,6 +232,7 @@ class ProcessTree:
         self._end_child(child)
         if not self._closing and self._parsers.get(child.index) is child:
             del self._parsers[child.index]
+            PROCESS_DEATHS.add(1, child.role)
             self._warn("parser %d died; starting another", child.index)
             self._blame(child)
             task = asyncio.get_running_loop().create_task(self._replace_parser(child))

@@ -10,15 +10,17 @@ from typing import Final
 
 from silkline.crawl.answers import Answers
 from silkline.crawl.endings import ROBOTS_UNAVAILABLE, Endings
+from silkline.crawl.fetcher_gauges import BackPressure
 from silkline.crawl.frontier import Frontier, FrontierUrl, HostQueue
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.host_gate import HostGate
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Plan
 from silkline.crawl.purpose import Purpose
-from silkline.crawl.sitemap_limits import OVER_LIMIT
+from silkline.crawl.sitemap_limits import OVER_LIMIT, SITEMAP_VIAS
 from silkline.fetch.client import Exchange, HttpClient
 from silkline.fetch.robots import Robots
+from silkline.metrics.instruments import FETCH_SECONDS, ROBOTS_REFUSALS
 from silkline.model import wait as waiting
 from silkline.model.fetched import HOST_UNAVAILABLE, Fetched, Request
 from silkline.model.ledger import FAILED, SKIPPED
@@ -58,6 +60,7 @@ class Pump:
         self._flying: dict[int, tuple[FrontierUrl, float, Exchange | None]] = {}
         self.allowance = plan.limit
         """Pages that may still be stored; None: no limit."""
+        self._back_pressure = BackPressure()
         self._running = False
         self._asked = False
         self._soon: asyncio.Handle | None = None
@@ -118,10 +121,9 @@ class Pump:
 
     # Starting requests.
 
-    def _room(self) -> int:
+    def _room(self, now: float) -> int:
         """How many requests may start: fewer above the soft limit of unsaved pages, none above the hard limit."""
-        if self._answers.full:
-            return 0
+        full = self._answers.full
         tuning, outbox = self._plan.tuning, self._outbox
         most = self._plan.concurrency
         pressure = max(
@@ -129,6 +131,9 @@ class Pump:
             (outbox.unsaved_bytes - tuning.soft_unsaved_bytes)
             / (tuning.hard_unsaved_bytes - tuning.soft_unsaved_bytes),
         )
+        self._back_pressure.note(pressure, full, now)
+        if full:
+            return 0
         if pressure > 0:
             most = int(most * (1 - pressure))
         most += self._answers.showing  # they count as in flight, but do not use the network
@@ -142,7 +147,7 @@ class Pump:
         if not self._running:
             return
         now = self._loop.time()
-        room = self._room()
+        room = self._room(now)
         while room > 0 and (taken := self._frontier.take(now)) is not None:
             room -= self._begin(*taken, now)
         self._refill()
@@ -180,6 +185,7 @@ class Pump:
             return self._leave(host, entry, now, SKIPPED, OVER_LIMIT, "the crawl has enough URLs from sitemaps")
         if rules.group and not self._reader.allows(rules, entry.url):
             why = ROBOTS_UNAVAILABLE if rules.reason else ROBOTS
+            ROBOTS_REFUSALS.add()
             return self._leave(host, entry, now, SKIPPED, why, rules.explain(entry.url))
         if not self.gate.may_start(host, now):
             self._frontier.put_back(host.name, entry, now)
@@ -187,7 +193,8 @@ class Pump:
         self._frontier.started(host, now)
         self.gate.started(host)
         self._flying[entry.id] = (entry, now, None)
-        exchange = self._client.start(Request(entry.url), partial(self._fetched, host, entry))
+        request = Request(entry.url, purpose="sitemap" if entry.via in SITEMAP_VIAS else "page")
+        exchange = self._client.start(request, partial(self._fetched, host, entry))
         if exchange is not None:
             self._flying[entry.id] = (entry, now, exchange)
         return 1
@@ -215,6 +222,7 @@ class Pump:
     def _fetched(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched) -> None:
         now = self._loop.time()
         _, started, _ = self._flying.pop(entry.id, (entry, now, None))
+        FETCH_SECONDS.observe(now - started)
         self.gate.ended(host, now)
         self._answers.take(host, entry, fetched, started, now)
         self._frontier.ended(host, now)

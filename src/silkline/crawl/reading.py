@@ -5,6 +5,7 @@ Pure: a `Body` in, a `Reading` out. Every parse error becomes a reason here.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -12,6 +13,8 @@ import msgspec
 
 from silkline.crawl.plan import Plan
 from silkline.crawl.seen import digests_of
+from silkline.metrics.instruments import PARSE_SECONDS
+from silkline.metrics.process import role
 from silkline.model.page import Page, Wanted
 from silkline.parse.html import parse_page
 from silkline.parse.pdf import parse_pdf
@@ -178,6 +181,14 @@ class PageReader:
 
     def _listing(self, body: Body) -> Reading:
         return Reading(body.id, SITEMAP, sitemap=parse_sitemap(body.body, body.url))
+
+
+def timed_reading(reader: PageReader, body: Body) -> Reading:
+    """Read a page in this process, and measure the time for metrics."""
+    began = time.perf_counter()
+    reading = reader.reading_of(body)
+    PARSE_SECONDS.observe(time.perf_counter() - began, role())
+    return reading
 
 
 def _sitemap(body: Body) -> Reading:

@@ -12,6 +12,7 @@ from silkline.crawl.guarded_reader import GuardedReader
 from silkline.fetch import robots
 from silkline.fetch.redirects_outside_ledger import OneHop
 from silkline.fetch.robots import ALLOW_ALL, DISALLOW_ALL, Robots
+from silkline.metrics.instruments import CACHE_LOOKUPS
 from silkline.model.fetched import BAD_REDIRECT, READER_DIED, is_temporary
 from silkline.model.url import host_of
 
@@ -49,9 +50,12 @@ class RobotsCache:
         if self._ignore:
             return _NO_RULES
         rules = self._rules.get(origin)
-        if rules is None or rules.expires_at > time.time():
+        if rules is not None and rules.expires_at > time.time():
+            CACHE_LOOKUPS.add(1, "robots", "hit")
             return rules
-        self._drop(origin)
+        CACHE_LOOKUPS.add(1, "robots", "miss")
+        if rules is not None:
+            self._drop(origin)
         return None
 
     async def load(self, origin: str) -> tuple[Robots, int]:

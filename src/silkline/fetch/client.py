@@ -24,6 +24,7 @@ from silkline.fetch.origin import Target, locate
 from silkline.fetch.response import outcome
 from silkline.fetch.settings import FetchSettings, is_header_name, is_header_value
 from silkline.fetch.transport import Transport
+from silkline.metrics.instruments import CACHE_LOOKUPS, RECEIVED_BYTES, REQUEST_FAILURES, REQUESTS, reason_label
 from silkline.model.fetched import (
     ADDRESS_BLOCKED,
     BAD_REQUEST,
@@ -39,12 +40,23 @@ from silkline.model.fetched import (
 OnFetched = Callable[[Fetched], None]
 # The errno values of a socket that could not be opened. libcurl often gives no number (0).
 _NO_SOCKET: Final = EXHAUSTED | {0}
+_CLASSES: Final = {1: "1xx", 2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
 _NEXT_ADDRESS_HELPS: Final = frozenset({CONNECT_FAILED, CONNECT_TIMEOUT})
 
 
 def _settle(future: asyncio.Future[Fetched], fetched: Fetched) -> None:
     if not future.done():  # the caller may have cancelled it
         future.set_result(fetched)
+
+
+def _count(purpose: str, fetched: Fetched) -> None:
+    status = fetched.status
+    REQUESTS.add(1, purpose, _CLASSES.get(status // 100, "none"))
+    RECEIVED_BYTES.add(fetched.wire_bytes)
+    if fetched.reason is not None:
+        REQUEST_FAILURES.add(1, reason_label(fetched.reason))
+    elif status >= 400:
+        REQUEST_FAILURES.add(1, f"http_{status // 100}xx")
 
 
 class Exchange:
@@ -125,6 +137,7 @@ class HttpClient:
             self._connect_by_proxy(exchange)
         else:
             known = self.resolver.cached(origin.host)
+            CACHE_LOOKUPS.add(1, "dns", "miss" if known is None else "hit")
             if known is not None:
                 self._connect(exchange, known)
             else:
@@ -295,6 +308,7 @@ class HttpClient:
 
     def _finish(self, exchange: Exchange, fetched: Fetched) -> None:
         exchange.over = True
+        _count(exchange.request.purpose, fetched)
         exchange.on_done(fetched)
 
     def _headers(self, request: Request, target: Target) -> list[str] | str | None:

@@ -64,4 +64,4 @@ def _refusal(location: str, seen: set[str], hops: int, max_hops: int, allow: Cal
 def _next_request(request: Request, url: str, location: str) -> Request:
     """The request without validators, which belong to the first URL, and with headers for the same origin only."""
     headers = request.headers if origin_of(url) == origin_of(location) else ()
-    return Request(location, headers=headers, max_body=request.max_body, cut=request.cut)
+    return Request(location, headers=headers, max_body=request.max_body, cut=request.cut, purpose=request.purpose)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +27,13 @@ from silkline.fetch.render_proxy import PageProxy, Upstream
 from silkline.fetch.render_slots import Slots
 from silkline.fetch.render_socket import SocketLine
 from silkline.fetch.settings import RenderLimits
+from silkline.metrics.instruments import (
+    BROWSER_DEATHS,
+    BROWSER_PAGES,
+    BROWSER_STARTS,
+    BROWSER_WAITING,
+    RENDER_SECONDS,
+)
 from silkline.model.fetched import (
     RENDER_BUSY,
     RENDER_CRASHED,
@@ -64,6 +73,7 @@ class Browser:
         self.shown = 0
         self.broken = False
         self._evicted = 0
+        self._death_noted = False
         self._watching = asyncio.ensure_future(self._watch_memory())
         conversation.listen("", self._heard)
 
@@ -83,6 +93,7 @@ class Browser:
             if program is None:
                 raise NoBrowser(WHAT_TO_INSTALL)
             process = await BrowserProcess.start(program, user_agent)
+            BROWSER_STARTS.add()
             browser = cls(process.conversation, process, None, limits)
         try:
             await browser.conversation.ask("Target.setDiscoverTargets", discover=True, seconds=_START_SECONDS)
@@ -102,6 +113,12 @@ class Browser:
     @property
     def usable(self) -> bool:
         return not self.broken and not self.conversation.gone.is_set()
+
+    def note_death(self) -> None:
+        """It can no longer be used, though nobody closed it. Counted once."""
+        if not self._death_noted:
+            self._death_noted = True
+            BROWSER_DEATHS.add()
 
     def close(self) -> None:
         """Close the browser and all its pages at once."""
@@ -163,13 +180,35 @@ class Renderer:
 
     async def render(self, fetched: Fetched) -> Fetched:
         """The page after its scripts have run; or with `location` if they open another URL."""
+        began = time.perf_counter()
+        rendered = await self._render(fetched)
+        RENDER_SECONDS.observe(time.perf_counter() - began)
+        failed = rendered.rendered is not None and rendered.rendered.reason is not None
+        BROWSER_PAGES.add(1, "failed" if failed else "rendered")
+        return rendered
+
+    async def _render(self, fetched: Fetched) -> Fetched:
         try:
-            async with self._slots.one(self._limits.wait_seconds):
+            async with self._waiting_for_slot():
                 return await self._try(fetched)
         except TimeoutError:
             return self._failed(fetched, RENDER_BUSY, "no slot in a browser became free in time")
         except OSError as error:  # the disk is full, or no file descriptor is free
             return self._failed(fetched, RENDER_FAILED, str(error))
+
+    @contextlib.asynccontextmanager
+    async def _waiting_for_slot(self) -> AsyncIterator[None]:
+        """Hold a slot while the body runs, and show until then that a page waits."""
+        BROWSER_WAITING.add(1)
+        waits = True
+        try:
+            async with self._slots.one(self._limits.wait_seconds):
+                waits = False
+                BROWSER_WAITING.add(-1)
+                yield
+        finally:
+            if waits:
+                BROWSER_WAITING.add(-1)
 
     def close(self) -> None:
         """Close every browser with its pages."""
@@ -249,6 +288,8 @@ class Renderer:
                 self._idle = None
             current = self._browser
             if current is not None and (not current.usable or current.shown >= self._limits.pages_per_browser):
+                if not current.usable:
+                    current.note_death()
                 self._browser = None
                 self._retired.add(current)
                 self._let_go(current)
@@ -270,6 +311,7 @@ class Renderer:
             browser.close()
         elif browser is self._browser and not browser.usable:
             self._browser = None
+            browser.note_death()
             browser.close()
         elif browser is self._browser and not self._closed:
             if self._idle is not None:

@@ -95,7 +95,7 @@ async def load(
 
 async def ask(client: OneHop, origin: str, allow: Callable[[str], str | None] = allow_all) -> Fetched:
     """The response for the robots.txt of an origin, not yet parsed."""
-    request = Request(f"{origin}/robots.txt", max_body=MAX_BYTES, cut=True)
+    request = Request(f"{origin}/robots.txt", max_body=MAX_BYTES, cut=True, purpose="robots")
     return await follow(client, request, allow, max_hops=MAX_REDIRECTS)
 
 

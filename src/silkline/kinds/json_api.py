@@ -77,7 +77,7 @@ class Endpoint:
         self._client.resolver.close()
 
     async def _ask(self, url: str) -> Fetched:
-        asking = asyncio.ensure_future(follow(self._client, Request(url), max_hops=5))
+        asking = asyncio.ensure_future(follow(self._client, Request(url, purpose="other"), max_hops=5))
         try:
             while not (await asyncio.wait({asking}, timeout=_LOOK))[0]:
                 if self._control.order:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from silkline.metrics.families import ALL
-from silkline.metrics.family import Family, Type
+from silkline.metrics.family import Family, Source, Type
 from silkline.metrics.gather import Distribution, Gathered
 
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -14,22 +14,23 @@ _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 def exposition(gathered: Gathered) -> str:
-    """Every family of the table, in its order. A family without values has only its description, or a single 0."""
+    """Every family of the table, in its order."""
     return "".join(f"{line}\n" for family in ALL for line in _family(family, gathered))
 
 
 def _family(family: Family, gathered: Gathered) -> Iterator[str]:
     yield f"# HELP {family.name} {_escaped_help(family.help)}"
     yield f"# TYPE {family.name} {family.type}"
+    always = family.always if family.labels else ((),)
+    shown = always if family.source is Source.PROCESSES else ()
     if family.type is Type.HISTOGRAM:
-        for labels, found in sorted(gathered.distributions.get(family.name, {}).items()):
+        empty = {labels: Distribution([0.0] * (len(family.buckets) + 1)) for labels in shown}
+        for labels, found in sorted({**empty, **gathered.distributions.get(family.name, {})}.items()):
             yield from _histogram(family, labels, found)
         return
-    values = gathered.numbers.get(family.name, {})
-    if not values and not family.labels and family.type is Type.COUNTER:
-        values = {(): 0.0}  # so that a rate can be taken from the first count on
+    values = {**dict.fromkeys(shown, 0.0), **gathered.numbers.get(family.name, {})}
     for labels, value in sorted(values.items()):
-        yield f"{family.name}{_labels(zip(family.label_names, labels, strict=True))} {_number(value)}"
+        yield f"{family.name}{_labels(zip(family.label_names, labels, strict=True))} {float(value)}"
 
 
 def _histogram(family: Family, labels: tuple[str, ...], found: Distribution) -> Iterator[str]:
@@ -37,18 +38,14 @@ def _histogram(family: Family, labels: tuple[str, ...], found: Distribution) -> 
     total = 0.0
     for bound, count in zip((*(f"{bound:g}" for bound in family.buckets), "+Inf"), found.counts, strict=True):
         total += count
-        yield f"{family.name}_bucket{_labels([*named, ('le', bound)])} {_number(total)}"
-    yield f"{family.name}_sum{_labels(named)} {_number(found.sum)}"
-    yield f"{family.name}_count{_labels(named)} {_number(total)}"
+        yield f"{family.name}_bucket{_labels([*named, ('le', bound)])} {total}"
+    yield f"{family.name}_sum{_labels(named)} {found.sum}"
+    yield f"{family.name}_count{_labels(named)} {total}"
 
 
 def _labels(pairs: Iterable[tuple[str, str]]) -> str:
-    text = ",".join(f'{name}="{value.translate(_ESCAPES)}"' for name, value in pairs)
+    text = ",".join(f'{name}="{value.translate(_ESCAPES)}"' for name, value in sorted(pairs))
     return f"{{{text}}}" if text else ""
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if value == int(value) else repr(value)
 
 
 def _escaped_help(text: str) -> str:

@@ -22,6 +22,7 @@ _FETCHER = ("fetcher", "the meter of the fetcher: `runner-0` (fetcher 0 of a cra
 _REASON = ("reason", "a reason of the ledger, with `http_4xx` and `http_5xx` for statuses; `other` for unknown ones")
 _STATE = ("state", "`done`, `unchanged`, `failed`, `skipped`")
 _LEVEL = ("level", "`soft` (fewer requests start), `hard` (none start)")
+_LEVELS = (("soft",), ("hard",))
 _KIND = ("kind", "a kind of job")
 _STATEMENT = ("statement", "the name of a statement in `store/sql`")
 
@@ -46,6 +47,7 @@ CRAWL: Final = (
             ("purpose", "`page`, `robots`, `sitemap`, `other`"),
             ("status", "`1xx`, `2xx`, `3xx`, `4xx`, `5xx`, or `none` without an answer"),
         ),
+        tuple(("page", status) for status in ("2xx", "3xx", "4xx", "5xx", "none")),
     ),
     Family(
         *("silkline_request_failures_total", _COUNTER, _PROCESSES, "HTTP requests that failed or got 4xx or 5xx."),
@@ -63,7 +65,7 @@ CRAWL: Final = (
     ),
     Family(
         *("silkline_parse_seconds", _HISTOGRAM, _PROCESSES, "Time to parse a page."),
-        (("role", "where it was parsed: `runner`, `fetcher`, `parser`"),),
+        (("role", "where it was parsed: `runner`, `fetcher`, `parser`; `reader`: in isolation, waiting included"),),
         buckets=FAST,
     ),
     Family(
@@ -86,32 +88,34 @@ CRAWL: Final = (
     Family("silkline_unsaved_pages", _GAUGE, _PROCESSES, "Finished URLs that no checkpoint has stored yet."),
     Family("silkline_unsaved_bytes", _GAUGE, _PROCESSES, "The size of these URLs' results in memory."),
     Family("silkline_parser_queue_pages", _GAUGE, _PROCESSES, "Pages that wait for a parser or are in one."),
-    Family("silkline_backpressure_total", _COUNTER, _PROCESSES, "How often a fetcher reached a limit.", (_LEVEL,)),
+    Family(
+        "silkline_backpressure_total", _COUNTER, _PROCESSES, "How often a fetcher reached a limit.", (_LEVEL,), _LEVELS
+    ),
     Family(
         *("silkline_backpressure_seconds_total", _COUNTER, _PROCESSES, "Time that fetchers spent above a limit."),
         (_LEVEL,),
+        _LEVELS,
     ),
     Family("silkline_retries_total", _COUNTER, _PROCESSES, "Requests that will be repeated later.", (_REASON,)),
     Family("silkline_robots_refusals_total", _COUNTER, _PROCESSES, "URLs not fetched because of robots.txt."),
     Family("silkline_trap_urls_total", _COUNTER, _PROCESSES, "URLs not fetched because they look like a trap."),
     Family(
-        *(
-            "silkline_links_waiting",
-            _GAUGE,
-            _PROCESSES,
-            "Links on their way to the part of a crawl that owns their host.",
-        ),
+        *("silkline_link_batches_waiting", _GAUGE, _PROCESSES),
+        "Batches of links on their way to the part of a crawl that owns their hosts.",
         (("between", "`fetchers`; `shards` once a crawl spans machines"),),
+        (("fetchers",),),
     ),
     Family(
         *("silkline_cache_lookups_total", _COUNTER, _PROCESSES, "Lookups in caches."),
         (("cache", "`page`, `robots`, `dns`"), ("answer", "`hit`, `miss`")),
+        tuple((cache, answer) for cache in ("page", "robots", "dns") for answer in ("hit", "miss")),
     ),
     Family("silkline_browser_starts_total", _COUNTER, _PROCESSES, "Browsers that were started."),
     Family("silkline_browser_deaths_total", _COUNTER, _PROCESSES, "Browsers that died unexpectedly."),
     Family(
         *("silkline_browser_pages_total", _COUNTER, _PROCESSES, "Pages that a browser rendered, or failed to render."),
         (("outcome", "`rendered`, `failed`"),),
+        (("rendered",), ("failed",)),
     ),
     Family("silkline_browser_waiting", _GAUGE, _PROCESSES, "Pages that wait for a free browser."),
 )
@@ -144,11 +148,17 @@ SERVICE: Final = (
     Family("silkline_rescues_total", _COUNTER, _PROCESSES, "Jobs taken back from a worker that seemed dead."),
     Family(
         *("silkline_crashes_total", _COUNTER, _PROCESSES, "Attempts that crashed."),
-        (("reason", "the exit reason of the attempt, such as `killed`, `out_of_memory`, `stalled`"),),
+        (
+            (
+                "reason",
+                "`signal_9`, …, `exit`, `exception`, `memory`, `oom_kill`, `timeout`, `stalled`, …, `other`",
+            ),
+        ),
     ),
     Family(
         *("silkline_process_deaths_total", _COUNTER, _PROCESSES, "Fetchers and parsers that died and were replaced."),
         (("role", "`fetcher`, `parser`"),),
+        (("fetcher",), ("parser",)),
     ),
     Family(
         *(

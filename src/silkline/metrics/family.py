@@ -34,13 +34,15 @@ QUEUE: Final = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 
 
 @dataclass(frozen=True)
 class Family:
-    """`labels` maps each label to its possible values, in words. `name` is as Prometheus shows it."""
+    """`labels` has each label with its possible values, in words. `name` is as Prometheus shows it."""
 
     name: str
     type: Type
     source: Source
     help: str
     labels: tuple[tuple[str, str], ...] = ()
+    always: tuple[tuple[str, ...], ...] = ()
+    """Labels that are shown from the start, with 0: a rate needs a value before the first event."""
     buckets: tuple[float, ...] = ()
 
     @property

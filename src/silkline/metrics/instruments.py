@@ -27,7 +27,7 @@ BACKPRESSURE_SECONDS: Final = Counter(BY_NAME["silkline_backpressure_seconds_tot
 RETRIES: Final = Counter(BY_NAME["silkline_retries_total"])
 ROBOTS_REFUSALS: Final = Counter(BY_NAME["silkline_robots_refusals_total"])
 TRAP_URLS: Final = Counter(BY_NAME["silkline_trap_urls_total"])
-LINKS_WAITING: Final = Gauge(BY_NAME["silkline_links_waiting"])
+LINK_BATCHES: Final = Gauge(BY_NAME["silkline_link_batches_waiting"])
 CACHE_LOOKUPS: Final = Counter(BY_NAME["silkline_cache_lookups_total"])
 BROWSER_STARTS: Final = Counter(BY_NAME["silkline_browser_starts_total"])
 BROWSER_DEATHS: Final = Counter(BY_NAME["silkline_browser_deaths_total"])
@@ -44,6 +44,10 @@ HTTP_SECONDS: Final = Histogram(BY_NAME["silkline_http_seconds"])
 HTTP_ANSWERS: Final = Counter(BY_NAME["silkline_http_answers_total"])
 PROCESS_CPU: Final = Counter(BY_NAME["silkline_process_cpu_seconds_total"])
 
+_CRASHES: Final = frozenset(
+    {"memory", "oom_kill", "timeout", "stalled", "read_timeout", "fenced", "unknown", "supervisor lost", "owner lost"}
+)
+
 
 def reason_label(reason: str | None) -> str:
     """A reason as a label: one of a limited number, whatever a server or a plug-in says."""
@@ -52,6 +56,15 @@ def reason_label(reason: str | None) -> str:
     if reason and reason.startswith("http_") and len(reason) == 8:
         return f"http_{reason[5]}xx" if reason[5] in "12345" else "other"
     return "other"
+
+
+def crash_label(reason: str) -> str:
+    """The exit reason of a crashed attempt as a label."""
+    if reason in _CRASHES:
+        return reason.replace(" ", "_")
+    if reason.startswith("crashed (signal "):
+        return f"signal_{reason[16:-1]}"
+    return "exit" if reason.startswith("crashed (exit ") else "exception" if reason.startswith("crashed (") else "other"
 
 
 def tell_cpu() -> None:

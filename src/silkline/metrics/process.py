@@ -38,6 +38,7 @@ class _Current:
         self.folder: Path | None = None
         self.role = "other"
         self.cpu = 0.0
+        self.later: tuple[Path, str] | None = None
 
 
 _current: Final = _Current()
@@ -126,9 +127,14 @@ def attach(data: Path, role: str) -> None:
             _use(claim(data / FOLDER, role), data / FOLDER)
 
 
-def inherit(descriptor: int, name: str, folder: Path) -> None:
+def attach_later(data: Path, role: str) -> None:
+    """The same, when this process first commits something. A command that only reads makes no file."""
+    _current.later = (data, role)
+
+
+def inherit(descriptor: int, name: str) -> None:
     """Use the meter that the parent process took for this process (`claim_for_child`)."""
-    _use(Meter(descriptor, name), folder)
+    _use(Meter(descriptor, name), None)
 
 
 def claim_for_child(role: str) -> Meter | None:
@@ -139,11 +145,6 @@ def claim_for_child(role: str) -> Meter | None:
         return claim(_current.folder, role)
     except OSError:
         return None
-
-
-def folder() -> Path | None:
-    """Where this process found its meter."""
-    return _current.folder
 
 
 def role() -> str:
@@ -157,10 +158,14 @@ def name() -> str:
 
 def meter_id() -> str | None:
     """The id of the meter; None if this process counts in memory only."""
+    with _current.lock:
+        later, _current.later = _current.later, None
+    if later is not None:
+        attach(*later)
     return None if _current.meter.descriptor is None else _current.meter.id
 
 
-def _use(meter: Meter, folder: Path) -> None:
+def _use(meter: Meter, folder: Path | None) -> None:
     with _current.lock:
         before = _current.meter
         _clear_gauges(meter)

@@ -83,6 +83,8 @@ class Request(msgspec.Struct, frozen=True):
     max_body: int | None = None
     cut: bool = False
     """Whether a too large body is cut instead of refused. Used for robots.txt."""
+    purpose: str = "page"
+    """For metrics: `page`, `robots`, `sitemap` or `other`."""
 
 
 class Timings(msgspec.Struct, frozen=True):

@@ -7,9 +7,12 @@ import os
 import socket
 import sys
 import traceback
+from pathlib import Path
 
 from silkline.errors import DiskFull, LeaseLost, Permanent, SilklineError, SpecError, Temporary, Unavailable
 from silkline.kinds import registry
+from silkline.metrics.instruments import tell_cpu
+from silkline.metrics.process import attach
 from silkline.model.job import End
 from silkline.model.kind import Context
 from silkline.runner import protocol
@@ -26,6 +29,14 @@ def run_attempt(channel_socket: socket.socket) -> int:
     if not isinstance(start, protocol.StartAttempt):
         return protocol.EXIT_LEASE_LOST
     os.environ.update(start.environment)
+    attach(Path(start.settings.data), "runner")
+    try:
+        return _run(start, channel_socket)
+    finally:
+        tell_cpu()
+
+
+def _run(start: protocol.StartAttempt, channel_socket: socket.socket) -> int:
     channel = Channel(channel_socket)
     log = _logger(channel)
     try:

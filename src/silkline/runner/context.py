@@ -13,6 +13,7 @@ import time
 import msgspec
 
 from silkline.errors import Unavailable
+from silkline.metrics.instruments import tell_cpu
 from silkline.model.database import Database
 from silkline.model.job import End, Job
 from silkline.model.ledger import Checkpoint, Counts
@@ -86,6 +87,7 @@ class JobProgress:
     def record(self, checkpoint: Checkpoint) -> Counts:
         counts = self._record(checkpoint)
         self._checkpoints = counts.checkpoints
+        tell_cpu()
         self._channel.sign()
         return counts
 

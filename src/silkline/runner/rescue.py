@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+from silkline.metrics.instruments import CRASHES, RESCUES
 from silkline.model.database import Database
 from silkline.model.job import Decision, Job, Status
 from silkline.runner.log_file import LogFile, log_path, printable
@@ -16,6 +17,8 @@ def rescue(database: Database, data: Path, job: Job, decision: Decision, why: st
     line = printable(_line(job, why, decision))
     rescued = jobs.rescue(database, job, decision, line)
     if rescued:
+        RESCUES.add()
+        CRASHES.add(1, "supervisor_lost")
         file = LogFile(log_path(data, job.id))
         file.write_line(datetime.now(UTC), "warning", job.attempt, line)
         file.close()

@@ -16,11 +16,14 @@ import os
 import signal
 import socket
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 import msgspec
 
 from silkline.confine.roles import confine_runner
+from silkline.metrics.instruments import tell_cpu
+from silkline.metrics.process import attach
 from silkline.runner import protocol
 from silkline.runner.process import Orphaned, die_with_parent, name_process, settle
 
@@ -56,6 +59,7 @@ def serve(channel: socket.socket, *, postgres: bool) -> None:
         except (OSError, ValueError):  # the machine has no free process or descriptor now
             pid = protocol.NO_PROCESS
         protocol.send(channel, protocol.Launched(pid))
+        tell_cpu()
         for descriptor in descriptors:
             os.close(descriptor)
 
@@ -128,9 +132,11 @@ def run_runner(launch: protocol.Launch, descriptors: list[int]) -> None:
 
 
 def main() -> None:
-    """`python -m silkline.runner.server DESCRIPTOR DATABASE-KIND`, started by service/launcher.py."""
+    """`python -m silkline.runner.server DESCRIPTOR DATABASE-KIND [DATA]`, started by service/launcher.py."""
     from silkline.runner.leftovers import kill_marked
 
+    for data in sys.argv[3:]:
+        attach(Path(data), "fork_server")
     channel = socket.socket(fileno=int(sys.argv[1]))
     try:
         serve(channel, postgres=sys.argv[2] == "postgres")

@@ -14,6 +14,7 @@ from silkline.config import Settings
 from silkline.confine.environment import of_database
 from silkline.errors import LeaseLost, StoreError
 from silkline.kinds import registry
+from silkline.metrics.instruments import ATTEMPTS, CRASHES, crash_label
 from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, Backoff, Decision, End, Job, Status, Wish, decide
 from silkline.reading_marks import ReadingMarks
@@ -203,6 +204,9 @@ class Attempts:
             log.warning("%s", error)
             child.output.say("warning", f"attempt {child.job.attempt}: {error}")
             return
+        ATTEMPTS.add(1, child.job.kind, decision.status.value)
+        if ended.end is End.CRASHED:
+            CRASHES.add(1, crash_label(ended.reason))
         line = _summary(child.job, ended, decision)
         failed = decision.status is Status.FAILED
         child.output.say("error" if failed else "info", line)

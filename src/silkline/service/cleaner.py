@@ -9,9 +9,10 @@ from silkline import warc_files
 from silkline.config import Settings
 from silkline.errors import NotFound, Refused
 from silkline.model.database import Database
-from silkline.store import jobs, logs, workers
+from silkline.store import checkpoint_counts, jobs, logs, workers
 
 DELETE_DEAD_AFTER = timedelta(days=1)
+FORGET_COUNTS_AFTER = timedelta(days=90)
 
 log = logging.getLogger("silkline.cleaner")
 
@@ -29,6 +30,7 @@ class Cleaner:
         for id in jobs.finish_deletions(self._database):
             self._remove_files(id)
         workers.delete_dead(self._database, now - DELETE_DEAD_AFTER)
+        checkpoint_counts.forget(self._database, now - FORGET_COUNTS_AFTER)
         deleted = 0
         if keep.keep_jobs_days:
             deleted += self._delete(jobs.finished_before(self._database, now - timedelta(days=keep.keep_jobs_days)))

@@ -18,9 +18,13 @@ import silkline
 from silkline.config import Settings
 from silkline.confine.environment import hide
 from silkline.errors import StoreError, UsageError
+from silkline.metrics.instruments import CLAIM_SECONDS, tell_cpu
+from silkline.metrics.process import attach
 from silkline.model.database import Database
 from silkline.model.job import Backoff, Job
 from silkline.private_files import repair_folder
+from silkline.runner.readiness import why_not_ready
+from silkline.runner.scrape import Scrape
 from silkline.service import process_table
 from silkline.service.attempts import Attempts
 from silkline.service.cgroup import Cgroups
@@ -31,6 +35,7 @@ from silkline.service.heartbeat import Heartbeat
 from silkline.service.housekeeping import Housekeeping
 from silkline.service.launcher import Launcher
 from silkline.service.limits import Limits
+from silkline.service.metrics_server import MetricsListener, MetricsServer
 from silkline.service.open_files import allow_open_files
 from silkline.service.output import LogQueue, LogWriter, OutputThread
 from silkline.service.runner_process import boot_clock
@@ -89,11 +94,13 @@ class JobLoop:
         policy: ClaimPolicy,
         *,
         companion: Companion | None = None,
+        metrics: MetricsListener | None = None,
         signals_caught: Callable[[], None] = lambda: None,
     ) -> None:
         self._settings = settings
         self._policy = policy
         self._companion = companion
+        self._metrics_listener = metrics
         self._signals_caught = signals_caught
         self._draining_since: float | None = None
         self._hurried = False
@@ -161,6 +168,7 @@ class JobLoop:
         try:
             self.identity = Identity(settings.data)
             repair_folder(settings.data)
+            attach(settings.data, "supervisor")
         except OSError as error:
             self.database.close()
             raise UsageError(f"the data directory {settings.data} cannot be used: {error}") from error
@@ -175,6 +183,7 @@ class JobLoop:
             dialect=self.database.dialect,
             nice=settings.nice,
             open_files=settings.open_files,
+            data=settings.data,
             fork_server=settings.fork_server,
             environment=settings.runner_environment,
         )
@@ -193,12 +202,15 @@ class JobLoop:
         self._housekeeping = Housekeeping(
             self.database, self.identity, settings, Backoff(settings.backoff_base, settings.backoff_cap)
         )
+        self._metrics = self._metrics_server()
         self._housekeeping.settle_dead_neighbours()
         if self._companion:
             self._companion.start()
         self._launcher.warm_up()
         for part in (self._pump, self._writer, self._heartbeat, self._limits, self._housekeeping):
             part.start()
+        if self._metrics:
+            self._metrics.start()
         log.info("supervisor %s: %d slots, %s", self.identity.id, self._policy.slots, self.database.dialect)
 
     def _close(self) -> None:
@@ -207,6 +219,8 @@ class JobLoop:
             self._companion.stop()
         for part in (self._housekeeping, self._limits, self._heartbeat):
             part.stop()
+        if self._metrics:
+            self._metrics.stop()
         self._launcher.stop()
         self._attempts.reap()
         self._writer.stop()
@@ -215,6 +229,18 @@ class JobLoop:
         self._events.stop_listening()
         self.identity.close(in_order=self._sign_off())
         self.database.close()
+
+    def _metrics_server(self) -> MetricsServer | None:
+        if self._metrics_listener is None:
+            return None
+        settings = self._settings
+        scrape = Scrape(
+            self.database, settings.data, watermark=settings.disk_free_min, stale_after=settings.stale_after
+        )
+        return MetricsServer(self._metrics_listener, scrape.text, self._why_not_ready)
+
+    def _why_not_ready(self) -> str | None:
+        return "it is ending" if self.draining else why_not_ready(self.database)
 
     def _register(self) -> None:
         """Store this process in the list of workers: at the start, and when another process has removed it.
@@ -262,6 +288,7 @@ class JobLoop:
 
     def _turn(self) -> None:
         self._wait()
+        tell_cpu()
         for number in self._events.signals():
             self._policy.handle_signal(self, number)
         self._attempts.reap()
@@ -309,6 +336,7 @@ class JobLoop:
         self._events.listen(self.database, self.identity.id, self._settings.poll_interval)
         claimed = self._policy.claim(self, free)
         for job in claimed:
+            CLAIM_SECONDS.observe(max(0.0, (self.database.now() - job.run_at).total_seconds()))
             self._attempts.start(job)
         if claimed:
             self._next_claim = 0.0

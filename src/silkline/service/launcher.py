@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 import msgspec
 
@@ -41,11 +42,13 @@ class Launcher:
         dialect: str,
         nice: int,
         open_files: int,
+        data: Path | None = None,
         fork_server: bool = True,
         environment: Iterable[str] = (),
     ) -> None:
         self._environment = {**scrubbed(environment), protocol.MARK_WORKER: worker_id}
         self._dialect = dialect
+        self._data = data
         self._nice = nice
         self._open_files = open_files
         self._fork_server = fork_server
@@ -114,6 +117,8 @@ class Launcher:
         self._server, theirs = protocol.pair()
         with theirs:
             command = [*FORK_SERVER, str(theirs.fileno()), self._dialect]
+            if self._data is not None:
+                command.append(str(self._data.absolute()))
             process = self._popen(command, [theirs.fileno()], new_session=True)
         ours, self.server_pid = self._server, process.pid
         ours.settimeout(READY_TIMEOUT)

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from silkline.errors import NotFound
+from silkline.metrics.instruments import CACHE_LOOKUPS
 from silkline.model.cached import is_personal, serves
 from silkline.model.database import Database
 from silkline.model.job import Job
@@ -37,8 +38,16 @@ def fresh(
     max_age, address = payload.get("max_age"), canonical(url)
     if not max_age or address is None or is_personal(payload):
         return None
+    found = _serving(database, url_key(address), max_age, payload, is_external)
+    CACHE_LOOKUPS.add(1, "page", "miss" if found is None else "hit")
+    return found
+
+
+def _serving(
+    database: Database, key: int, max_age: float, payload: Mapping[str, Any], is_external: Callable[[str], bool]
+) -> tuple[Job, Result] | None:
     since = database.now() - timedelta(seconds=min(max_age, LONGEST_AGE))
-    found = newest_page(database, url_key(address), since)
+    found = newest_page(database, key, since)
     try:
         job = jobs.get(database, found.job_id) if found else None
     except NotFound:  # it is being deleted

@@ -7,6 +7,7 @@ many more there were, at least. `model.ledger` has the types.
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -14,6 +15,7 @@ from operator import itemgetter
 from typing import Any
 
 from silkline.errors import StoreError
+from silkline.metrics.instruments import CHECKPOINT_SECONDS
 from silkline.model.database import Database, Transaction
 from silkline.model.job import Job
 from silkline.model.ledger import (
@@ -44,10 +46,12 @@ MOST_HOSTS = 100
 
 def record(database: Database, job: Job, checkpoint: Checkpoint) -> Counts:
     """One checkpoint: results, ledger and counters in one transaction, fenced by the lease of `job`."""
+    began = time.perf_counter()
     with database.transaction() as transaction:
         fence(transaction, job, lock=False)
         counts = write(transaction, job.id, checkpoint, database.now())
         fence(transaction, job)
+    CHECKPOINT_SECONDS.observe(time.perf_counter() - began)
     return counts
 
 

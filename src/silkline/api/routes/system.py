@@ -5,22 +5,26 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from silkline.api.answer_models import Answer, Health, ListPage, WorkerView, add_route, problems
-from silkline.api.metrics import MEDIA_TYPE, Metrics
 from silkline.api.problems import Problem
 from silkline.api.views import worker_view
 from silkline.config import Settings
-from silkline.errors import StoreError
+from silkline.metrics.exposition import MEDIA_TYPE
+from silkline.metrics.instruments import tell_cpu
 from silkline.model.database import Database
-from silkline.store import migrate, workers
+from silkline.runner.readiness import why_not_ready
+from silkline.runner.scrape import Scrape
+from silkline.store import workers
 
 TEXT = {"text/plain": {"schema": {"type": "string"}}}
 
 
 class SystemRoutes:
-    def __init__(self, database: Database, settings: Settings, metrics: Metrics) -> None:
+    def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
         self._settings = settings
-        self._metrics = metrics
+        self._scrape = Scrape(
+            database, settings.data, watermark=settings.disk_free_min, stale_after=settings.stale_after
+        )
         self.router = APIRouter(tags=["service"])
         add_route(self.router, "GET", "/healthz", self.alive, "Is the process running?")
         add_route(self.router, "GET", "/readyz", self.ready, "Can the server use its database?")
@@ -43,17 +47,14 @@ class SystemRoutes:
 
     def ready(self) -> Answer[Health]:
         """503 if the server cannot reach the database, or if the database has another schema revision."""
-        try:
-            here, wanted = migrate.revision(self._database), migrate.newest(self._database)
-        except StoreError as error:
-            raise Problem("unavailable", "the database cannot be reached right now") from error
-        if here != wanted:
-            raise Problem("unavailable", f"the database has schema revision {here}, this server needs {wanted}")
+        if why_not := why_not_ready(self._database):
+            raise Problem("unavailable", why_not)
         return Answer(Health("ready"))
 
     def metrics(self) -> Response:
-        """Jobs by status, queued URLs, live workers, and the response times of this process."""
-        return Response(self._metrics.text(), media_type=MEDIA_TYPE)
+        """The processes of this machine, and the jobs of the database. docs/reference/metrics.md lists all metrics."""
+        tell_cpu()
+        return Response(self._scrape.text(), media_type=MEDIA_TYPE)
 
     def workers(self) -> Answer[ListPage[WorkerView]]:
         """Workers whose last heartbeat is not older than the setting `stale_after`."""

@@ -1,0 +1,124 @@
+"""The HTTP endpoint of a worker: `/metrics`, `/healthz` and `/readyz`, in threads of their own.
+
+It only reads. Beyond loopback, `/metrics` wants the token of the API.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import socket
+import threading
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final, NamedTuple
+
+from silkline.metrics.exposition import MEDIA_TYPE
+from silkline.metrics.instruments import tell_cpu
+
+TIMEOUT: Final = 10.0  # seconds to send a request, and to read the answer
+MOST_AT_ONCE: Final = 16
+JSON: Final = "application/json"
+
+log = logging.getLogger("silkline.metrics")
+
+
+class MetricsListener(NamedTuple):
+    """Where metrics are asked for, and the token for it; empty: none is needed."""
+
+    socket: socket.socket
+    token: str
+
+
+class MetricsServer:
+    """`why_not_ready` returns a reason, or None. With a token, `/metrics` is only for those who send it."""
+
+    def __init__(
+        self, listener: MetricsListener, metrics: Callable[[], str], why_not_ready: Callable[[], str | None]
+    ) -> None:
+        self._metrics = metrics
+        self._why_not_ready = why_not_ready
+        self._token = listener.token
+        self._server = _Server(listener.socket, self._answer)
+        self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._thread.join(timeout=TIMEOUT)
+        self._server.server_close()
+
+    def _answer(self, path: str, authorization: str) -> tuple[HTTPStatus, str, str]:
+        """Status, media type and body."""
+        match path.partition("?")[0]:
+            case "/healthz":
+                return HTTPStatus.OK, JSON, json.dumps({"status": "ok"})
+            case "/readyz":
+                why_not = self._why_not_ready()
+                if why_not is None:
+                    return HTTPStatus.OK, JSON, json.dumps({"status": "ready"})
+                return HTTPStatus.SERVICE_UNAVAILABLE, JSON, json.dumps({"status": "not ready", "detail": why_not})
+            case "/metrics":
+                if self._token and not _same(authorization, f"Bearer {self._token}"):
+                    return HTTPStatus.UNAUTHORIZED, JSON, json.dumps({"detail": "send Authorization: Bearer TOKEN"})
+                tell_cpu()
+                return HTTPStatus.OK, MEDIA_TYPE, self._metrics()
+        return HTTPStatus.NOT_FOUND, JSON, json.dumps({"detail": "there are /metrics, /healthz and /readyz"})
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, listener: socket.socket, answer: Callable[[str, str], tuple[HTTPStatus, str, str]]) -> None:
+        super().__init__(listener.getsockname()[:2], _Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener
+        self.answer = answer
+        self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Refuse a connection if too many are open."""
+        return self._places.acquire(blocking=False)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        log.debug("a request for metrics failed", exc_info=True)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = TIMEOUT
+    server: _Server
+
+    def do_GET(self) -> None:
+        try:
+            status, media_type, text = self.server.answer(self.path, self.headers.get("Authorization") or "")
+        except Exception:
+            log.exception("the metrics could not be read")
+            status, media_type, text = HTTPStatus.INTERNAL_SERVER_ERROR, JSON, "{}"
+        body = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", media_type)
+        self.send_header("Content-Length", str(len(body)))
+        if status is HTTPStatus.UNAUTHORIZED:
+            self.send_header("WWW-Authenticate", "Bearer")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def version_string(self) -> str:
+        return "silkline"
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        log.debug(format, *arguments)
+
+
+def _same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode(), other.encode())
