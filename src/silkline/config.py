@@ -106,6 +106,12 @@ class Settings(BaseModel):
     )
     api_probe_interval: float = Field(5.0, gt=0, description="How often `silkline serve` checks that its API responds.")
     api_hung_after: float = Field(60.0, gt=0, description="Restart the API if it has not responded for this long.")
+    metrics_port: int = Field(
+        0, ge=0, le=65_535, description="A worker serves /metrics, /healthz and /readyz at this port; 0: at none."
+    )
+    metrics_host: str = Field(
+        "127.0.0.1", description="The address for metrics_port. Beyond this machine, /metrics wants the api_token."
+    )
     fetchers: int = Field(
         0,
         ge=0,

@@ -1,0 +1,97 @@
+"""The metrics of a crawl whose processes were all killed once equal its ledger, to the page."""
+
+from __future__ import annotations
+
+import os
+import signal
+import urllib.request
+from contextlib import suppress
+
+import psutil
+from prometheus_client.parser import text_string_to_metric_families
+
+from silkline.model.job import NewJob, Status
+from silkline.store import jobs, results, urls
+from tests.crawl.harness import SyntheticWeb, closing
+from tests.support.daemon import free_port
+from tests.support.supervisors import Yard, eventually
+
+Figures = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def scrape(port: int) -> Figures:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+        text = answer.read().decode()
+    families = list(text_string_to_metric_families(text))
+    return {(each.name, frozenset(each.labels.items())): each.value for family in families for each in family.samples}
+
+
+def figure_of(figures: Figures, name: str, **labels: str) -> float:
+    return figures.get((name, frozenset(labels.items())), 0.0)
+
+
+def sum_of(figures: Figures, name: str) -> float:
+    return sum(value for (found, _), value in figures.items() if found == name)
+
+
+def children(runner: int, role: str) -> list[psutil.Process]:
+    with suppress(psutil.NoSuchProcess):
+        return [child for child in psutil.Process(runner).children() if role in child.cmdline()]
+    return []
+
+
+def test_counters_equal_the_ledger_after_each_process_was_killed_once(yard: Yard) -> None:
+    port = free_port()
+    payload = {"speed": "max", "allow_private": ["127.0.0.0/8"], "content": "none", "scope": "any"}
+    with closing(SyntheticWeb(hosts=30, pages=12, latency=0.01)) as web:
+        reachable = web.reachable()
+        sizes = {"fetchers": 3, "parsers": 2, "concurrency": 12}
+        job, _ = jobs.enqueue(yard.database, NewJob("site", {**payload, **sizes, "url": web.start}, max_retries=10))
+        web.slow_after(30)
+        yard.start(metrics_port=port)
+        runner = yard.runner_of(job.id)
+        for role, number in (("parser", 2), ("fetcher", 2)):
+            first = eventually(
+                f"{number} {role}s run", lambda role=role, number=number: _all_of(children(runner, role), number)
+            )
+            for process in first:
+                before = urls.counts(yard.database, job.id).done
+                os.kill(process.pid, signal.SIGKILL)
+                web.slow_after(20)
+                eventually(
+                    f"the crawl goes on without {role} {process.pid}",
+                    lambda before=before: urls.counts(yard.database, job.id).done > before,
+                )
+        lease = yard.job(job.id).run_lease
+        os.kill(runner, signal.SIGKILL)  # fetcher 0, the leader
+        yard.runner_of(job.id, after=lease)
+        web.slow_after(None)
+        yard.wait_for(job.id, Status.COMPLETED)
+        fetched = sum(path != "/robots.txt" for _, _, path in web.log())
+
+    counts, figures = urls.counts(yard.database, job.id), scrape(port)
+    assert counts.done == len(reachable) >= 300
+    for state in ("done", "unchanged", "failed", "skipped"):
+        assert figure_of(figures, "silkline_urls_settled_total", state=state) == getattr(counts, state)
+    assert figure_of(figures, "silkline_urls_discovered_total") == counts.discovered
+    assert figure_of(figures, "silkline_page_bytes_total") == counts.bytes
+    assert figure_of(figures, "silkline_results_total") == results.count(yard.database, job.id)
+    assert figure_of(figures, "silkline_checkpoints_total") == counts.checkpoints
+    # Work is counted where it happens, also work that was done again. Only a request that was in flight when its process
+    # was killed ended for nobody.
+    requests = figure_of(figures, "silkline_requests_total", purpose="page", status="2xx")
+    assert counts.done <= requests <= fetched
+    assert figure_of(figures, "silkline_fetch_seconds_count") == requests
+    assert sum_of(figures, "silkline_parse_seconds_count") >= counts.done
+    assert figure_of(figures, "silkline_process_deaths_total", role="parser") == 2
+    assert figure_of(figures, "silkline_process_deaths_total", role="fetcher") == 2
+    assert figure_of(figures, "silkline_crashes_total", reason="signal_9") == 1
+    assert figure_of(figures, "silkline_attempts_total", kind="site", outcome="completed") == 1
+    # The crawl is over: what its processes showed last does not count any more.
+    assert figure_of(figures, "silkline_in_flight") == figure_of(figures, "silkline_unsaved_pages") == 0
+    assert figure_of(figures, "silkline_processes", role="fetcher") == 0
+    assert figure_of(figures, "silkline_processes", role="supervisor") == 1
+
+
+def _all_of(found: list[psutil.Process], number: int) -> list[psutil.Process] | None:
+    return found if len(found) == number else None
