@@ -194,14 +194,13 @@ def new_cpu_seconds() -> float:
     return spent
 
 
-def _after_fork() -> None:
-    """In the child: count in memory, and release the meter of the parent."""
-    inherited = _current.meter
+def detach() -> None:
+    """Count in memory again, from zero. In a forked process this releases only its copy of the descriptor."""
+    before = _current.meter
     _current.reset()
     for instrument in _instruments:
         instrument.forget_cells()
-    if inherited.descriptor is not None:
-        os.close(inherited.descriptor)
+    before.close()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(after_in_child=detach)
