@@ -8,9 +8,9 @@ import pytest
 
 from silkline.errors import LeaseLost
 from silkline.metrics import process
+from silkline.model.database import Database
 from silkline.model.ledger import Checkpoint
 from silkline.store import checkpoint_counts, jobs, urls
-from silkline.store.database import Database
 from silkline.store.job_counts import MOST_TENANTS, job_counts
 from tests.store.given import queued, rescued, result, running, settled, url
 

@@ -9,6 +9,7 @@ import pytest
 
 from silkline.crawl.answers import Answers
 from silkline.crawl.endings import Endings
+from silkline.crawl.fetcher_gauges import FetcherGauges
 from silkline.crawl.frontier import Frontier, FrontierUrl
 from silkline.crawl.messages import PageOutcome
 from silkline.crawl.outbox import Outbox
@@ -86,7 +87,7 @@ class Scene:
         reader: Any = self.reader
         render_queue: Any = self.render_queue if rendering is not None else None
         parts = (self.frontier, self.outbox, self.endings, purpose)
-        answers = Answers(plan, reader, render_queue, *parts, lambda: None)
+        answers = Answers(plan, reader, render_queue, *parts, FetcherGauges(0.0), lambda: None)
         host, entry = self.frontier.host("a.example"), FrontierUrl(0, 1, URL, 0)
         answers.take(host, entry, fetched, 0.0, 1.0)
         assert answers.under_way == 0

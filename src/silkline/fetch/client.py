@@ -50,13 +50,10 @@ def _settle(future: asyncio.Future[Fetched], fetched: Fetched) -> None:
 
 
 def _count(purpose: str, fetched: Fetched) -> None:
-    status = fetched.status
-    REQUESTS.add(1, purpose, _CLASSES.get(status // 100, "none"))
+    REQUESTS.add(1, purpose, _CLASSES.get(fetched.status // 100, "none"))
     RECEIVED_BYTES.add(fetched.wire_bytes)
     if fetched.reason is not None:
         REQUEST_FAILURES.add(1, reason_label(fetched.reason))
-    elif status >= 400:
-        REQUEST_FAILURES.add(1, f"http_{status // 100}xx")
 
 
 class Exchange:

@@ -1,0 +1,94 @@
+"""The endpoint of a worker: metrics, health and readiness over HTTP, and a token beyond this machine."""
+
+from __future__ import annotations
+
+import json
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from silkline.metrics import process
+from silkline.metrics.instruments import ROBOTS_REFUSALS
+from silkline.runner.readiness import why_not_ready
+from silkline.runner.scrape import Scrape
+from silkline.service.metrics_server import MOST_AT_ONCE, MetricsListener, MetricsServer
+from silkline.store.opening import open_database
+
+
+@contextmanager
+def serving(data: Path, token: str = "", *, upgrade: bool = True) -> Iterator[str]:
+    database = open_database(f"sqlite:///{data / 'silkline.db'}", upgrade=upgrade)
+    listener = socket.create_server(("127.0.0.1", 0))
+    scrape = Scrape(database, data, watermark=1000, stale_after=60.0)
+    server = MetricsServer(MetricsListener(listener, token), scrape.text, lambda: why_not_ready(database))
+    server.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.stop()
+        database.close()
+
+
+def get(url: str, token: str = "") -> tuple[int, str, str]:
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
+    try:
+        answer = urllib.request.urlopen(request, timeout=30)
+    except urllib.error.HTTPError as error:
+        answer = error
+    with answer:
+        return answer.status, answer.headers["Content-Type"], answer.read().decode()
+
+
+def test_a_worker_tells_its_metrics_health_and_readiness(tmp_path: Path) -> None:
+    process.detach()
+    process.attach(tmp_path, "supervisor")
+    ROBOTS_REFUSALS.add(3)
+    with serving(tmp_path) as url:
+        status, media_type, text = get(f"{url}/metrics")
+        assert (status, media_type) == (200, "text/plain; version=0.0.4; charset=utf-8")
+        for line in (
+            "# TYPE silkline_robots_refusals_total counter",
+            "silkline_robots_refusals_total 3.0",
+            'silkline_jobs{status="queued"} 0.0',
+            'silkline_processes{role="supervisor"} 1.0',
+            "silkline_disk_watermark_bytes 1000.0",
+        ):
+            assert line in text.splitlines()
+        assert get(f"{url}/healthz")[::2] == (200, '{"status": "ok"}')
+        assert get(f"{url}/readyz?x=1")[::2] == (200, '{"status": "ready"}')
+        assert get(f"{url}/v1/jobs")[0] == 404
+    process.detach()
+
+
+def test_a_worker_without_its_tables_is_not_ready_and_tells_what_it_knows(tmp_path: Path) -> None:
+    with serving(tmp_path, upgrade=False) as url:
+        status, _, text = get(f"{url}/readyz")
+        assert (status, json.loads(text)["status"]) == (503, "not ready")
+        assert "schema revision 0" in json.loads(text)["detail"]
+        assert get(f"{url}/healthz")[0] == 200
+        status, _, text = get(f"{url}/metrics")
+        assert status == 200
+        assert "silkline_disk_free_bytes " in text
+        assert "silkline_workers_alive 0" not in text, "the database did not say so"
+
+
+def test_beyond_this_machine_metrics_want_the_token(tmp_path: Path) -> None:
+    with serving(tmp_path, "secret") as url:
+        assert get(f"{url}/metrics")[0] == 401
+        assert get(f"{url}/metrics", "wrong")[0] == 401
+        assert get(f"{url}/metrics", "secret")[0] == 200
+        assert get(f"{url}/healthz")[0] == get(f"{url}/readyz")[0] == 200
+
+
+def test_connections_that_say_nothing_do_not_pile_up(tmp_path: Path) -> None:
+    with serving(tmp_path) as url:
+        port = int(url.rpartition(":")[2])
+        silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(MOST_AT_ONCE)]
+        one_more = socket.create_connection(("127.0.0.1", port))
+        one_more.settimeout(30)
+        assert one_more.recv(1) == b"", "it is closed at once"
+        for connection in (*silent, one_more):
+            connection.close()
