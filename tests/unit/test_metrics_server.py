@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from silkline.metrics import process
 from silkline.metrics.instruments import ROBOTS_REFUSALS
 from silkline.runner.readiness import why_not_ready
@@ -32,8 +34,9 @@ def serving(data: Path, token: str = "", *, upgrade: bool = True) -> Iterator[st
         database.close()
 
 
-def get(url: str, token: str = "") -> tuple[int, str, str]:
-    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
+def get(url: str, token: str = "", host: str = "") -> tuple[int, str, str]:
+    headers = {"Authorization": f"Bearer {token}" if token else "", "Host": host}
+    request = urllib.request.Request(url, headers={name: value for name, value in headers.items() if value})
     try:
         answer = urllib.request.urlopen(request, timeout=30)
     except urllib.error.HTTPError as error:
@@ -81,6 +84,15 @@ def test_beyond_this_machine_metrics_want_the_token(tmp_path: Path) -> None:
         assert get(f"{url}/metrics", "wrong")[0] == 401
         assert get(f"{url}/metrics", "secret")[0] == 200
         assert get(f"{url}/healthz")[0] == get(f"{url}/readyz")[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/healthz", "/readyz"])
+def test_a_name_that_is_not_of_this_machine_is_refused(tmp_path: Path, path: str) -> None:
+    with serving(tmp_path) as url:
+        for host in ("evil.example", "evil.example:9100", "127.0.0.1.evil.example", "192.0.2.1", "["):
+            assert get(url + path, host=host)[0] == 421, host
+        for host in ("localhost:9100", "127.0.0.1", "[::1]:9100"):
+            assert get(url + path, host=host)[0] == 200, host
 
 
 def test_connections_that_say_nothing_do_not_pile_up(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ _MACHINE = Source.MACHINE
 
 _ROLE = (
     "role",
-    "`supervisor`, `fork_server`, `runner`, `fetcher`, `parser`, `reader`, `api`, `command`, `browser`, `other`",
+    "`supervisor`, `fork_server`, `runner`, `fetcher`, `parser`, `api`, `command`, `browser`, `other`",
 )
 _FETCHER = ("fetcher", "the meter of the fetcher: `runner-0` (fetcher 0 of a crawl), `fetcher-0`, `fetcher-1`, …")
 _REASON = ("reason", "a reason of the ledger, with `http_4xx` and `http_5xx` for statuses; `other` for unknown ones")

@@ -1,11 +1,13 @@
 """The HTTP endpoint of a worker: `/metrics`, `/healthz` and `/readyz`, in threads of their own.
 
-It only reads. Beyond loopback, `/metrics` wants the token of the API.
+It only reads. Beyond loopback, `/metrics` wants the token of the API. On loopback it wants the name of this machine in
+`Host`, so that no web page in a browser here can read it under a name of its own (DNS rebinding).
 """
 
 from __future__ import annotations
 
 import hmac
+import ipaddress
 import json
 import logging
 import socket
@@ -14,6 +16,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 from silkline.metrics.exposition import MEDIA_TYPE
 from silkline.metrics.instruments import tell_cpu
@@ -52,8 +55,10 @@ class MetricsServer:
         self._thread.join(timeout=TIMEOUT)
         self._server.server_close()
 
-    def _answer(self, path: str, authorization: str) -> tuple[HTTPStatus, str, str]:
+    def _answer(self, path: str, host: str, authorization: str) -> tuple[HTTPStatus, str, str]:
         """Status, media type and body."""
+        if not self._token and not _is_here(host):
+            return HTTPStatus.MISDIRECTED_REQUEST, JSON, json.dumps({"detail": "this is not the name of this machine"})
         match path.partition("?")[0]:
             case "/healthz":
                 return HTTPStatus.OK, JSON, json.dumps({"status": "ok"})
@@ -73,7 +78,7 @@ class MetricsServer:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, listener: socket.socket, answer: Callable[[str, str], tuple[HTTPStatus, str, str]]) -> None:
+    def __init__(self, listener: socket.socket, answer: Callable[[str, str, str], tuple[HTTPStatus, str, str]]) -> None:
         super().__init__(listener.getsockname()[:2], _Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listener
@@ -100,7 +105,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         try:
-            status, media_type, text = self.server.answer(self.path, self.headers.get("Authorization") or "")
+            host, authorization = (self.headers.get(name) or "" for name in ("Host", "Authorization"))
+            status, media_type, text = self.server.answer(self.path, host, authorization)
         except Exception:
             log.exception("the metrics could not be read")
             status, media_type, text = HTTPStatus.INTERNAL_SERVER_ERROR, JSON, "{}"
@@ -118,6 +124,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *arguments: Any) -> None:
         log.debug(format, *arguments)
+
+
+def _is_here(host: str) -> bool:
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
 
 
 def _same(one: str, other: str) -> bool:
