@@ -173,6 +173,24 @@ def test_files_that_are_no_meters_are_not_read(tmp_path: Path) -> None:
     other.close()
 
 
+def test_a_process_that_was_taken_over_cannot_break_the_metrics_of_others(data: Path) -> None:
+    """A parser can write anything into its meter, and cut it."""
+    process.attach(data, "api")
+    ROBOTS_REFUSALS.add(2)
+    forged = claim(data / process.FOLDER, "parser")
+    for number, key in enumerate((f"{REQUESTS.family.name}\x1fpage", REFUSALS + "\x1fx\x1fy", "\x1f\n", "no family")):
+        forged.values[forged.cell(key)] = float(number)
+    forged.values[forged.cell("\x1f".join((REQUESTS.family.name, 'a"\n} 1', "2xx")))] = float("nan")
+    text = exposition(gather(data / process.FOLDER))
+    assert "silkline_robots_refusals_total 2.0" in text.splitlines()
+    assert len(list(text_string_to_metric_families(text))) == len(families.ALL)
+    os.ftruncate(forged.descriptor or -1, 100)
+    assert numbers(data, REFUSALS) == {(): 2.0}
+    path = data / process.FOLDER / "parser-0"
+    path.write_bytes(path.read_bytes()[:8] + b"\xff" * 5000)
+    assert numbers(data, REFUSALS) == {(): 2.0}
+
+
 def test_a_label_that_is_missing_is_an_error() -> None:
     with pytest.raises(TypeError, match="has the labels"):
         REQUESTS.add(1, "page")

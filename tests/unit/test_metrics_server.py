@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from silkline.api import address
+from silkline.config import Settings
+from silkline.errors import UsageError
 from silkline.metrics import process
 from silkline.metrics.instruments import ROBOTS_REFUSALS
 from silkline.runner.readiness import why_not_ready
@@ -93,6 +96,11 @@ def test_a_name_that_is_not_of_this_machine_is_refused(tmp_path: Path, path: str
             assert get(url + path, host=host)[0] == 421, host
         for host in ("localhost:9100", "127.0.0.1", "[::1]:9100"):
             assert get(url + path, host=host)[0] == 200, host
+
+
+def test_a_worker_that_others_can_reach_does_not_start_without_a_token() -> None:
+    with pytest.raises(UsageError, match=r"set SILKLINE_API_TOKEN first, or leave --metrics-host out"):
+        address.listen("0.0.0.0", 9100, Settings(), option="metrics-")
 
 
 def test_connections_that_say_nothing_do_not_pile_up(tmp_path: Path) -> None:

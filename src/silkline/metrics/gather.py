@@ -40,18 +40,19 @@ class Gathered:
 def gather(folder: Path) -> Gathered:
     """The sum of all meters. Counters of dead processes count, their gauges do not."""
     gathered = Gathered()
-    for meter, used in stored(folder):
+    for meter in stored(folder):
         gathered.meters.append(meter.id)
-        if used:
+        if meter.used:
             gathered.alive[meter.pid] = meter.role
-        for key, value in meter.items():
-            _add(gathered, key.split(SEPARATOR), value, used=used)
+        for key, value in meter.items:
+            _add(gathered, key.split(SEPARATOR), value, used=meter.used)
     return gathered
 
 
 def _add(gathered: Gathered, key: list[str], value: float, *, used: bool) -> None:
     family = BY_NAME.get(key[0])
-    if family is None or family.source is not Source.PROCESSES:  # of another version
+    parts = 1 + len(family.labels) + (family.type is Type.HISTOGRAM) if family is not None else 0
+    if family is None or family.source is not Source.PROCESSES or len(key) != parts:  # of another version, or forged
         return
     labels = tuple(key[1 : 1 + len(family.labels)])
     if family.type is not Type.HISTOGRAM:

@@ -8,13 +8,15 @@ than processes were alive at once.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import mmap
 import os
+import struct
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from silkline.private_files import FILE_MODE, make_private_folder
 
@@ -24,6 +26,7 @@ MOST: Final = 10_000
 """Meters of one role."""
 _MAGIC: Final = b"silkmtr1"
 _USED_AT, _PID_AT, _ID_AT = 1, 2, 24
+_HEAD: Final = struct.Struct("=8sQQ16s")
 _VALUES_AT: Final = 4096
 _KEYS_AT: Final = _VALUES_AT + 8 * CELLS
 SIZE: Final = _KEYS_AT + KEY_BYTES * CELLS
@@ -57,10 +60,6 @@ class Meter:
     def role(self) -> str:
         return self.name.rpartition("-")[0]
 
-    @property
-    def pid(self) -> int:
-        return self._numbers[_PID_AT]
-
     def take(self) -> None:
         """Write the pid of the process that counts here now."""
         self._numbers[_PID_AT] = os.getpid()
@@ -75,7 +74,7 @@ class Meter:
             self._cells[key] = OVERFLOW
             return OVERFLOW
         at = _KEYS_AT + KEY_BYTES * cell
-        self._memory[at : at + len(name)] = name
+        self._memory[at : at + KEY_BYTES] = name.ljust(KEY_BYTES, b"\0")
         self._numbers[_USED_AT] = cell + 1  # after its name: a reader sees no cell without a name
         self._cells[key] = cell
         return cell
@@ -88,7 +87,7 @@ class Meter:
     def _stored_keys(self) -> Iterator[tuple[int, str]]:
         for cell in range(OVERFLOW + 1, min(self._numbers[_USED_AT], CELLS)):
             at = _KEYS_AT + KEY_BYTES * cell
-            yield cell, self._memory[at : at + KEY_BYTES].rstrip(b"\0").decode("utf-8", "replace")
+            yield cell, _text(self._memory[at : at + KEY_BYTES])
 
     def close(self) -> None:
         """Unmap the file. If it is the last process with this descriptor, another process can take the meter."""
@@ -117,26 +116,53 @@ def claim(folder: Path, role: str) -> Meter:
     raise OSError(f"there are already {MOST} meters in {folder}")
 
 
-def stored(folder: Path) -> Iterator[tuple[Meter, bool]]:
-    """Every meter of a folder, to read it, and whether a process uses it. Closes each one after it was used."""
+class StoredMeter(NamedTuple):
+    """A copy of a meter, to read it."""
+
+    name: str
+    id: str
+    pid: int
+    used: bool
+    """Whether a process counts in it now."""
+    items: list[tuple[str, float]]
+
+    @property
+    def role(self) -> str:
+        return self.name.rpartition("-")[0]
+
+
+def stored(folder: Path) -> Iterator[StoredMeter]:
+    """Every meter of a folder.
+
+    They are read, not mapped: a process that reads web content may be taken over, and could cut the file that it has
+    open, which would kill a process that has it mapped.
+    """
     try:
         names = sorted(os.listdir(folder))  # noqa: PTH208
     except FileNotFoundError:
         return
     for name in names:
-        try:
-            descriptor = os.open(folder / name, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except FileNotFoundError:
-            continue
-        if os.pread(descriptor, len(_MAGIC), 0) != _MAGIC or os.fstat(descriptor).st_size != SIZE:
-            os.close(descriptor)  # it is being made
-            continue
-        used = _is_locked(descriptor)
-        meter = Meter(descriptor, name)
-        try:
-            yield meter, used
-        finally:
-            meter.close()
+        with contextlib.suppress(FileNotFoundError, struct.error):  # removed, too short, or being made
+            descriptor = os.open(folder / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                yield _read(descriptor, name)
+            finally:
+                os.close(descriptor)
+
+
+def _read(descriptor: int, name: str) -> StoredMeter:
+    magic, used_cells, pid, id = _HEAD.unpack_from(os.pread(descriptor, _HEAD.size, 0))
+    if magic != _MAGIC:
+        raise struct.error("this is not a meter")
+    cells = min(used_cells, CELLS)
+    values = struct.unpack_from(f"={cells}d", os.pread(descriptor, 8 * cells, _VALUES_AT))
+    keys = os.pread(descriptor, KEY_BYTES * cells, _KEYS_AT)
+    named = ((_text(keys[KEY_BYTES * cell : KEY_BYTES * (cell + 1)]), values[cell]) for cell in range(1, cells))
+    return StoredMeter(name, str(uuid.UUID(bytes=id)), pid, _is_locked(descriptor), list(named))
+
+
+def _text(key: bytes) -> str:
+    return key.rstrip(b"\0").decode("utf-8", "replace")
 
 
 def _is_locked(descriptor: int) -> bool:
