@@ -15,6 +15,8 @@ import pytest
 from silkline.fetch import render
 from silkline.fetch.render_browser import BrowserFolder, sweep
 from silkline.fetch.render_program import WHAT_TO_INSTALL
+from silkline.metrics import process
+from silkline.metrics.gather import gather
 from silkline.model.fetched import Fetched
 from tests.crawl.harness import ENVIRONMENT
 from tests.crawl.renderers import (
@@ -97,6 +99,8 @@ def test_a_page_for_which_there_is_no_place_in_time_can_be_tried_again(tmp_path:
 
 
 def test_a_browser_that_is_killed_is_replaced_and_its_page_tried_again(tmp_path: Path) -> None:
+    process.detach()
+    process.attach(tmp_path, "runner")
     killed: list[int] = []
 
     def kill_once() -> None:
@@ -116,6 +120,12 @@ def test_a_browser_that_is_killed_is_replaced_and_its_page_tried_again(tmp_path:
         assert b"let go" in found.rendered.body
         assert len(killed) == 1
         assert site.asked("/hold") == 2
+    counted = gather(tmp_path / process.FOLDER)
+    process.detach()
+    names = ("browser_starts_total", "browser_deaths_total", "browser_waiting")
+    assert [counted.numbers[f"silkline_{name}"][()] for name in names] == [2, 1, 0]
+    assert counted.numbers["silkline_browser_pages_total"] == {("rendered",): 1}
+    assert sum(counted.distributions["silkline_render_seconds"][()].counts) == 1
 
 
 def test_a_page_that_brings_every_browser_down_has_a_reason(tmp_path: Path) -> None:
