@@ -147,7 +147,7 @@ def test_only_a_body_that_another_process_reads_counts_as_waiting() -> None:
 
         parts: Any = (frontier, outbox, Endings(plan.tuning, frontier, outbox, purpose, lambda: None), purpose)
         for reader in (CountingReader(False), LaterReader(False)):
-            answers = Answers(plan, reader, None, *parts, lambda: None)
+            answers = Answers(plan, reader, None, *parts, FetcherGauges(0.0), lambda: None)
             answers.on_waits = lambda host, size: told.append(("waits", size))
             answers.on_read = lambda host, size: told.append(("read", size))
             answers.take(frontier.host("a.example"), FrontierUrl(0, 1, URL, 0), HTML, 0.0, 1.0)
