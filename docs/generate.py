@@ -13,7 +13,7 @@ from pydantic_core import PydanticUndefined
 
 from silkline.cli import codes
 from silkline.cli.group import silkline
-from silkline.config import ALIASES, FILE, PREFIX, Settings
+from silkline.config import ALIASES, FILE, IN_FILE, PREFIX, Settings
 from silkline.metrics import families
 from silkline.metrics.family import Family, Source, Type
 
@@ -74,7 +74,7 @@ def _settings() -> Iterator[str]:
     yield f"A setting is read from the command line, else from the environment (`{PREFIX}` and its name in capitals),"
     yield f"else from `{FILE}` in the current directory (`slots = 4`), else it has its default. `silkline config` shows"
     yield "each value and its source. Durations are in seconds or have units (`90s`, `10m`, `2h`, `1d`); sizes are in"
-    yield "bytes."
+    yield f"bytes. `{PREFIX}API_TOKEN{IN_FILE}` names a file that contains the value, and so for every setting."
     yield from ("", "| setting | default | variable | |", "|---|---|---|---|")
     for name, field in Settings.model_fields.items():
         variables = f"`{PREFIX}{name.upper()}`" + (f" or `{ALIASES[name]}`" if name in ALIASES else "")

@@ -37,6 +37,8 @@ ALIASES = {
     "max_concurrent_chrome": "MAX_CONCURRENT_CHROME",
 }
 SECRET = frozenset({"api_token"})
+# SILKLINE_API_TOKEN_FILE names a file that contains the value: a secret of a container, or a credential of systemd.
+IN_FILE = "_FILE"
 LogLevel = Literal["", "debug", "info", "warning", "error"]
 
 
@@ -282,7 +284,7 @@ def load(
     variables = _variables(environ)
     for source, found in (
         (str(file), _from_file(file)),
-        ("environment", {name: environ[variable] for name, variable in variables.items()}),
+        ("environment", {name: _value_of(environ, variable) for name, variable in variables.items()}),
         ("command line", {name: value for name, value in (overrides or {}).items() if value is not None}),
     ):
         values.update(found)
@@ -316,11 +318,28 @@ def _variables(environ: Mapping[str, str]) -> dict[str, str]:
     """The settings from the environment, each with its variable. An empty variable counts as not set."""
     found = {}
     for name in Settings.model_fields:
-        for variable in (PREFIX + name.upper(), ALIASES.get(name, "")):
+        ours = PREFIX + name.upper()
+        if environ.get(ours) and environ.get(ours + IN_FILE):
+            raise UsageError(f"{ours} and {ours}{IN_FILE} are both set: remove one of them")
+        for variable in (ours, ours + IN_FILE, ALIASES.get(name, "")):
             if environ.get(variable):
                 found[name] = variable
                 break
     return found
+
+
+def _value_of(environ: Mapping[str, str], variable: str) -> str:
+    """The value of a variable, or the content of the file that it names, without the white space around it."""
+    value = environ[variable]
+    if not (variable.startswith(PREFIX) and variable.endswith(IN_FILE)):
+        return value
+    try:
+        content = Path(value).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the file of {variable} cannot be read: {error}") from error
+    if not content:
+        raise UsageError(f"the file of {variable} is empty: {value}")
+    return content
 
 
 def _problem(detail: Any, sources: Mapping[str, str]) -> str:

@@ -167,3 +167,34 @@ def test_kinds_are_told_no_secret() -> None:
     settings = Settings(data=Path("d"), database_url="postgresql://me:hunter2@h/d", api_token="hunter2")
     assert "hunter2" not in repr(settings.for_kinds())
     assert settings.for_kinds().data == str(Path("d").absolute())
+
+
+def test_a_value_can_be_in_a_file(tmp_path: Path) -> None:
+    secret = tmp_path / "token"
+    secret.write_text("hunter2\n")
+    found = loaded(tmp_path, 'api_token = "from the toml"', {"SILKLINE_API_TOKEN_FILE": str(secret)})
+    assert found.settings.api_token == "hunter2"
+    assert (found.sources["api_token"], found.variables["api_token"]) == ("environment", "SILKLINE_API_TOKEN_FILE")
+    (tmp_path / "slots").write_text("7")
+    assert loaded(tmp_path, env={"SILKLINE_SLOTS_FILE": str(tmp_path / "slots")}).settings.slots == 7
+
+
+def test_a_database_url_in_a_file_is_ours_and_hidden(tmp_path: Path) -> None:
+    (tmp_path / "url").write_text("postgresql://me:hunter2@h/d\n")
+    env = {"SILKLINE_DATABASE_URL_FILE": str(tmp_path / "url"), "DATABASE_URL": "postgresql://theirs/x"}
+    found = loaded(tmp_path, env=env)
+    assert found.settings.database == "postgresql://me:hunter2@h/d"
+    assert not found.database_is_borrowed
+    assert "postgresql://me:hunter2@h/d" in found.settings.secrets()
+
+
+def test_a_file_of_a_value_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("\n")
+    (tmp_path / "token").write_text("hunter2")
+    with pytest.raises(UsageError, match=r"the file of SILKLINE_API_TOKEN_FILE cannot be read: .*nowhere"):
+        loaded(tmp_path, env={"SILKLINE_API_TOKEN_FILE": str(tmp_path / "nowhere")})
+    with pytest.raises(UsageError, match=r"the file of SILKLINE_API_TOKEN_FILE is empty"):
+        loaded(tmp_path, env={"SILKLINE_API_TOKEN_FILE": str(tmp_path / "empty")})
+    both = {"SILKLINE_API_TOKEN_FILE": str(tmp_path / "token"), "SILKLINE_API_TOKEN": "x"}
+    with pytest.raises(UsageError, match=r"SILKLINE_API_TOKEN and SILKLINE_API_TOKEN_FILE are both set"):
+        loaded(tmp_path, env=both)
