@@ -1,11 +1,11 @@
 """The program of the image `renderer`: runs a browser and forwards port 9222 to it.
 
-Chromium offers its debugging port to its own machine only, whatever one asks for, so this program listens for the workers.
-Silkline gives each page its own proxy, so a page can reach only what Silkline allows; requests that belong to no page go to a
-proxy that does not exist.
+Chromium listens on the loopback address only, also with --remote-debugging-address, so this program listens for the
+workers. Silkline gives each page its own proxy, so a page can reach only what Silkline allows; requests that belong to
+no page go to a proxy that does not exist.
 
-Chromium's sandbox needs user namespaces, which containers forbid: the container is the sandbox. Run it without capabilities,
-with a read-only root, without secrets, and in a network in which it reaches only workers (compose.yaml).
+Chromium's sandbox needs user namespaces, which containers forbid: the container is the sandbox. Run it without
+capabilities, with a read-only root, without secrets, and in a network in which it reaches only workers (compose.yaml).
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import signal
 import sys
 from asyncio import StreamReader, StreamWriter
 
-LISTEN, PORT, BROWSER_PORT = "0.0.0.0", 9222, 9223  # noqa: S104 - the network of the container decides who reaches it
+LISTEN, PORT, BROWSER_PORT = "0.0.0.0", 9222, 9223  # the network of the container decides who reaches it
 CHUNK = 1 << 16
 COMMAND = (
     *("/usr/bin/chromium-headless-shell", "--no-sandbox", f"--remote-debugging-port={BROWSER_PORT}"),

@@ -20,7 +20,9 @@ DPKG = ("dpkg-query", "--show", "--showformat", "${db:Status-Status}\t${Package}
 
 def main() -> None:
     packages = Path(__file__).resolve().parent.glob("lib/python3*/site-packages")
-    components = sorted([*debian(), *python([str(path) for path in packages] or sys.path)], key=lambda each: each["purl"])
+    components = sorted(
+        [*debian(), *python([str(path) for path in packages] or sys.path)], key=lambda each: each["purl"]
+    )
     document = {"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1, "components": components}
     json.dump(document, sys.stdout, indent=1)
     print()

@@ -1,8 +1,8 @@
 """Executes the Dockerfile without Docker, as root: each stage is a folder, made from Debian packages by debootstrap.
 
-The steps, their order, environment and user come from the Dockerfile itself. What `docker build` would bring along is brought
-here: the base image (debootstrap's minimal variant, with Debian's security updates) and the Python packages, which pip
-downloads on this machine, because a mirror that it uses may not be reachable from the inside.
+The steps, their order and their environment come from the Dockerfile itself. Two things come from this machine: the
+base image (debootstrap's minimal variant, with Debian's security updates), and the Python packages, because the mirror
+that pip uses here may not be reachable from the inside.
 """
 
 import os
@@ -18,17 +18,17 @@ from tests.support.dockerfile import Stage, Step, stages
 
 DEBIAN = re.compile(r"debian:(\w+)-slim")
 WHEELS = "mnt"  # an empty folder of every Debian; the wheels are mounted there during a step
-STEP = """
+STEP = f"""
 set -eu
 mount --make-rprivate /
 mount --rbind /dev "$1/dev"
 mount -t proc proc "$1/proc"
 mount -t tmpfs tmpfs "$1/tmp"
-mount --bind "$2" "$1/%s"
+mount --bind "$2" "$1/{WHEELS}"
 root=$1
 shift 2
 exec chroot "$root" env --ignore-environment "$@"
-""" % (WHEELS,)
+"""
 # Debian's slim images leave the same files out.
 SLIM = ("usr/share/doc", "usr/share/man", "usr/share/info", "usr/share/locale", "var/cache/apt", "var/lib/apt/lists")
 
@@ -111,7 +111,12 @@ class ImageBuild:
             shutil.copy(source, into)
 
     def _step(self, root: Path, folder: str, environment: Mapping[str, str], command: Sequence[str]) -> None:
-        given = {**environment, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": f"/{WHEELS}", "DEBIAN_FRONTEND": "noninteractive"}
+        given = {
+            **environment,
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": f"/{WHEELS}",
+            "DEBIAN_FRONTEND": "noninteractive",
+        }
         proxies = {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")}
         variables = [f"{name}={value}" for name, value in {**proxies, **given}.items()]
         script = ["sh", "-c", STEP, "step", str(root), str(self._wheels()), f"--chdir={folder}", *variables]

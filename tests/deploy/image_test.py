@@ -1,7 +1,7 @@
-"""`make image-test`: builds both images of the Dockerfile without Docker, starts them, and uses them. Needs root and debootstrap.
+"""`make image-test`: builds both images of the Dockerfile without Docker, starts them, and uses them.
 
-Each image runs as PID 1 with its own user, a read-only root and no capabilities; a pair of virtual network cards connects
-the two. It prints what it saw, and fails at the first difference. The roots are kept in build/image: `make clean` removes them.
+It needs root and debootstrap. Each image runs as PID 1 with its own user, a read-only root and no capabilities; a pair
+of virtual network cards connects the two. It prints what it saw, and fails at the first difference.
 """
 
 import json
@@ -39,7 +39,9 @@ def main() -> int:
     roots = {name: build.root(name) for name in ("silkline", "renderer")}
     images = {name: image(build.stages, name) for name in roots}
     for name, root in roots.items():
-        size = subprocess.run(["du", "--summarize", "--block-size=1M", root], capture_output=True, text=True, check=True)
+        size = subprocess.run(
+            ["du", "--summarize", "--block-size=1M", root], capture_output=True, text=True, check=True
+        )
         print(f"{name}: {size.stdout.split()[0]} MiB of files", flush=True)
     with tempfile.TemporaryDirectory(prefix="silkline-image-") as folder:
         place = Path(folder)
@@ -89,17 +91,21 @@ def connect(one: Container, other: Container) -> None:
 
 def check_both(images: dict[str, Image], *containers: Container) -> None:
     for container, (name, what) in zip(containers, images.items(), strict=True):
-        eventually(f"the health check of {name} passes", lambda: container.execute(*what.health).returncode == 0)  # noqa: B023
-        seen = container.execute("sh", "-c", "id -u; id -g; cat /proc/1/comm; grep -h -E 'CapEff|CapPrm' /proc/1/status")
-        none = "0" * 16
-        assert seen.stdout.split() == [*what.user.split(":"), "tini", "CapPrm:", none, "CapEff:", none], seen
-        for folder in ("/", "/etc", "/usr/bin", "/opt/silkline", "/var", "/run", "/dev"):
-            assert container.execute("touch", f"{folder}/written").returncode != 0, folder
-        assert container.execute("touch", "/tmp/written").returncode == 0
-        container.execute("sh", "-c", "(sleep 0.1; touch /tmp/orphan) &")
-        eventually("the orphan has ended", lambda: container.execute("test", "-e", "/tmp/orphan").returncode == 0)  # noqa: B023
-        eventually("PID 1 has reaped the orphan", lambda: not container.unreaped())  # noqa: B023
-        print(f"{name}: healthy; tini is PID 1, uid {what.user}, no capabilities, read-only root, orphans reaped", flush=True)
+        check_confined(container, name, what)
+        print(f"{name}: healthy; PID 1 is tini, uid {what.user}, no capabilities, read-only root, reaps", flush=True)
+
+
+def check_confined(container: Container, name: str, what: Image) -> None:
+    eventually(f"the health check of {name} passes", lambda: container.execute(*what.health).returncode == 0)
+    seen = container.execute("sh", "-c", "id -u; id -g; cat /proc/1/comm; grep -E 'CapEff|CapPrm' /proc/1/status")
+    none = "0" * 16
+    assert seen.stdout.split() == [*what.user.split(":"), "tini", "CapPrm:", none, "CapEff:", none], seen
+    for folder in ("/", "/etc", "/usr/bin", "/opt/silkline", "/var", "/run", "/dev"):
+        assert container.execute("touch", f"{folder}/written").returncode != 0, folder
+    assert container.execute("touch", "/tmp/written").returncode == 0
+    container.execute("sh", "-c", "(sleep 0.1; touch /tmp/orphan) &")
+    eventually("the orphan has ended", lambda: container.execute("test", "-e", "/tmp/orphan").returncode == 0)
+    eventually("PID 1 has reaped the orphan", lambda: not container.unreaped())
 
 
 def check_silkline(container: Container) -> None:

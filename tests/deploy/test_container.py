@@ -1,7 +1,7 @@
 """The image's own command as PID 1, with the image's user, a read-only root, and no capability.
 
-The root is this machine's, so that the test is short; `make image-test` does the same in the root that the Dockerfile makes.
-PID 1 is Silkline itself here, without tini before it: it must reap and drain even so.
+The root is this machine's, so that the test is short; `make image-test` does the same in the root that the Dockerfile
+makes. PID 1 is Silkline itself here, without tini before it: it must reap and drain even so.
 """
 
 import signal

@@ -1,7 +1,7 @@
 """A container without Docker: namespaces from `unshare`, a read-only root, another user, and one process as PID 1.
 
-`in_this_root` shows this machine's own files as the read-only root, in a user namespace. It needs neither root nor an image:
-the short form, for the test suite. `in_image_root` uses a root that tests/deploy/image_build.py made, and needs root.
+`in_this_root` shows this machine's own files as the read-only root, in a user namespace. It needs neither root nor an
+image: the short form, for the test suite. `in_image_root` uses a root that tests/deploy/image_build.py made, as root.
 """
 
 import os
@@ -16,7 +16,7 @@ DATA = "/srv"  # exists on every Linux; the folder of the test is mounted there
 OTHERS = ("--mount", "--pid", "--net", "--ipc", "--uts")
 NAMESPACES = ("--user", "--map-root-user", *OTHERS, "--fork", "--kill-child")
 NONE = "a container cannot be made here: ordinary users may not use `unshare --user --map-root-user`"
-# Every file system becomes read-only, except that of the data. Then the process gives up root for the user of the image.
+# Every file system becomes read-only, except that of the data. Then the process becomes the user of the image.
 THIS_ROOT = f"""
 set -eu
 mount --make-rprivate /
@@ -106,9 +106,7 @@ class Container:
 
     def execute(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a command inside, as `docker exec` does."""
-        return subprocess.run(
-            self.command(*command), capture_output=True, text=True, timeout=PATIENCE, check=False
-        )
+        return subprocess.run(self.command(*command), capture_output=True, text=True, timeout=PATIENCE, check=False)
 
     def unreaped(self) -> str:
         """The processes inside that have ended and that nobody has waited for."""

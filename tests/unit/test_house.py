@@ -39,8 +39,10 @@ def files(*folders: str) -> Iterator[Path]:
 
 
 def everything() -> list[Path]:
-    at_the_top = [*ROOT.glob("*.md"), *ROOT.glob("*.toml"), ROOT / "Makefile"]
-    return [*at_the_top, *files("src", "tests", "benchmarks", "docs", "extension", "requirements", ".ci", ".github")]
+    at_the_top = [*ROOT.glob("*.md"), *ROOT.glob("*.toml"), *ROOT.glob("*.yaml")]
+    at_the_top += [ROOT / "Makefile", ROOT / "Dockerfile", ROOT / ".dockerignore", ROOT / ".env.example"]
+    folders = ("src", "tests", "benchmarks", "deploy", "docs", "extension", "requirements", ".ci", ".github")
+    return [*at_the_top, *files(*folders)]
 
 
 def modules() -> list[Path]:
