@@ -98,6 +98,12 @@ audit: ## Check the pinned packages for known vulnerabilities, if a database can
 		--format json --output build/audit/report 2> build/audit/log || true
 	$(PYTHON) tests/support/audit.py build/audit/report build/audit/log
 
+.PHONY: dist
+dist: $(VENV)/.full ## Build sdist and wheel reproducibly into dist/, check them, and run the demo from the wheel
+	@test -x build/dist/bin/twine || { $(PYTHON) -m venv build/dist &&
+		build/dist/bin/python -m pip install --disable-pip-version-check --quiet --quiet twine; }
+	$(BIN)/python -m tests.support.release build/dist
+
 .PHONY: deploy-check
 deploy-check: ## Check Dockerfile, compose.yaml and systemd units with hadolint, the Compose schema and systemd-analyze
 	@test -x build/deploy/bin/hadolint || { $(PYTHON) -m venv build/deploy &&
