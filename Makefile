@@ -123,6 +123,10 @@ image-test: $(VENV)/.full ## Execute the Dockerfile in a root made by debootstra
 	@rm -rf build/image/{base,build,silkline,renderer,wheels}
 	$(BIN)/python -m tests.deploy.image_test
 
+.PHONY: dashboards-test
+dashboards-test: $(VENV)/.full ## Let a real Prometheus scrape a fleet, and run every query of the dashboards (needs prometheus)
+	@$(BIN)/python -m tests.deploy.dashboards_test
+
 .PHONY: clean
 clean: ## Remove .venv and everything that was built
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,171 @@
+"""`make dashboards-test`: a real Prometheus scrapes a running fleet, and every query of every panel returns a number.
+
+promtool checks and tests the alert rules as well. It needs Debian's package prometheus, and Chromium for the panels
+about rendering. It prints each panel with the value that it shows.
+"""
+
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from silkline.model.job import NewJob
+from silkline.sample.server import SampleServer
+from silkline.store import jobs
+from silkline.store.database import Database
+from silkline.store.opening import open_database
+from tests.support.daemon import free_port
+from tests.support.dashboards import ALERTS, queries
+from tests.support.served import Served
+from tests.support.supervisors import LIBC, QUICK
+
+PATIENCE = 240.0
+WORKERS = 2
+RANGE = "20s"  # in place of Grafana's $__rate_interval
+
+
+def main() -> int:
+    for program in ("prometheus", "promtool"):
+        if shutil.which(program) is None:
+            print(f"make dashboards-test: {program} is missing (Debian: apt-get install prometheus)", file=sys.stderr)
+            return 1
+    subprocess.run(["promtool", "check", "rules", ALERTS], check=True)
+    subprocess.run(["promtool", "test", "rules", ALERTS.with_name("alerts_test.yml")], check=True)
+    with tempfile.TemporaryDirectory(prefix="silkline-dashboards-") as folder, ExitStack() as stack:
+        place = Path(folder)
+        url = f"sqlite:///{place / 'silkline.db'}"
+        database = open_database(url)
+        stack.callback(database.close)
+        api = Served(url, place / "api", "--port", "0", "--slots", "0")
+        stack.callback(api.close)
+        targets = [f"127.0.0.1:{api.ready().port}"]
+        workers = [stack.enter_context(worker(url, place / f"worker-{number}")) for number in range(WORKERS)]
+        targets += [address for address, _ in workers]
+        prometheus = stack.enter_context(scraping(place / "prometheus", targets))
+        site = stack.enter_context(SampleServer())
+        return watch(prometheus, database, site.url, [process for _, process in workers])
+
+
+@contextmanager
+def worker(database_url: str, data: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A worker with a data directory of its own, as on a machine of its own."""
+    port = free_port()
+    settings = {**QUICK, "database_url": database_url, "data": data, "slots": 3, "max_retries": 2}
+    variables = {f"SILKLINE_{name.upper()}": str(value) for name, value in settings.items()}
+    process = started([sys.executable, "-m", "silkline", "worker", "--metrics-port", str(port)], variables, data)
+    try:
+        yield f"127.0.0.1:{port}", process
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextmanager
+def scraping(folder: Path, targets: list[str]) -> Iterator[str]:
+    """The address of a Prometheus that scrapes these targets every second."""
+    folder.mkdir()
+    groups = (("silkline-api", targets[:1]), ("silkline-worker", targets[1:]))
+    scrapes = [{"job_name": name, "static_configs": [{"targets": found}]} for name, found in groups]
+    settings = {
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "rule_files": [str(ALERTS)],
+        "scrape_configs": scrapes,
+    }
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(settings))
+    address = f"127.0.0.1:{free_port()}"
+    options = [f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}"]
+    process = started(["prometheus", *options, f"--web.listen-address={address}", "--log.level=warn"], {}, folder)
+    try:
+        yield f"http://{address}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def started(command: list[str], variables: dict[str, str], folder: Path) -> "subprocess.Popen[bytes]":
+    folder.mkdir(exist_ok=True)
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(
+            command,
+            env={**os.environ, **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            preexec_fn=lambda: LIBC.prctl(1, signal.SIGKILL),
+        )
+
+
+def watch(prometheus: str, database: Database, site: str, workers: list["subprocess.Popen[bytes]"]) -> int:
+    """Give the fleet work until each query has returned a number once; what is missing at the end is printed."""
+    jobs.enqueue(database, NewJob("page", {"url": site}, paused=True))
+    values: dict[tuple[str, str], float] = {}
+    give_up = time.monotonic() + PATIENCE
+    turn = 0
+    while len(values) < len(set(queries())) and time.monotonic() < give_up:
+        give_work(database, site, turn)
+        turn += 1
+        time.sleep(5)  # several scrapes
+        for each in set(queries()) - values.keys():
+            if (found := value_of(prometheus, each[1])) is not None:
+                values[each] = found
+    for panel, query in queries():
+        print(f"{panel:70} {values.get((panel, query), 'NOTHING')}")
+    missing = [each for each in queries() if each not in values]
+    for panel, query in missing:
+        print(f"nothing for {panel}: {query}", file=sys.stderr)
+    firing = ask(prometheus, "/api/v1/rules")["groups"][0]["rules"]
+    print("rules loaded:", {rule["name"]: rule["state"] for rule in firing})
+    healthy = all(rule["health"] == "ok" for rule in firing)
+    print(f"{len(queries()) - len(missing)} of {len(queries())} queries returned a number")
+    return int(bool(missing) or not healthy or any(process.poll() is not None for process in workers))
+
+
+def give_work(database: Database, site: str, turn: int) -> None:
+    """Crawls, pages, a page to render, a page from the cache, crashes, and a job that nobody takes."""
+    private = [urllib.parse.urlsplit(site).netloc]
+    crawl = {"url": site, "allow_private": private, "speed": "max", "fetchers": 2, "parsers": turn % 2}
+    nobody = f"http://127.0.0.1:{free_port()}/"
+    works = [
+        NewJob("site", crawl),
+        NewJob("site", {"url": nobody, "allow_private": ["127.0.0.0/8"], "fetchers": 1, "speed": "max"}),
+        NewJob("page", {"url": f"{site}about/keepers", "allow_private": private, "max_age": 600}),
+        NewJob("diagnostic", {"do": "segfault"}, max_retries=1),
+        NewJob("extension", {"url": site, "allow_private": private}),
+    ]
+    if turn % 2 == 0:
+        works.append(NewJob("page", {"url": site, "allow_private": private, "render": "always"}))
+    for work in works:
+        jobs.enqueue(database, work)
+
+
+def value_of(prometheus: str, query: str) -> float | None:
+    """The first number of the answer; None: no data, or only NaN."""
+    filled = query.replace("$instance", ".*").replace("$__rate_interval", RANGE)
+    answer = ask(prometheus, "/api/v1/query?" + urllib.parse.urlencode({"query": filled}))
+    numbers = [float(series["value"][1]) for series in answer["result"]]
+    return next((each for each in numbers if not math.isnan(each)), None)
+
+
+def ask(prometheus: str, path: str) -> Any:
+    try:
+        with urllib.request.urlopen(prometheus + path, timeout=30) as answer:
+            return json.load(answer)["data"]
+    except ConnectionError:  # it has not started yet
+        return {"result": [], "groups": []}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
