@@ -24,6 +24,7 @@ import yaml
 
 from silkline.model.job import NewJob
 from silkline.sample.server import SampleServer
+from silkline.sample.site import SampleAnswer, answer
 from silkline.store import jobs
 from silkline.store.database import Database
 from silkline.store.opening import open_database
@@ -55,8 +56,13 @@ def main() -> int:
         workers = [stack.enter_context(worker(url, place / f"worker-{number}")) for number in range(WORKERS)]
         targets += [address for address, _ in workers]
         prometheus = stack.enter_context(scraping(place / "prometheus", targets))
-        site = stack.enter_context(SampleServer())
-        return watch(prometheus, database, site.url, [process for _, process in workers])
+        sites = [stack.enter_context(SampleServer(respond=respond)) for respond in (answer, busy)]
+        return watch(prometheus, database, [site.url for site in sites], [process for _, process in workers])
+
+
+def busy(path: str, origin: str) -> SampleAnswer:
+    """The sample site, but some of its pages ask to be fetched later."""
+    return SampleAnswer(503, "text/html", b"later") if path.startswith("/birds/") else answer(path, origin)
 
 
 @contextmanager
@@ -108,14 +114,14 @@ def started(command: list[str], variables: dict[str, str], folder: Path) -> "sub
         )
 
 
-def watch(prometheus: str, database: Database, site: str, workers: list["subprocess.Popen[bytes]"]) -> int:
+def watch(prometheus: str, database: Database, sites: list[str], workers: list["subprocess.Popen[bytes]"]) -> int:
     """Give the fleet work until each query has returned a number once; what is missing at the end is printed."""
-    jobs.enqueue(database, NewJob("page", {"url": site}, paused=True))
+    jobs.enqueue(database, NewJob("page", {"url": sites[0]}, paused=True))
     values: dict[tuple[str, str], float] = {}
     give_up = time.monotonic() + PATIENCE
     turn = 0
     while len(values) < len(set(queries())) and time.monotonic() < give_up:
-        give_work(database, site, turn)
+        give_work(database, *sites, turn)
         turn += 1
         time.sleep(5)  # several scrapes
         for each in set(queries()) - values.keys():
@@ -133,14 +139,13 @@ def watch(prometheus: str, database: Database, site: str, workers: list["subproc
     return int(bool(missing) or not healthy or any(process.poll() is not None for process in workers))
 
 
-def give_work(database: Database, site: str, turn: int) -> None:
+def give_work(database: Database, site: str, busy_site: str, turn: int) -> None:
     """Crawls, pages, a page to render, a page from the cache, crashes, and a job that nobody takes."""
     private = [urllib.parse.urlsplit(site).netloc]
     crawl = {"url": site, "allow_private": private, "speed": "max", "fetchers": 2, "parsers": turn % 2}
-    nobody = f"http://127.0.0.1:{free_port()}/"
     works = [
         NewJob("site", crawl),
-        NewJob("site", {"url": nobody, "allow_private": ["127.0.0.0/8"], "fetchers": 1, "speed": "max"}),
+        NewJob("site", {"url": busy_site, "allow_private": ["127.0.0.0/8"], "max_duration": 20, "speed": "max"}),
         NewJob("page", {"url": f"{site}about/keepers", "allow_private": private, "max_age": 600}),
         NewJob("diagnostic", {"do": "segfault"}, max_retries=1),
         NewJob("extension", {"url": site, "allow_private": private}),

@@ -4,6 +4,7 @@ It needs root and debootstrap. Each image runs as PID 1 with its own user, a rea
 of virtual network cards connects the two. It prints what it saw, and fails at the first difference.
 """
 
+import dataclasses
 import json
 import os
 import re
@@ -15,6 +16,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+
+import yaml
 
 from silkline.model.job import NewJob, Status
 from silkline.store import jobs, results
@@ -29,6 +32,12 @@ TOKEN = "a secret of the operator"
 HERE, THERE = "10.77.0.1", "10.77.0.2"  # the addresses of the two containers
 SETTINGS = {"SILKLINE_TEST_KINDS": "true", "SILKLINE_DISK_FREE_MIN": "0", "SILKLINE_API_TOKEN_FILE": "/data/token"}
 SAMPLE_PORT = "8080"
+ASK = """
+import http.client, sys
+connection = http.client.HTTPConnection("127.0.0.1", 9700)
+connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {token}" for token in sys.argv[1:]})
+print(connection.getresponse().status)
+"""
 
 
 def main() -> int:
@@ -59,6 +68,7 @@ def main() -> int:
             try:
                 check_both(images, silkline, renderer)
                 check_silkline(silkline)
+                check_worker(images["silkline"], roots["silkline"], place / "worker")
                 check_rendering(silkline)
                 check_sbom(silkline)
                 check_drain(silkline, images["silkline"], place / "silkline")
@@ -119,6 +129,19 @@ def check_silkline(container: Container) -> None:
     checks = {each["name"]: each["level"] for each in json.loads(doctor.stdout)}
     assert "fail" not in checks.values(), doctor.stdout
     print("silkline doctor:", ", ".join(f"{name} {level}" for name, level in checks.items()), flush=True)
+
+
+def check_worker(what: Image, root: Path, data: Path) -> None:
+    """The command of the service `worker` in compose.yaml, with its own health check, and its metrics for the token only."""
+    service = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["worker"]
+    health = {"SILKLINE_HEALTH_URL": service["environment"]["SILKLINE_HEALTH_URL"]}
+    as_worker = dataclasses.replace(what, start=[*what.start[:3], *service["command"]])
+    with started(as_worker, root, data, {**SETTINGS, **health}) as worker:
+        eventually("the health check of the worker passes", lambda: worker.execute(*what.health).returncode == 0)
+        without, with_token = (worker.execute("python3", "-c", ASK, *token).stdout.strip() for token in ((), (TOKEN,)))
+        assert (without, with_token) == ("401", "200"), worker.log
+        assert worker.stop(getattr(signal, what.stop_signal)) == 0, worker.log
+    print("worker: the command of compose.yaml is healthy, gives metrics to the token only, ends with 0", flush=True)
 
 
 def check_rendering(container: Container) -> None:
