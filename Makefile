@@ -121,11 +121,11 @@ deploy-check: ## Check Dockerfile, compose.yaml and systemd units with hadolint,
 .PHONY: image-test
 image-test: $(VENV)/.full ## Execute the Dockerfile in a root made by debootstrap, and use both images (as root, without Docker)
 	@rm -rf build/image/{base,build,silkline,renderer,wheels}
-	$(BIN)/python -m tests.deploy.image_test
+	$(BIN)/python -m tests.deploy.use_images
 
 .PHONY: dashboards-test
 dashboards-test: $(VENV)/.full ## Let a real Prometheus scrape a fleet, and run every query of the dashboards (needs prometheus)
-	@$(BIN)/python -m tests.deploy.dashboards_test
+	@$(BIN)/python -m tests.deploy.query_dashboards
 
 .PHONY: clean
 clean: ## Remove .venv and everything that was built

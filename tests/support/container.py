@@ -7,6 +7,7 @@ image: the short form, for the test suite. `in_image_root` uses a root that test
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,6 +17,12 @@ DATA = "/srv"  # exists on every Linux; the folder of the test is mounted there
 OTHERS = ("--mount", "--pid", "--net", "--ipc", "--uts")
 NAMESPACES = ("--user", "--map-root-user", *OTHERS, "--fork", "--kill-child")
 NONE = "a container cannot be made here: ordinary users may not use `unshare --user --map-root-user`"
+# As `ip link set lo up`, which a small machine may lack: SIOCSIFFLAGS with IFF_UP.
+LOOPBACK_UP = """
+import fcntl, socket, struct
+with socket.socket() as any_socket:
+    fcntl.ioctl(any_socket, 0x8914, struct.pack("16sh14x", b"lo", 1))
+"""
 # Every file system becomes read-only, except that of the data. Then the process becomes the user of the image.
 THIS_ROOT = f"""
 set -eu
@@ -28,9 +35,9 @@ awk '{{ print $2 }}' /proc/self/mounts | sort --reverse | while read -r place; d
     *) mount -o remount,bind,ro "$place" 2>/dev/null || test ! -w "$place" || echo "$place" >> {DATA}/not-read-only ;;
     esac
 done
-ip link set lo up
+"$4" -c "$5"
 user=$2 group=$3
-shift 3
+shift 5
 exec unshare --user --map-user="$user" --map-group="$group" -- env --ignore-environment --chdir={DATA} "$@"
 """
 # As Docker does it with --read-only, --cap-drop ALL, --security-opt no-new-privileges and --tmpfs /tmp.
@@ -126,7 +133,8 @@ class Container:
 def in_this_root(command: Sequence[str], data: Path, *, user: str, environment: Mapping[str, str]) -> Container:
     """A container that sees this machine's files, read-only, and its data at `DATA`."""
     variables = [f"{name}={value}" for name, value in environment.items()]
-    script = ["sh", "-c", THIS_ROOT, "container", str(data), *user.split(":"), *variables, *command]
+    loopback = (sys.executable, LOOPBACK_UP)
+    script = ["sh", "-c", THIS_ROOT, "container", str(data), *user.split(":"), *loopback, *variables, *command]
     enter = ("--user", "--preserve-credentials", f"--wd={DATA}")
     return Container([*NAMESPACES, *script], enter, environment, data / "log")
 

@@ -132,7 +132,7 @@ def check_silkline(container: Container) -> None:
 
 
 def check_worker(what: Image, root: Path, data: Path) -> None:
-    """The command of the service `worker` in compose.yaml, with its own health check, and its metrics for the token only."""
+    """The command of the service `worker` in compose.yaml: its health check, and its metrics for the token only."""
     service = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["worker"]
     health = {"SILKLINE_HEALTH_URL": service["environment"]["SILKLINE_HEALTH_URL"]}
     as_worker = dataclasses.replace(what, start=[*what.start[:3], *service["command"]])
