@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from silkline.store.database import Database
 
 from silkline.model.job import NewJob
 from silkline.sample.server import SampleServer
 from silkline.sample.site import SampleAnswer, answer
 from silkline.store import jobs
-from silkline.store.database import Database
 from silkline.store.opening import open_database
 from tests.support.daemon import free_port
 from tests.support.dashboards import ALERTS, queries
