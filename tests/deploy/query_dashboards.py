@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from silkline.store.database import Database
 
+from silkline.model.database import Database
 from silkline.model.job import NewJob
 from silkline.sample.server import SampleServer
 from silkline.sample.site import SampleAnswer, answer
