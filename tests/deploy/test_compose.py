@@ -1,6 +1,7 @@
 """compose.yaml, the Dockerfile and the systemd units fit to each other and to the program that they start."""
 
 import configparser
+import importlib
 import re
 import shlex
 import shutil
@@ -202,3 +203,9 @@ def test_a_unit_starts_a_command_that_exists_and_lets_it_drain(path: Path) -> No
 def test_no_variable_of_another_tool_is_used() -> None:
     for service in SERVICES.values():
         assert not set(ALIASES.values()) & set(service.get("environment", {}))
+
+
+@pytest.mark.parametrize("name", ["tests.deploy.use_images", "tests.deploy.query_dashboards", "tests.support.release"])
+def test_the_programs_of_the_long_tests_can_be_imported(name: str) -> None:
+    """The suite does not run them, but it notices when the code that they use has moved."""
+    assert callable(importlib.import_module(name).main)
