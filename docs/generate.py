@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 from pydantic_core import PydanticUndefined
 
+from silkline import log
 from silkline.cli import codes
 from silkline.cli.group import silkline
 from silkline.config import ALIASES, FILE, IN_FILE, PREFIX, Settings
@@ -28,7 +29,7 @@ def main() -> None:
 
 def pages() -> dict[str, str]:
     """The text of each file in docs/reference."""
-    made = {"cli.md": _cli(), "settings.md": _settings(), "metrics.md": _metrics()}
+    made = {"cli.md": _cli(), "log.md": _log(), "settings.md": _settings(), "metrics.md": _metrics()}
     return {name: "\n".join(lines) + "\n" for name, lines in made.items()}
 
 
@@ -67,6 +68,17 @@ def _command(command: click.Command, context: click.Context) -> Iterator[str]:
             if found is not None and not found.hidden:
                 link = f"{context.command_path} {name}".replace(" ", "-")
                 yield f"| [`{name}`](#{link}) | {_cell(found.get_short_help_str(200))} |"
+
+
+def _log() -> Iterator[str]:
+    yield from ("# The log", "", MADE, "")
+    yield "Each program writes its log to stderr. Each job has a log of its own: `silkline logs ID`, and `logs/ID.log`"
+    yield "in the data directory. With `--log-format json` (setting `log_format`), each line of both is a JSON object"
+    yield "with these fields. A field without a value is left out. Passwords and tokens are replaced by `***`."
+    yield from ("", "| field | |", "|---|---|")
+    yield from (f"| `{name}` | {_cell(text)} |" for name, text in log.FIELDS.items())
+    yield from ("", "## Events", "", "| event | data |", "|---|---|")
+    yield from (f"| `{name}` | {_cell(text)} |" for name, text in log.EVENTS.items())
 
 
 def _settings() -> Iterator[str]:

@@ -26,6 +26,7 @@ from pydantic import (
 from silkline.errors import UsageError
 from silkline.model.duration import seconds_of
 from silkline.model.kind import KindSettings
+from silkline.model.secret_url import passwords_in
 
 PREFIX = "SILKLINE_"
 FILE = "silkline.toml"
@@ -40,6 +41,8 @@ SECRET = frozenset({"api_token"})
 # SILKLINE_API_TOKEN_FILE names a file that contains the value: a secret of a container, or a credential of systemd.
 IN_FILE = "_FILE"
 LogLevel = Literal["", "debug", "info", "warning", "error"]
+SHORTEST_SECRET = 4  # characters; to hide a shorter text would make log lines unreadable
+LogFormat = Literal["text", "json"]
 
 
 def home_of(environ: Mapping[str, str]) -> Path:
@@ -186,6 +189,11 @@ class Settings(BaseModel):
     log_level: LogLevel = Field(
         "", description="The log level on stderr: debug, info, warning or error. Default: depends on the command."
     )
+    log_format: LogFormat = Field(
+        "text",
+        description="The format of log lines on stderr and in the log files of jobs: text, or json with one object "
+        "per line.",
+    )
     log_bytes: int = Field(
         10 << 20,
         ge=4096,
@@ -235,6 +243,12 @@ class Settings(BaseModel):
         """Secret values: the token, and URLs that may contain a password."""
         addresses = (self.database_url, self.renderer_url)
         return (self.api_token, *(address for address in addresses if "@" in address or "?" in address))
+
+    def secret_texts(self) -> tuple[str, ...]:
+        """Texts that no log line may contain: `secrets`, and the passwords in them."""
+        passwords = [password for address in self.secrets()[1:] for password in passwords_in(address)]
+        found = (*self.secrets(), os.environ.get("PGPASSWORD", ""), *passwords)
+        return tuple(text for text in found if len(text) >= SHORTEST_SECRET)
 
     @property
     def logs(self) -> Path:

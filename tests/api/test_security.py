@@ -407,14 +407,24 @@ def test_secrets_of_a_job_are_never_told_again(client: Client, served: Served, d
 def test_a_store_that_fails_tells_nothing_about_itself(tmp_path: Path) -> None:
     """The message of a failed database names files and servers; the caller gets none of it."""
     url = f"sqlite:///{tmp_path / 'silkline.db'}"
-    with closing(Served(url, tmp_path, slots=0)) as server:
+    with closing(Served(url, tmp_path, slots=0, log_format="json")) as server:
         client = server.ready()
         with closing(open_database(url)) as database, database.transaction() as transaction:
             transaction.script("ALTER TABLE crawl_jobs RENAME TO gone")
-        answer = client.get("/v1/jobs")
-        answer.problem(500, "internal", "under problem")
+        answer = client.get("/v1/jobs", X_Request_ID="mine-1")
+        answer.problem(500, "internal", "under problem mine-1")
         assert "crawl_jobs" not in answer.text
-        assert answer.json["detail"].split()[2] in server.log
+        lines = [json.loads(line) for line in server.log.splitlines() if line.startswith("{")]
+        (told,) = [line for line in lines if line.get("request") == "mine-1" and line["level"] == "error"]
+        assert "crawl_jobs" in told["error"]
+
+
+def test_every_answer_has_the_id_of_its_request(client: Client) -> None:
+    assert client.get("/healthz", X_Request_ID="mine.2").headers["x-request-id"] == "mine.2"
+    refused = client.get("/v1/jobs", Host="elsewhere.example")
+    odd = client.get("/v1/jobs", X_Request_ID="not an id")
+    given = [answer.headers["x-request-id"] for answer in (refused, odd, client.get("/v1/jobs/none"))]
+    assert len({*given, "not an id"}) == 4, "each request that brings no valid id gets a new one"
 
 
 def test_requests_side_by_side_do_not_mix(guarded: Served) -> None:

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from silkline.runner.leftovers import processes
+from silkline.process_usage import process_ids
 from tests.support.supervisors import alive
 
 
 def find(job_id: str) -> list[int]:
     """Every living process of the job's runner, marked or not."""
     found = []
-    for pid in processes():
+    for pid in process_ids():
         try:
             called = Path(f"/proc/{pid}/comm").read_text().strip()
             command = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")

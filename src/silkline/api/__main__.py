@@ -28,8 +28,8 @@ def main() -> int:
         die_with_parent(parent)
         hide((os.environ.get("PGPASSWORD", ""),))
         settings = Settings.model_validate_json(sys.stdin.buffer.read())
-        if settings.log_level:
-            log.set_up(log.level_named(settings.log_level))
+        log.set_up(log.level_named(settings.log_level or "info"), settings.log_format)
+        log.hide(settings.secret_texts())
         attach(settings.data, "api")
         serve(settings, socket.socket(fileno=descriptor), host)
     except Orphaned:

@@ -17,6 +17,7 @@ from silkline.api.body_limits import BodyLimit
 from silkline.api.events import Hub
 from silkline.api.metrics import Watching
 from silkline.api.request_gate import AllowedHosts, RequestGate
+from silkline.api.request_id import RequestIds
 from silkline.api.routes.events import EventRoutes
 from silkline.api.routes.exports import ExportRoutes
 from silkline.api.routes.external import ExternalRoutes
@@ -65,7 +66,7 @@ def create_app(settings: Settings, database: Database, hub: Hub, host: str, port
     gate = RequestGate(
         BodyLimit(app, settings.api_body_limit), AllowedHosts(host, port, settings.api_hosts), doorkeeper
     )
-    return Watching(gate)
+    return RequestIds(Watching(gate))
 
 
 class _lifespan:

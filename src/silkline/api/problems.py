@@ -24,6 +24,7 @@ from silkline.errors import (
     Unavailable,
     UsageError,
 )
+from silkline.log import request_id
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER = "2"
@@ -121,8 +122,8 @@ def problem_of(error: SilklineError) -> Problem:
 
 
 def _unexpected(error: Exception) -> Problem:
-    """The caller gets only a number. The operator finds the error in the log under this number."""
-    number = secrets.token_hex(4)
+    """The caller gets only the id of its request. The operator finds the error in the log under this id."""
+    number = request_id.get() or secrets.token_hex(4)
     log.error("problem %s", number, exc_info=error)
     return Problem("internal", f"the log of the server has the details under problem {number}")
 

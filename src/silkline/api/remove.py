@@ -17,4 +17,4 @@ def remove(database: Database, settings: Settings, id: str) -> None:
     try:
         warc_files.remove(settings.data, settings.logs, id)
     except OSError as error:
-        log.warning("job %s was removed, but not all of its files: %s", id, error)
+        log.warning("job %s was removed, but not all of its files: %s", id, error, extra={"job": id})

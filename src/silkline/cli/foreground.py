@@ -10,9 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from silkline import log
 from silkline.cli import codes, terminal, views
-from silkline.cli.logging_level import level_of
+from silkline.cli.logging_level import start_log
 from silkline.cli.progress import Ticker
 from silkline.cli.resources import opened
 from silkline.cli.session import Session
@@ -35,7 +34,7 @@ def run_here(
     `opening` is printed when the signal handlers are installed: from then on Ctrl-C pauses the job. `done` is called
     with the job in its last state.
     """
-    log.set_up(level_of(session, settings, usual=logging.WARNING, quiet=logging.ERROR))
+    start_log(session, settings, usual=logging.WARNING, quiet=logging.ERROR)
     if not session.verbose:
         for handler in logging.getLogger().handlers:
             handler.addFilter(_is_news)

@@ -1,4 +1,4 @@
-"""Which log lines a command writes to stderr."""
+"""Which log lines a command writes to stderr, and in which format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,15 @@ def level_of(session: Session, settings: Settings, *, usual: int, quiet: int) ->
     return logging.DEBUG if session.verbose else usual
 
 
+def start_log(session: Session, settings: Settings, *, usual: int, quiet: int) -> int:
+    """Set up the log of a command. Returns its level."""
+    level = level_of(session, settings, usual=usual, quiet=quiet)
+    log.set_up(level, settings.log_format)
+    log.hide(settings.secret_texts())
+    return level
+
+
 def log_if_asked(session: Session, settings: Settings) -> None:
     """Set up the log of a command that runs a job in this process; without the setting log_level it does not log."""
     if settings.log_level:
-        log.set_up(level_of(session, settings, usual=logging.WARNING, quiet=logging.ERROR))
+        start_log(session, settings, usual=logging.WARNING, quiet=logging.ERROR)

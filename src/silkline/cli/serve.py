@@ -8,9 +8,8 @@ import sys
 
 import click
 
-from silkline import log
 from silkline.api import address
-from silkline.cli.logging_level import level_of
+from silkline.cli.logging_level import start_log
 from silkline.cli.resources import settings_of
 from silkline.cli.session import Session, everywhere, text
 from silkline.cli.worker import slots
@@ -42,8 +41,7 @@ def serve(session: Session, host: str, port: int | None, slots: int | None, sett
     if slots is not None:
         session.overrides["slots"] = slots
     settings = Settings.model_validate_json(sys.stdin.buffer.read()) if settings_from_stdin else settings_of(session)
-    level = level_of(session, settings, usual=logging.INFO, quiet=logging.WARNING)
-    log.set_up(level)
+    level = start_log(session, settings, usual=logging.INFO, quiet=logging.WARNING)
     listener, bound = address.listen(host, port, settings)
     with listener:
         if port is None and bound != address.PORT:

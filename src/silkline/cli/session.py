@@ -13,6 +13,7 @@ import click
 from silkline.cli import terminal
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
+LOG_FORMATS = ("text", "json")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -58,14 +59,13 @@ def everywhere(*, shown: bool = False) -> Callable[[Command], Command]:
             command = click.option(
                 name, metavar=metavar, type=text, help=help, hidden=not shown, expose_value=False, callback=_override
             )(command)
-        command = click.option(
-            "--log-level",
-            type=click.Choice(LOG_LEVELS),
-            help="Write log lines of this level and above to stderr.",
-            hidden=not shown,
-            expose_value=False,
-            callback=_override,
-        )(command)
+        for name, values, help in (
+            ("--log-format", LOG_FORMATS, "Write log lines as text, or as JSON with one object per line."),
+            ("--log-level", LOG_LEVELS, "Write log lines of this level and above to stderr."),
+        ):
+            command = click.option(
+                name, type=click.Choice(values), help=help, hidden=not shown, expose_value=False, callback=_override
+            )(command)
         for names, help in (
             (("-q", "--quiet"), "Print only errors to stderr."),
             (("-v", "--verbose"), "Print more log lines, and a traceback with an error."),

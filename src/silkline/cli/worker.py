@@ -6,9 +6,8 @@ import logging
 
 import click
 
-from silkline import log
 from silkline.api import address
-from silkline.cli.logging_level import level_of
+from silkline.cli.logging_level import start_log
 from silkline.cli.resources import settings_of
 from silkline.cli.session import Session, everywhere, text
 from silkline.config import Settings
@@ -43,7 +42,7 @@ def worker(session: Session, slots: int | None, metrics_port: int | None, metric
     given = {"slots": slots, "metrics_port": metrics_port, "metrics_host": metrics_host}
     session.overrides.update({name: value for name, value in given.items() if value is not None})
     settings = settings_of(session)
-    log.set_up(level_of(session, settings, usual=logging.INFO, quiet=logging.WARNING))
+    start_log(session, settings, usual=logging.INFO, quiet=logging.WARNING)
     metrics = _listen(session, settings) if settings.metrics_port else None
     return Supervisor(settings, reload=lambda: settings_of(session), metrics=metrics).run()
 

@@ -22,12 +22,11 @@ from silkline.crawl.connection import Wire
 from silkline.crawl.equip import calm_collector, open_client
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.guarded_reader import GuardedReader
-from silkline.crawl.messages import Batch, Drained, FetcherStatus, Live, Ping, Pong, Refill, StartFetcher, to_fetcher
+from silkline.crawl.messages import Batch, Drained, FetcherStatus, Ping, Pong, Refill, StartFetcher, to_fetcher
 from silkline.crawl.parser import Parser, ParserPool
 from silkline.crawl.process_end import die_with
 from silkline.crawl.suspects import Suspects
 from silkline.metrics.process import inherit
-from silkline.model.wait import Wait
 from silkline.reading_marks import ReadingMarks
 
 
@@ -40,8 +39,8 @@ class RemoteDesk:
     def hand_in(self, batch: Batch) -> None:
         self._wire.send(batch)
 
-    def show(self, waits: list[Wait], live: Live) -> None:
-        self._wire.send(FetcherStatus(waits, live))
+    def show(self, status: FetcherStatus) -> None:
+        self._wire.send(status)
 
     def ask_for_more(self, cursor: int) -> None:
         self._wire.send(Refill(cursor))

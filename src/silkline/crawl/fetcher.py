@@ -44,6 +44,7 @@ from silkline.crawl.pump import Pump
 from silkline.crawl.purpose import Purpose
 from silkline.crawl.render_queue import RenderQueue
 from silkline.crawl.reporter import LeaderInbox, Reporter
+from silkline.crawl.robots_notes import RobotsNotes
 from silkline.crawl.site_crawl import SiteCrawl
 from silkline.fetch.client import HttpClient
 from silkline.model.ledger import QUEUED, SKIPPED
@@ -72,12 +73,14 @@ class Fetcher:
         self._frontier = Frontier(plan.pace, window=tuning.window, per_host=tuning.per_host_window)
         self._discovery = Discovery(index, plan, self._outbox)
         self._purpose = purpose or SiteCrawl(index, plan, self._discovery)
-        self._reporter = Reporter(tuning, leader, self._outbox, self._frontier, self._live)
+        notes = RobotsNotes()
+        self._reporter = Reporter(tuning, leader, self._outbox, self._frontier, self._live, notes)
         self._endings = Endings(tuning, self._frontier, self._outbox, self._purpose, self._reporter.flush_soon)
         render_queue = RenderQueue(plan, client) if plan.rendering is not None else None
         parts = (self._frontier, self._outbox, self._endings)
         self._answers = Answers(plan, reader, render_queue, *parts, self._purpose, self._gauges, self._after)
-        self._pump = Pump(plan, client, reader, *parts, self._answers, self._purpose, leader.ask_for_more, self._after)
+        ask = leader.ask_for_more
+        self._pump = Pump(plan, client, reader, *parts, self._answers, self._purpose, ask, self._after, notes.add)
         self.gate = self._pump.gate
         self._links_decoder = links_decoder()
         self._running = False

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from silkline.crawl.attempt_loop import AttemptLoop
+from silkline.crawl.crawl_log import CrawlLog
 from silkline.crawl.equip import open_client
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.guarded_reader import GuardedReader
@@ -83,6 +84,7 @@ class Leader:
         self._log = context.log
         self._loop = asyncio.get_running_loop()
         self._recorder = Recorder(context.progress, plan, context.log)
+        self._story = CrawlLog(context.log, plan, self._recorder)
         self._tickets = LinkAcks()
         self._shards = Shards(plan.fetchers)
         self._seats: list[Seat] = []
@@ -112,6 +114,7 @@ class Leader:
         self._attempt.catch_errors()
         recorder = self._recorder
         recorder.on_saved, recorder.live, recorder.in_flight = self._saved, self._show, self._in_flight
+        self._story.begin(self._seeds)
         try:
             if await recorder.ask(try_failed_seeds_again, self._context.progress):
                 self._log.info("nothing was stored so far: the failed seeds are retried")
@@ -120,15 +123,15 @@ class Leader:
             self._suspects.learn(await recorder.ask(blames.listed, self._database, self._context.progress.job.id))
             await self._plant_seeds()
             await self._start()
-            self._log.info(
-                "crawling with %d fetchers and %d parsers; %d URLs are known, %d to do",
-                *(self._plan.fetchers, self._plan.parsers, recorder.next_id - 1, recorder.pending),
-            )
+            self._story.started()
             self._attempt.hear(self._context.control)
             reason = await self._watch()
             await self._settle_down()
             if self._attempt.order is None:
                 await self._complete(reason)
+            await self._summarize()
+            if self._attempt.order is None:
+                await recorder.ask(check_seeds, self._context.progress, self._log)
             return self._attempt.order
         finally:
             await self._close()
@@ -249,6 +252,7 @@ class Leader:
         elif isinstance(message, FetcherStatus):
             self._waits[seat.index] = message.waits
             self._live[seat.index] = message.live
+            self._story.robots(message.robots)
         elif isinstance(message, Refill):
             self._attempt.spawn(self._refill(seat, message.cursor))
         elif isinstance(message, Drained):
@@ -334,6 +338,8 @@ class Leader:
             if recorder.since_saved >= self._plan.tuning.idle_seconds:
                 await recorder.save(idle=True)  # there is no news: show what the crawl waits for
                 continue
+            if self._story.look():
+                await self._story.progress(self._most_waiting(), self._in_flight())
             if self._loop.time() - reported > _REPORT:
                 reported = self._loop.time()
                 self._context.progress.report()
@@ -372,7 +378,14 @@ class Leader:
             await self._recorder.ask(urls.skip_queued, self._database, job, reason)
         if self._recorder.next_id > INDEX_FROM:
             await self._recorder.ask(urls.index, self._database, job.id)
-        await self._recorder.ask(check_seeds, self._context.progress, self._log)
+
+    async def _summarize(self) -> None:
+        recorder, job = self._recorder, self._context.progress.job
+        counts = await recorder.ask(urls.counts, self._database, job.id)
+        reasons: list[tuple[str, str, int]] = []
+        if recorder.next_id <= INDEX_FROM:
+            reasons = await recorder.ask(urls.reasons, self._database, job.id)
+        self._story.end(counts, reasons, self._attempt.order)
 
     def _quiet(self) -> bool:
         return not self._tickets and all(not seat.ready or seat.index in self._drained for seat in self._seats)
@@ -389,9 +402,12 @@ class Leader:
     def _in_flight(self) -> int:
         return 0 if self._settled else min(sum(live.in_flight for live in self._live), self._recorder.pending)
 
+    def _most_waiting(self) -> list[Wait]:
+        return [] if self._settled else most_waiting([wait for waits in self._waits for wait in waits])
+
     def _show(self) -> dict[str, object]:
         seconds = max(self._loop.time() - self._started_at, 0.001)
-        waits = [] if self._settled else most_waiting([wait for waits in self._waits for wait in waits])
+        waits = self._most_waiting()
         flying = [] if self._settled else [url for live in self._live for url in live.urls]
         return {
             "rate": round((self._recorder.stored - self._stored_at_start) / seconds, 2),
@@ -414,8 +430,8 @@ class LocalInbox:
     def hand_in(self, batch: Batch) -> None:
         self._heard(self.seat, batch)
 
-    def show(self, waits: list[Wait], live: Live) -> None:
-        self._heard(self.seat, FetcherStatus(waits, live))
+    def show(self, status: FetcherStatus) -> None:
+        self._heard(self.seat, status)
 
     def ask_for_more(self, cursor: int) -> None:
         self._heard(self.seat, Refill(cursor))

@@ -14,22 +14,33 @@ PATIENCE: Final = 10.0
 
 
 class Levels:
-    """Counts the pending URLs at each depth."""
+    """Counts the pending URLs at each depth. `known`: whether it was told about all of them."""
 
     def __init__(self, *, limited: bool, now: float) -> None:
-        self._limited = limited
         self._pending: Counter[int] = Counter()
+        self._found: Counter[int] = Counter()
         self._moved_at = now
+        self.known = True
         self.current: int | None = 0 if limited else None
 
     def add(self, depth: int, urls: int = 1) -> None:
-        if self._limited:
-            self._pending[depth] += urls
+        self._pending[depth] += urls
+        self._found[depth] += urls
 
     def end(self, depth: int, now: float) -> None:
-        if self._limited:
-            self._pending[depth] -= 1
-            self._moved_at = now
+        self._pending[depth] -= 1
+        self._moved_at = now
+
+    def finished(self) -> int:
+        """The depth up to which nothing is pending, for the log. -1: none, or unknown."""
+        if not self.known:
+            return -1
+        first = min((depth for depth, urls in self._pending.items() if urls > 0), default=None)
+        return first - 1 if first is not None else max(self._found, default=-1)
+
+    def found(self, depth: int) -> int:
+        """How many URLs to fetch this attempt found at a depth."""
+        return self._found[depth]
 
     def advance(self, now: float) -> bool:
         """Whether the level rose."""

@@ -86,10 +86,14 @@ class Batch(msgspec.Struct, array_like=True, tag=True, gc=False):
 
 
 class FetcherStatus(msgspec.Struct, array_like=True, tag=True, gc=False):
-    """The hosts this fetcher waits for most, and what it is doing. Sent at intervals."""
+    """The hosts this fetcher waits for most, and what it is doing. Sent at intervals.
+
+    `robots`: what the robots.txt of its first hosts says, as text.
+    """
 
     waits: list[Wait]
     live: Live
+    robots: list[str] = []
 
 
 class Refill(msgspec.Struct, array_like=True, tag=True, gc=False):

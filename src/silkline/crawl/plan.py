@@ -44,6 +44,7 @@ class Tuning(msgspec.Struct, frozen=True):
     look_seconds: float = 1.0
     idle_seconds: float = 3.0
     drain_seconds: float = 1.0
+    log_seconds: float = 30.0
     window: int = 20_000
     per_host_window: int = 1_000
     refill_rows: int = 5_000

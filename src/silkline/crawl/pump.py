@@ -29,7 +29,8 @@ ROBOTS: Final = "robots"
 
 
 class Pump:
-    """`ask_for_more` is called with the id up to which the ledger was read; `after` when a request has ended."""
+    """`ask_for_more` is called with the id up to which the ledger was read; `after` when a request has ended;
+    `note_robots` with the rules of a host."""
 
     def __init__(
         self,
@@ -43,6 +44,7 @@ class Pump:
         purpose: Purpose,
         ask_for_more: Callable[[int], None],
         after: Callable[[], None],
+        note_robots: Callable[[str, Robots], None],
     ) -> None:
         self._plan = plan
         self._client = client
@@ -54,6 +56,7 @@ class Pump:
         self._purpose = purpose
         self._ask_for_more = ask_for_more
         self._after = after
+        self._note_robots = note_robots
         self._loop = asyncio.get_running_loop()
         self.gate = HostGate(plan, client, frontier, reader, self._introduced, self.soon)
         answers.on_waits, answers.on_read = self.gate.waits_to_be_read, self.gate.was_read
@@ -207,6 +210,7 @@ class Pump:
 
     def _introduced(self, host: HostQueue, url: str, rules: Robots, failures: int) -> None:
         now, clock = self._loop.time(), host.clock
+        self._note_robots(host.name, rules)
         if failures:
             self._endings.without_robots(host, url, rules, failures, now)
         else:

@@ -18,7 +18,18 @@ from silkline.crawl.levels import Levels
 from silkline.crawl.messages import FoundUrl, PageOutcome
 from silkline.crawl.plan import Plan
 from silkline.model.kind import Progress
-from silkline.model.ledger import DONE, QUEUED, Checkpoint, NewResult, NewUrl, PageLinks, QueuedUrl, Settled, not_stored
+from silkline.model.ledger import (
+    DONE,
+    FAILED,
+    QUEUED,
+    Checkpoint,
+    NewResult,
+    NewUrl,
+    PageLinks,
+    QueuedUrl,
+    Settled,
+    not_stored,
+)
 from silkline.store import pages, urls
 from silkline.store.statements import load_all
 
@@ -51,6 +62,8 @@ class Recorder:
         self._not_stored: Counter[int] = Counter()
         self.levels = Levels(limited=plan.depth is not None, now=self._saved_at)
         self.reasons: Counter[str] = Counter()
+        self.failures: Counter[str] = Counter()
+        """The reasons of failed URLs; `reasons` has those of skipped URLs too."""
         self.live: Callable[[], Mapping[str, object]] = dict
         self.in_flight: Callable[[], int] = int
         self.on_saved: Callable[[list[Delivery]], None] = lambda deliveries: None
@@ -69,6 +82,8 @@ class Recorder:
         if self._plan.depth is not None:
             for depth, pending in (await self.ask(urls.queued_depths, database, job_id)).items():
                 self.levels.add(depth, pending)
+        else:
+            self.levels.known = self.next_id == 1
 
     async def ask(self, question: Callable[..., Any], *arguments: Any) -> Any:
         """Run a function that uses the database in the recorder's thread."""
@@ -121,6 +136,8 @@ class Recorder:
         self.levels.end(depth, self._loop.time())
         if settled.reason is not None:
             self.reasons[settled.reason] += 1
+            if settled.state == FAILED:
+                self.failures[settled.reason] += 1
 
     def count_not_stored(self, fetcher: int, number: int) -> bool:
         """Record how many URLs a fetcher has only counted since it started. Returns whether they are the first in this

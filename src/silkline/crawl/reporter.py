@@ -9,17 +9,17 @@ from typing import Protocol
 
 from silkline.crawl.frontier import Frontier
 from silkline.crawl.host_status import Lookout
-from silkline.crawl.messages import Batch, Live
+from silkline.crawl.messages import Batch, FetcherStatus, Live
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Tuning
-from silkline.model.wait import Wait
+from silkline.crawl.robots_notes import RobotsNotes
 
 
 class LeaderInbox(Protocol):
     """The leader, as a fetcher sees it."""
 
     def hand_in(self, batch: Batch) -> None: ...
-    def show(self, waits: list[Wait], live: Live) -> None: ...
+    def show(self, status: FetcherStatus) -> None: ...
     def ask_for_more(self, cursor: int) -> None: ...
     def drained(self) -> None: ...
 
@@ -28,12 +28,19 @@ class Reporter:
     """Must be created inside an event loop."""
 
     def __init__(
-        self, tuning: Tuning, leader: LeaderInbox, outbox: Outbox, frontier: Frontier, live: Callable[[], Live]
+        self,
+        tuning: Tuning,
+        leader: LeaderInbox,
+        outbox: Outbox,
+        frontier: Frontier,
+        live: Callable[[], Live],
+        robots: RobotsNotes,
     ) -> None:
         self._tuning = tuning
         self._leader = leader
         self._outbox = outbox
         self._live = live
+        self._robots = robots
         self._lookout = Lookout(frontier)
         self._loop = asyncio.get_running_loop()
         self._flush_later: asyncio.Handle | None = None
@@ -57,7 +64,8 @@ class Reporter:
     def look_on(self, first: Callable[[], None]) -> None:
         """Report which hosts wait, and why, at intervals until `close`. `first` is called before each report."""
         first()
-        self._leader.show(self._lookout.look(self._loop.time(), time.time()), self._live())
+        waits = self._lookout.look(self._loop.time(), time.time())
+        self._leader.show(FetcherStatus(waits, self._live(), self._robots.take()))
         self._look_later = self._loop.call_later(self._tuning.look_seconds, self.look_on, first)
 
     def close(self) -> None:

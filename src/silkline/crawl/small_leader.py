@@ -9,10 +9,11 @@ import asyncio
 from typing import Final, Protocol
 
 from silkline.crawl.attempt_loop import AttemptLoop
+from silkline.crawl.crawl_log import CrawlLog
 from silkline.crawl.equip import open_client
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.guarded_reader import GuardedReader
-from silkline.crawl.messages import Assigned, Batch, Committed, Drain, Go, Live, Refilled
+from silkline.crawl.messages import Assigned, Batch, Committed, Drain, FetcherStatus, Go, Live, Refilled
 from silkline.crawl.plan import Plan
 from silkline.crawl.purpose import Purpose
 from silkline.crawl.recorder import Delivery, Recorder
@@ -61,6 +62,7 @@ class SmallLeader:
         self._attempt = AttemptLoop()
         self._waits: list[Wait] = []
         self._live = Live()
+        self._story = CrawlLog(context.log, plan, self.recorder, depths=False)
 
     async def run(self, job: SmallJob) -> End | None:
         """Run until nothing is left, the job has enough, or an order arrives. Returns the order if work is left."""
@@ -100,8 +102,9 @@ class SmallLeader:
         if recorder.due or not recorder.pending or self._job.over:
             self._attempt.wake()
 
-    def show(self, waits: list[Wait], live: Live) -> None:
-        self._waits, self._live = waits, live
+    def show(self, status: FetcherStatus) -> None:
+        self._waits, self._live = status.waits, status.live
+        self._story.robots(status.robots)
 
     def ask_for_more(self, cursor: int) -> None:
         self._attempt.spawn(self._refill(cursor))
@@ -150,6 +153,8 @@ class SmallLeader:
             elif recorder.since_saved >= self._plan.tuning.idle_seconds:
                 await recorder.save(idle=True)  # there is no news: show what the job waits for
             else:
+                if self._story.look():
+                    await self._story.progress(self._waits, self._in_flight())
                 if self._loop.time() - reported > _REPORT:
                     reported = self._loop.time()
                     self._context.progress.report()

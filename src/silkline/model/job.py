@@ -113,6 +113,11 @@ class Job:
     started_at: datetime | None
     finished_at: datetime | None
 
+    @property
+    def log_fields(self) -> dict[str, Any]:
+        """The ids in each log line about this job."""
+        return {"job": self.id, "attempt": self.attempt}
+
 
 @dataclass(frozen=True, slots=True)
 class NewJob:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from typing import Final
+from urllib.parse import unquote
 
 HIDDEN: Final = "***"
 _SECRET_NAME: Final = re.compile(
@@ -18,6 +19,7 @@ _SECRET_NAME: Final = re.compile(
 )
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,20}")
 _PARAMETER: Final = re.compile(r"[?&;]([^?&;=#\s]+)=")
+_PARAMETER_VALUE: Final = re.compile(r"[?&;]([^?&;=#\s]+)=([^?&;#\s]+)")
 _PORT: Final = re.compile(r"[^:/?#]*:\d{1,5}(?=[/?#]|$)|\[[0-9a-fA-F:.]*\](?::\d{1,5})?(?=[/?#]|$)")
 _BAD_PERCENT: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
 HOW_TO_ENCODE: Final = (
@@ -54,6 +56,14 @@ def masked(url: str) -> str:
         user = head if scheme in ("postgresql", "postgres") else HIDDEN
         shown = f"{user}@{_without_parameters(tail)}"
     return f"{scheme}://{shown}"
+
+
+def passwords_in(url: str) -> list[str]:
+    """The passwords of a URL, as they are written there and decoded."""
+    rest = url.partition("://")[2]
+    found = [rest.rpartition("@")[0].partition(":")[2]]
+    found += [match[2] for match in _PARAMETER_VALUE.finditer(rest) if is_secret_name(match[1])]
+    return [text for each in found if each for text in {each, unquote(each)}]
 
 
 def is_ambiguous(url: str) -> bool:

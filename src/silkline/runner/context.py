@@ -127,7 +127,9 @@ class ChannelLog(logging.Handler):
         except Exception:
             self.handleError(record)
             return
-        self._channel.send(protocol.RunnerEvent(level=record.levelname.lower(), message=_encodable(text)))
+        event, data = getattr(record, "event", ""), getattr(record, "data", None)
+        level, message = record.levelname.lower(), _encodable(text)
+        self._channel.send(protocol.RunnerEvent(level=level, message=message, event=event, data=data))
 
 
 def _encodable(text: str) -> str:

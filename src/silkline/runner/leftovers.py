@@ -6,9 +6,9 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
+from silkline.process_usage import process_ids
 from silkline.runner.protocol import MARK_WORKER
 
 ROUNDS = 50
@@ -24,17 +24,11 @@ def environment(pid: int) -> dict[str, str]:
     return {name.decode(errors="replace"): value.decode(errors="replace") for name, _, value in pairs}
 
 
-def processes() -> Iterator[int]:
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit():
-            yield int(entry.name)
-
-
 def marked(worker_id: str) -> list[int]:
     """Every running process that carries the mark of the supervisor `worker_id`."""
     needle = f"{MARK_WORKER}={worker_id}".encode()
     found = []
-    for pid in processes():
+    for pid in process_ids():
         with contextlib.suppress(OSError):
             data = Path(f"/proc/{pid}/environ").read_bytes()
             if data.startswith(needle + b"\0") or b"\0" + needle + b"\0" in data:

@@ -1,4 +1,4 @@
-"""The log file of a job, `logs/<job>.log`."""
+"""The log file of a job, `logs/<job>.log`: text, or JSON as in silkline/log.py."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import os
 import sys
 from datetime import datetime
 from pathlib import Path
+from typing import Any, Final
 
+from silkline.log import json_line, stamp
 from silkline.private_files import FILE_MODE, make_private_folder
 
+JOB_LOGGER: Final = "silkline.job"
 # A line may hold text of a crawled page. Escaped control characters cannot change the terminal of a reader.
 _ESCAPED = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160)) if chr(code) not in "\t\n"}
 
@@ -26,15 +29,20 @@ def printable(text: str) -> str:
 class LogFile:
     """The file is rotated once when it reaches the limit. If the disk is full, lines are lost and the job continues."""
 
-    def __init__(self, path: Path, limit: int = sys.maxsize) -> None:
+    def __init__(self, path: Path, limit: int = sys.maxsize, *, as_json: bool = False) -> None:
         self._path = path
         self._limit = limit
+        self._as_json = as_json
         self._descriptor: int | None = None
         self._size = 0
 
-    def write_line(self, at: datetime, level: str, attempt: int, text: str) -> None:
-        stamp = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        data = f"{stamp} {level.upper():7} [{attempt}] {text}\n".encode(errors="replace")
+    def write_line(self, at: datetime, level: str, attempt: int, text: str, **more: Any) -> None:
+        """Add a line. The fields in `more` are only written as JSON."""
+        if self._as_json:
+            line = json_line(at, level, JOB_LOGGER, text, attempt=attempt, **more)
+        else:
+            line = f"{stamp(at)} {level.upper():7} [{attempt}] {text}"
+        data = f"{line}\n".encode(errors="replace")
         try:
             if self._descriptor is None or self._size + len(data) > self._limit:
                 self._open(rotate=self._descriptor is not None)

@@ -7,6 +7,7 @@ socket.
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 import msgspec
 
@@ -71,6 +72,9 @@ class RunnerEvent(msgspec.Struct, omit_defaults=True):
     end: End | None = None
     reason: str = ""
     wait: float = 0.0
+    event: str = ""
+    data: dict[str, Any] | None = None
+    """With `event`: the numbers in the line, for programs that read the log."""
 
 
 def pair() -> tuple[socket.socket, socket.socket]:

@@ -17,6 +17,8 @@ from silkline.kinds import registry
 from silkline.metrics.instruments import ATTEMPTS, CRASHES, crash_label
 from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, Backoff, Decision, End, Job, Status, Wish, decide
+from silkline.model.redaction import secrets_of
+from silkline.process_usage import below, children_by_parent
 from silkline.reading_marks import ReadingMarks
 from silkline.runner import protocol
 from silkline.runner.log_file import LogFile, log_path
@@ -78,10 +80,11 @@ class Attempts:
         try:
             child = self._launch(job)
         except (LaunchFailed, OSError) as error:
-            log.error("job %s could not be started: %s", job.id, error)
+            log.error("job %s could not be started: %s", job.id, error, extra=job.log_fields)
             self._release(job, AttemptEnd(End.RELEASED, "not started", str(error), LAUNCH_WAIT))
             return
-        log.info("job %s (%s) attempt %d runs as pid %d", job.id, job.kind, job.attempt, child.pid)
+        about = (job.id, job.kind, job.attempt, child.pid)
+        log.info("job %s (%s) attempt %d runs as pid %d", *about, extra=job.log_fields)
         child.output.say("info", f"attempt {job.attempt} started on {job.host} as process {child.pid}")
         child.tell(self._start_message(job))
         try:
@@ -91,7 +94,7 @@ class Attempts:
             child.kill()
             return
         except StoreError as error:
-            log.warning("job %s: the start could not be stored: %s", job.id, error)
+            log.warning("job %s: the start could not be stored: %s", job.id, error, extra=job.log_fields)
 
     def pass_on_wishes(self, worker_id: str) -> None:
         """Send the wishes of people to the runners."""
@@ -164,8 +167,7 @@ class Attempts:
             if cgroup:
                 if_it_fails.callback(cgroup.remove)
             if_it_fails.callback(_end_at_once, pid)
-            file = LogFile(log_path(self._settings.data, job.id), self._settings.log_bytes)
-            output = Output(job.id, job.attempt, file, self._lines, self._settings.log_lines)
+            output = self._output(job)
             child = RunnerProcess(job, pid, ours, output, cgroup, marks)
             if cgroup and cgroup.add(pid) and self._settings.memory_limit:
                 child.kernel_limits_memory = cgroup.limit_memory(self._settings.memory_limit)
@@ -174,6 +176,12 @@ class Attempts:
         with self._lock:
             self._children[pid] = child
         return child
+
+    def _output(self, job: Job) -> Output:
+        settings, worker, secrets = self._settings, job.worker_id or "", secrets_of(job.payload)
+        as_json = settings.log_format == "json"
+        file = LogFile(log_path(settings.data, job.id), settings.log_bytes, as_json=as_json)
+        return Output(job.id, job.attempt, file, self._lines, settings.log_lines, worker=worker, secrets=secrets)
 
     def _note_start(self, child: RunnerProcess) -> None:
         crawl = registry.is_crawl(child.job.kind)
@@ -201,7 +209,7 @@ class Attempts:
                 ended = replace(ended, excused=True)
             decision = jobs.finish(self._database, child.job, lambda job: self._decide(job, ended))
         except LeaseLost as error:
-            log.warning("%s", error)
+            log.warning("%s", error, extra=child.job.log_fields)
             child.output.say("warning", f"attempt {child.job.attempt}: {error}")
             return
         ATTEMPTS.add(1, child.job.kind, decision.status.value)
@@ -210,13 +218,15 @@ class Attempts:
         line = _summary(child.job, ended, decision)
         failed = decision.status is Status.FAILED
         child.output.say("error" if failed else "info", line)
-        log.log(logging.ERROR if failed else logging.INFO, "job %s: %s", child.job.id, line.splitlines()[0])
+        level, first = logging.ERROR if failed else logging.INFO, child.output.clean(line.splitlines()[0])
+        log.log(level, "job %s: %s", child.job.id, first, extra=child.job.log_fields)
 
     def _release(self, job: Job, ended: AttemptEnd) -> None:
         try:
             jobs.finish(self._database, job, lambda now: self._decide(now, ended))
         except StoreError as error:
-            log.warning("job %s could not be released; it is rescued when its lease expires: %s", job.id, error)
+            why = "job %s could not be released; it is rescued when its lease expires: %s"
+            log.warning(why, job.id, error, extra=job.log_fields)
 
     def _decide(self, job: Job, ended: AttemptEnd) -> Decision:
         jitter = random.random()  # noqa: S311 - spreads retries, guards nothing
@@ -227,7 +237,7 @@ class Attempts:
         known = {*self._children, self._launcher.server_pid, self._companion.pid if self._companion else None}
         for pid in process_table.own_children() - known:
             if not any(process_table.belongs_to(pid, *child.key) for child in self._children.values()):
-                process_table.kill(process_table.below(pid, process_table.children_by_parent()))
+                process_table.kill(below(pid, children_by_parent()))
 
 
 def _end_at_once(pid: int) -> None:

@@ -77,7 +77,8 @@ class Heartbeat:
         ours = {(held.id, held.run_lease) for held in renewed}
         for child in children:
             if child.key not in ours and not child.finishing:
-                log.warning("job %s no longer belongs to this supervisor (lease %d): killing its processes", *child.key)
+                lost = "job %s no longer belongs to this supervisor (lease %d): killing its processes"
+                log.warning(lost, *child.key, extra=child.job.log_fields)
                 child.lost = True
                 child.kill()
         # Jobs that are ours in the database but unknown here: the answer to their claim was lost. Believe it only after

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import silkline
+from silkline import log as program_log
 from silkline.config import Settings
 from silkline.confine.environment import hide
 from silkline.errors import StoreError, UsageError
@@ -172,6 +173,7 @@ class JobLoop:
         except OSError as error:
             self.database.close()
             raise UsageError(f"the data directory {settings.data} cannot be used: {error}") from error
+        program_log.in_every_line(worker=self.identity.id)
         self._register()
         self._disk = DiskWatermark(settings)
         self._lines = LogQueue()

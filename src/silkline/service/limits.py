@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from silkline.config import Settings
 from silkline.model.job import AttemptEnd, End
+from silkline.process_usage import children_by_parent
 from silkline.reading_marks import LEADER, Mark
 from silkline.service import process_table
 from silkline.service.runner_process import RunnerProcess, boot_clock
@@ -66,7 +67,7 @@ class Limits:
         self._fence(children, now)
         for child in children:
             if child.verdict is None and (verdict := self._judge(child, now)):
-                log.warning("job %s: %s", child.job.id, verdict.message)
+                log.warning("job %s: %s", child.job.id, verdict.message, extra=child.job.log_fields)
                 child.kill(verdict)
             elif child.verdict is None and (mark := self._overdue(child)):
                 self._end_reading(child, mark)
@@ -81,7 +82,7 @@ class Limits:
         reason = f"no heartbeat could be stored for {silent:.0f} s: another supervisor may soon start this job"
         for child in children:
             if child.verdict is None:
-                log.error("killing job %s: %s", child.job.id, reason)
+                log.error("killing job %s: %s", child.job.id, reason, extra=child.job.log_fields)
             child.kill(AttemptEnd(End.RELEASED, "fenced", reason))
 
     def _judge(self, child: RunnerProcess, now: float) -> AttemptEnd | None:
@@ -107,7 +108,7 @@ class Limits:
 
     def _end_reading(self, child: RunnerProcess, mark: Mark) -> None:
         message = f"killed: it read one input for more than {self._read_limit:g} s: {mark}"
-        log.warning("job %s: %s", child.job.id, message)
+        log.warning("job %s: %s", child.job.id, message, extra=child.job.log_fields)
         child.kill(AttemptEnd(End.CRASHED, "read_timeout", message), [mark])
 
     def _check_memory(self, children: list[RunnerProcess]) -> None:
@@ -116,14 +117,15 @@ class Limits:
         self._near = False
         if not limit or not watched:
             return
-        everybody = process_table.children_by_parent()
+        everybody = children_by_parent()
         for child in watched:
             pids = child.processes(everybody)
             used = process_table.resident(pids)
             self._near = self._near or used > limit * NEAR
             if used > limit and (used := process_table.proportional(pids)) > limit:
                 megabytes = f"{used // 1_000_000} MB used, {limit // 1_000_000} MB allowed"
-                log.warning("job %s: above its memory limit, %s", child.job.id, megabytes)
+                about = child.job.log_fields
+                log.warning("job %s: above its memory limit, %s", child.job.id, megabytes, extra=about)
                 if _end_largest_reader(child, pids):
                     continue
                 child.kill(
@@ -138,6 +140,7 @@ def _end_largest_reader(child: RunnerProcess, pids: set[int]) -> bool:
     mark = next((mark for mark in child.marks.active() if mark.pid == largest), None)
     if mark is None or largest == child.pid:
         return False
-    log.warning("job %s: killing process %d, which reads %s", child.job.id, largest, mark)
+    about = child.job.log_fields
+    log.warning("job %s: killing process %d, which reads %s", child.job.id, largest, mark, extra=about)
     process_table.kill({largest})
     return True

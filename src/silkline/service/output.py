@@ -11,11 +11,14 @@ import os
 import selectors
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
+from silkline import log
 from silkline.errors import StoreError
 from silkline.model.database import Database
+from silkline.model.redaction import without_secrets
 from silkline.runner import protocol
 from silkline.runner.log_file import LogFile, printable
 from silkline.store.logs import NewLine, append
@@ -31,9 +34,21 @@ LAST_READS = 1_000  # a socket to a child holds some 280 messages, a pipe 64 KiB
 class Output:
     """The output of one attempt: splits its streams into lines, writes the log file, keeps the last lines of stderr."""
 
-    def __init__(self, job_id: str, attempt: int, file: LogFile, lines: LogQueue, most_lines: int) -> None:
+    def __init__(
+        self,
+        job_id: str,
+        attempt: int,
+        file: LogFile,
+        lines: LogQueue,
+        most_lines: int,
+        *,
+        worker: str = "",
+        secrets: Sequence[str] = (),
+    ) -> None:
         self._job_id = job_id
         self._attempt = attempt
+        self._worker = worker
+        self._secrets = list(secrets)
         self._file = file
         self._lines = lines
         self._left = most_lines
@@ -51,9 +66,11 @@ class Output:
             for start in range(0, max(len(line), 1), LINE):
                 self.say(level, line[start : start + LINE].decode(errors="replace").rstrip("\r"))
 
-    def say(self, level: str, text: str) -> None:
-        text, now = printable(text), datetime.now(UTC)
-        self._file.write_line(now, level, self._attempt, text)
+    def say(self, level: str, text: str, event: str = "", data: Mapping[str, Any] | None = None) -> None:
+        """Write a line without the secrets of the job. `event` and `data` are for programs that read the log file."""
+        text, now = printable(self.clean(text)), datetime.now(UTC)
+        more = {"job": self._job_id, "worker": self._worker, "event": event, "data": data}
+        self._file.write_line(now, level, self._attempt, text, **more)
         if level in ("warning", "error", "critical"):
             self.tail.append(text)
         if self._left > 0:
@@ -62,6 +79,10 @@ class Output:
                 text = "this attempt logs too much: the following lines are in the log file only"
                 level = "warning"
             self._lines.put(NewLine(self._job_id, self._attempt, level, text, now))
+
+    def clean(self, text: str) -> str:
+        """The text without the secrets of the job and of this process."""
+        return without_secrets(log.clean(text), self._secrets)
 
     def close(self) -> None:
         for level, rest in self._partial.items():

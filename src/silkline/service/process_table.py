@@ -11,33 +11,20 @@ import contextlib
 import ctypes
 import os
 import signal
-from collections import defaultdict
 from pathlib import Path
 
-from silkline.runner.leftovers import environment, processes
+from silkline.process_usage import PAGE, children_by_parent
+from silkline.runner.leftovers import environment
 from silkline.runner.process import process_name
 from silkline.runner.protocol import MARK_JOB
 
 PR_SET_CHILD_SUBREAPER = 36
-PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def become_subreaper() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
-
-
-def children_by_parent() -> dict[int, list[int]]:
-    """The children of every process of the machine. Takes about 20 µs for each process."""
-    found: dict[int, list[int]] = defaultdict(list)
-    for pid in processes():
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            stat = Path(f"/proc/{pid}/stat").read_bytes()
-            state, parent = stat[stat.rindex(b")") + 2 :].split(None, 2)[:2]
-            if state not in (b"Z", b"X"):
-                found[int(parent)].append(pid)
-    return found
 
 
 def own_children(tasks: Path = Path("/proc/self/task")) -> set[int]:
@@ -49,17 +36,6 @@ def own_children(tasks: Path = Path("/proc/self/task")) -> set[int]:
         except FileNotFoundError:
             if task.exists():  # the thread still exists, so this kernel has no such list
                 return set(children_by_parent()[os.getpid()])
-    return found
-
-
-def below(root: int, children: dict[int, list[int]]) -> set[int]:
-    """`root` and all its descendants."""
-    found, waiting = {root}, [root]
-    while waiting:
-        for child in children.get(waiting.pop(), ()):
-            if child not in found:
-                found.add(child)
-                waiting.append(child)
     return found
 
 

@@ -12,6 +12,7 @@ import time
 import msgspec
 
 from silkline.model.job import AttemptEnd, End, Job
+from silkline.process_usage import below, children_by_parent
 from silkline.reading_marks import Mark, ReadingMarks
 from silkline.runner import protocol
 from silkline.service import process_table
@@ -99,8 +100,8 @@ class RunnerProcess:
             roots.add(self.pid)
         found = self.cgroup.processes() if self.cgroup else set()
         if roots:
-            everybody = process_table.children_by_parent() if children is None else children
-            found = found.union(*(process_table.below(root, everybody) for root in roots))
+            everybody = children_by_parent() if children is None else children
+            found = found.union(*(below(root, everybody) for root in roots))
         return found
 
     def kill(self, verdict: AttemptEnd | None = None, blamed: list[Mark] | None = None) -> None:
@@ -186,7 +187,7 @@ class RunnerProcess:
             if event.end is not None:
                 self._said = event
             elif event.message:
-                self.output.say(event.level or "info", event.message)
+                self.output.say(event.level or "info", event.message, event.event, event.data)
 
     def _source_ended(self) -> None:
         if not any(source.open for source in self._sources):

@@ -120,7 +120,7 @@ class Watchdog:
         owner = f"{why} (worker {job.worker_id}, runner {job.pid})"
         rescued = rescue(self._database, self._data, job, decision, owner)
         if rescued:
-            log.warning("job %s rescued: %s; it is now %s", job.id, why, decision.status)
+            log.warning("job %s rescued: %s; it is now %s", job.id, why, decision.status, extra=job.log_fields)
         return rescued
 
     def _decide(self, job: Job, why: str, excused: bool) -> Decision:
