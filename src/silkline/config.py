@@ -167,6 +167,9 @@ class Settings(BaseModel):
     page_deadline: float = Field(3600.0, ge=0, description="Time limit of a job that is not a site crawl; 0: none.")
     site_deadline: float = Field(0.0, ge=0, description="Time limit of a site crawl; 0: none.")
     memory_limit: int = Field(4 << 30, ge=0, description="Memory limit of all processes of one job; 0: no limit.")
+    cpus: float = Field(
+        0.0, ge=0, description="CPU limit of all processes of one job, in cores, if the job sets none; 0: no limit."
+    )
     memory_interval: float = Field(1.0, gt=0, description="How often memory is measured if there is no cgroup.")
     read_seconds: float = Field(
         8.0, gt=0, description="Maximum time to parse one page, robots.txt, sitemap or PDF; then it fails."
@@ -267,6 +270,7 @@ class Settings(BaseModel):
             max_concurrent_chrome=self.max_concurrent_chrome,
             read_seconds=self.read_seconds,
             read_memory=self.read_memory,
+            cpus=self.cpus,
             contact=self.contact,
         )
 

@@ -87,6 +87,11 @@ _OPTIONS = (
         help="How much load one host may get. Default: normal.",
     ),
     click.option(
+        "--cpus",
+        type=float,
+        help="Use at most this many cores, such as 1.5. Default: the setting cpus.",
+    ),
+    click.option(
         "--render",
         type=click.Choice(RENDER, case_sensitive=False),
         help="Run the scripts of pages in a browser: never, auto (if a page needs them) or always. Default: never.",

@@ -20,6 +20,7 @@ from silkline.model.job import Job, Status, Verb
 from silkline.model.ledger import FAILED, Counts
 from silkline.store import jobs as store
 from silkline.store import results, urls
+from silkline.store.usage_view import usage_of_job
 from silkline.store.waiting import SOON, why_it_waits
 from silkline.store.workers import alive
 
@@ -114,14 +115,16 @@ def show(session: Session, id: str) -> None:
         counts, now = urls.counts(database, job.id), database.now()
         why, stored = urls.reasons(database, job.id), results.count(database, job.id)
         waits_for = why_it_waits(job, alive(database, settings.stale_after), now)
+        usage = usage_of_job(database, job, counts.live)
     log = settings.logs / f"{job.id}.log"
     if session.json:
         reasons = [{"state": state, "reason": reason, "urls": number} for state, reason, number in why]
         terminal.print_json(
-            {**views.as_value(job, counts, now), "reasons": reasons, "results": stored, "waits_for": waits_for}
+            {**views.as_value(job, counts, now, usage), "reasons": reasons, "results": stored, "waits_for": waits_for}
         )
     else:
-        terminal.pairs(views.everything(job, counts, why, stored, str(log) if log.exists() else "", now, waits_for))
+        file = str(log) if log.exists() else ""
+        terminal.pairs(views.everything(job, counts, why, stored, file, now, waits_for, usage))
 
 
 def _verb(verb: Verb, help: str) -> click.Command:

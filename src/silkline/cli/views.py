@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -15,6 +16,7 @@ from silkline.model.progress import pages_of
 from silkline.model.reasons import at_command_line
 from silkline.model.redaction import redacted, shown_spec, without_password
 from silkline.store.job_view import job_view
+from silkline.store.usage_view import UsageView
 
 SHORT_LENGTHS = (13, 18, 23, 36)  # an id up to each of its hyphens
 # `unchanged` is left out while nothing sets it; see `sum_of`.
@@ -25,9 +27,9 @@ def shown(job: Job, now: datetime) -> str:
     return shown_status(job.status, job.desired, job.run_at, now)
 
 
-def as_value(job: Job, counts: Counts, now: datetime) -> dict[str, Any]:
+def as_value(job: Job, counts: Counts, now: datetime, usage: UsageView | None = None) -> dict[str, Any]:
     """The job for `--json`: the same fields as in the API."""
-    return dataclasses.asdict(job_view(job, counts, now))
+    return dataclasses.asdict(job_view(job, counts, now, usage=usage))
 
 
 def short_ids(ids: Sequence[str]) -> list[str]:
@@ -61,6 +63,7 @@ def everything(
     log: str,
     now: datetime,
     waits_for: str | None = None,
+    usage: UsageView | None = None,
 ) -> list[tuple[str, str]]:
     """Everything about a job, as pairs of name and value."""
     return [
@@ -78,6 +81,9 @@ def everything(
         ("Results", f"{results:,}"),
         ("Attempt", _attempts(job)),
         ("Lease", _lease(job, now)),
+        ("CPU", cpus_in_words(usage) if usage else ""),
+        ("Memory", memory_in_words(usage) if usage else ""),
+        ("Processes", _processes(usage) if usage else ""),
         ("Priority", f"{job.priority}" + (f", tenant {safe(job.tenant)}" if job.tenant else "")),
         ("Key", safe(job.dedupe_key or "")),
         ("Parent", job.parent_id or ""),
@@ -91,6 +97,23 @@ def everything(
         ("Metadata", as_json(redacted(job.metadata)) if job.metadata else ""),
         ("Log", safe(log)),
     ]
+
+
+def cpus_in_words(usage: UsageView) -> str:
+    """For example `0.7 of 2 cores, limited by affinity`."""
+    if usage.cpus_limit is None:
+        return f"{usage.cpus:.1f} cores, no limit"
+    return f"{usage.cpus:.1f} of {usage.cpus_limit:g} cores, limited by {usage.cpus_limited_by}"
+
+
+def memory_in_words(usage: UsageView) -> str:
+    return size(usage.memory) + (f" of {size(usage.memory_limit)}" if usage.memory_limit else ", no limit")
+
+
+def _processes(usage: UsageView) -> str:
+    roles = Counter(each.role for each in usage.processes)
+    each = ", ".join(f"{number} {role}" for role, number in roles.items())
+    return f"{usage.process_count} with {usage.open_files:,} open files: {each}"
 
 
 def _about(job: Job) -> str:

@@ -18,6 +18,7 @@ from silkline.crawl.attempt_loop import AttemptLoop
 from silkline.crawl.crawl_log import CrawlLog
 from silkline.crawl.equip import open_client
 from silkline.crawl.fetcher import Fetcher
+from silkline.crawl.fetcher_rates import FetcherRates
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.host_status import most_waiting
 from silkline.crawl.link_acks import LinkAcks
@@ -95,6 +96,7 @@ class Leader:
         self._drained: set[int] = set()
         self._started_at = self._loop.time()
         self._stored_at_start = 0
+        self._rates = FetcherRates(plan.fetchers, self._started_at)
         self._marks = ReadingMarks.open(context.marks)
         self._suspects = Suspects(everything=not context.marks)
         self._looked_at_marks = self._started_at
@@ -264,6 +266,7 @@ class Leader:
         delivery = (seat, batch.seq)
         self._live[seat.index] = batch.live
         recorder.count_bytes(batch.wire_bytes)
+        self._rates.add(seat.index, len(batch.pages))
         if batch.not_stored and recorder.count_not_stored(seat.index, batch.not_stored):
             self._log.warning("a host has too many URLs, or links to too many: further URLs are counted, not stored")
         recorder.settle(batch.settled)
@@ -407,10 +410,11 @@ class Leader:
 
     def _show(self) -> dict[str, object]:
         seconds = max(self._loop.time() - self._started_at, 0.001)
-        waits = self._most_waiting()
+        waits, rates = self._most_waiting(), self._rates.rates(self._loop.time())
         flying = [] if self._settled else [url for live in self._live for url in live.urls]
         return {
             "rate": round((self._recorder.stored - self._stored_at_start) / seconds, 2),
+            "rates": [[seat.pid, rate] for seat, rate in zip(self._seats, rates, strict=False)],
             "in_flight": flying[:20],
             "waits": [wait._asdict() for wait in waits],
             "reasons": dict(Counter(self._recorder.reasons).most_common(20)),

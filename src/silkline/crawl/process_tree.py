@@ -41,6 +41,7 @@ class Seat(Protocol):
     """A fetcher, as the leader sees it. `ready`: it has received the state it needs."""
 
     index: int
+    pid: int
     ready: bool
     blamed: bool
     """It died while it read an input, and that input was blamed."""
@@ -54,6 +55,7 @@ class LocalSeat:
 
     def __init__(self, fetcher: Fetcher) -> None:
         self.index = 0
+        self.pid = os.getpid()
         self.ready = False
         self.blamed = False
         self.fetcher = fetcher
@@ -91,6 +93,7 @@ class CrawlProcess:
             if_it_fails.enter_context(self.door)
             if_it_fails.enter_context(their_door)
             self._start(role, theirs, their_door, marks)
+            self.pid = self.process.pid
             if_it_fails.pop_all()
 
     def _start(self, role: str, theirs: socket.socket, their_door: socket.socket, marks: ReadingMarks) -> None:

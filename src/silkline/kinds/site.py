@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def crawl(context: Context[SiteSpec], tuning: Tuning) -> End | None:
     settings = context.settings
     plan = plan_of(
         spec,
-        fetchers=settings.fetchers or useful_fetchers(spec, len(os.sched_getaffinity(0))),
+        fetchers=settings.fetchers or useful_fetchers(spec, usable_cores(spec.cpus or settings.cpus)),
         parsers=settings.parsers,
         concurrency=settings.max_concurrent_http,
         contact=settings.contact,
@@ -50,6 +51,12 @@ def crawl(context: Context[SiteSpec], tuning: Tuning) -> End | None:
 
     calm_collector()
     return uvloop.run(lead())
+
+
+def usable_cores(cpus: float) -> int:
+    """The cores that this process may use. `cpus`: the CPU limit of the job; 0: none."""
+    cores = len(os.sched_getaffinity(0))
+    return min(cores, math.ceil(cpus)) if cpus else cores
 
 
 def useful_fetchers(spec: SiteSpec, cores: int) -> int:

@@ -47,6 +47,7 @@ class KindSettings:
     contact: str = ""
     read_seconds: float = 8.0
     read_memory: int = 1 << 30
+    cpus: float = 0.0
 
 
 class Control(Protocol):

@@ -131,6 +131,8 @@ class Spec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_max_length=1_000_000)
 
+    cpus: float | None = Field(None, gt=0, le=1_000, allow_inf_nan=False)
+
     def request_url(self) -> str | None:
         """The subject of the job: its first URL, or for a job without a URL its query."""
         return None

@@ -17,10 +17,13 @@ from datetime import timedelta
 from silkline.config import Settings
 from silkline.errors import LeaseLost, Permanent, SpecError, Temporary, Unavailable
 from silkline.kinds import registry
+from silkline.log import hide
 from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, Backoff, End, Job, NewJob, Verb, Wish, decide
 from silkline.model.kind import Context
 from silkline.model.ledger import Checkpoint, Counts
+from silkline.model.redaction import secrets_of
+from silkline.runner.cpu_affinity import limited_here, wanted_cpus
 from silkline.runner.orders import Orders
 from silkline.store import jobs, urls
 from silkline.store.identity import Identity, new_worker_id
@@ -119,11 +122,13 @@ def _run_as(
     worker_id: str, database: Database, settings: Settings, id: str, log: logging.Logger, watcher: Watcher
 ) -> Job:
     job = jobs.claim_one(database, worker_id, socket.gethostname(), id)
+    hide(secrets_of(job.payload))
     control = WatchedControl(database, job, min(settings.heartbeat_interval, 1.0))
     watcher.begin(control)
     try:
         progress = DirectProgress(database, job, watcher)
-        ended = _attempt(progress, control, settings, log)
+        with limited_here(wanted_cpus(job.payload, settings.cpus)):
+            ended = _attempt(progress, control, settings, log)
         if ended.end is End.COMPLETED and control.order is End.COMPLETED:
             urls.skip_queued(database, job, ENOUGH)
     except KeyboardInterrupt:

@@ -21,10 +21,12 @@ from silkline.model.redaction import secrets_of
 from silkline.process_usage import below, children_by_parent
 from silkline.reading_marks import ReadingMarks
 from silkline.runner import protocol
+from silkline.runner.cpu_affinity import Cores, wanted_cpus
 from silkline.runner.log_file import LogFile, log_path
 from silkline.service import process_table
 from silkline.service.cgroup import Cgroups
 from silkline.service.companion import Companion
+from silkline.service.cpu_limit import limit_cpu
 from silkline.service.launcher import Launcher, LaunchFailed
 from silkline.service.marks_files import marks_path
 from silkline.service.output import LogQueue, Output, OutputThread
@@ -57,6 +59,7 @@ class Attempts:
         self._pump = pump
         self._lines = lines
         self._companion = companion
+        self._cores = Cores(settings.nice)
         self._backoff = Backoff(settings.backoff_base, settings.backoff_cap)
         self._lock = threading.Lock()
         self._children: dict[int, RunnerProcess] = {}
@@ -85,7 +88,7 @@ class Attempts:
             return
         about = (job.id, job.kind, job.attempt, child.pid)
         log.info("job %s (%s) attempt %d runs as pid %d", *about, extra=job.log_fields)
-        child.output.say("info", f"attempt {job.attempt} started on {job.host} as process {child.pid}")
+        child.output.say("info", f"attempt {job.attempt} started on {job.host} as process {child.pid}{_limits(child)}")
         child.tell(self._start_message(job))
         try:
             self._note_start(child)
@@ -142,6 +145,7 @@ class Attempts:
             if not child.lost:
                 self._finish(child)
             child.close()
+            self._cores.release(child.cpu_limit.cores if child.cpu_limit else ())
             marks_path(self._settings, child.job).unlink(missing_ok=True)
             with self._lock:
                 self._ended.remove(child)
@@ -171,6 +175,8 @@ class Attempts:
             child = RunnerProcess(job, pid, ours, output, cgroup, marks)
             if cgroup and cgroup.add(pid) and self._settings.memory_limit:
                 child.kernel_limits_memory = cgroup.limit_memory(self._settings.memory_limit)
+            cpus = wanted_cpus(job.payload, self._settings.cpus)
+            child.cpu_limit = limit_cpu(pid, cgroup, cpus, self._cores)
             child.watch(self._pump, stdout, stderr)
             if_it_fails.pop_all()
         with self._lock:
@@ -244,6 +250,11 @@ def _end_at_once(pid: int) -> None:
     """Kill a runner that was started but cannot be supervised."""
     process_table.kill({pid})
     process_table.reap({pid})
+
+
+def _limits(child: RunnerProcess) -> str:
+    limit = child.cpu_limit
+    return f", at most {limit.cpus:g} cores (by {limit.by})" if limit else ""
 
 
 def _pipe(if_it_fails: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """A cgroup v2 for each attempt, if this process may create one.
 
-A cgroup knows exactly which processes to kill and, with the memory controller, limits their memory exactly. Without a
-cgroup, `process_table` and `limits` read the same facts from /proc.
+A cgroup knows exactly which processes to kill and, with the controllers of memory and CPU, limits them exactly. Without
+a cgroup, `process_table` and `limits` read the same facts from /proc, and `cpu_limit` uses affinity.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 
 REMOVE_TRIES = 50
+CPU_PERIOD = 100_000  # microseconds, the default of the kernel
+LEAST_QUOTA = 1_000  # microseconds, the least that the kernel allows
 
 
 class Cgroup:
@@ -33,6 +35,14 @@ class Cgroup:
             (self._path / "memory.max").write_text(str(limit))
             with contextlib.suppress(OSError):
                 (self._path / "memory.swap.max").write_text("0")
+        except OSError:
+            return False
+        return True
+
+    def limit_cpu(self, cpus: float) -> bool:
+        """Allow this many cores. Returns whether the kernel now enforces the limit."""
+        try:
+            (self._path / "cpu.max").write_text(f"{max(int(cpus * CPU_PERIOD), LEAST_QUOTA)} {CPU_PERIOD}")
         except OSError:
             return False
         return True
@@ -119,8 +129,9 @@ def _make_base(worker_id: str) -> Path | None:
         base.rmdir()
         return None
     for folder in (base.parent, base):
-        with contextlib.suppress(OSError):
-            (folder / "cgroup.subtree_control").write_text("+memory")
+        for controller in ("memory", "cpu"):
+            with contextlib.suppress(OSError):
+                (folder / "cgroup.subtree_control").write_text(f"+{controller}")
     return base
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from silkline.errors import StoreError
 from silkline.model.database import Database
+from silkline.model.usage import WorkerUsage
 from silkline.service.runner_process import RunnerProcess, boot_clock
 from silkline.store import jobs
 
@@ -28,6 +29,7 @@ class Heartbeat:
         held: Callable[[], list[RunnerProcess]],
         describe: Callable[[], tuple[int, str]],
         forgotten: Callable[[], None],
+        usage: Callable[[], WorkerUsage | None] = lambda: None,
     ) -> None:
         self._database = database
         self._worker_id = worker_id
@@ -35,6 +37,7 @@ class Heartbeat:
         self._held = held
         self._describe = describe
         self._forgotten = forgotten
+        self._usage = usage
         self._stopping = threading.Event()
         self._unknown_before: set[tuple[str, int]] = set()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
@@ -69,7 +72,8 @@ class Heartbeat:
         """Renew once. A job that the database does not return is no longer ours: kill its processes at once."""
         asked_at, children = boot_clock(), self._held()
         slots, state = self._describe()
-        renewed = jobs.heartbeat(self._database, self._worker_id, slots=slots, state=state)
+        usage = self._usage()
+        renewed = jobs.heartbeat(self._database, self._worker_id, slots=slots, state=state, usage=usage)
         if renewed is None:
             self._forgotten()
             return

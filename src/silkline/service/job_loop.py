@@ -40,6 +40,7 @@ from silkline.service.metrics_server import MetricsListener, MetricsServer
 from silkline.service.open_files import allow_open_files
 from silkline.service.output import LogQueue, LogWriter, OutputThread
 from silkline.service.runner_process import boot_clock
+from silkline.service.usage_sampler import UsageSampler
 from silkline.store import workers
 from silkline.store.identity import Identity
 from silkline.store.opening import open_database
@@ -199,6 +200,10 @@ class JobLoop:
             held=self._attempts.children,
             describe=self._describe,
             forgotten=self._register,
+            usage=lambda: self._usage.latest,
+        )
+        self._usage = UsageSampler(
+            self._attempts.children, interval=settings.heartbeat_interval, memory_limit=settings.memory_limit
         )
         self._limits = Limits(settings, self._attempts.children, lambda: self._heartbeat.renewed_at)
         self._housekeeping = Housekeeping(
@@ -209,7 +214,7 @@ class JobLoop:
         if self._companion:
             self._companion.start()
         self._launcher.warm_up()
-        for part in (self._pump, self._writer, self._heartbeat, self._limits, self._housekeeping):
+        for part in (self._pump, self._writer, self._usage, self._heartbeat, self._limits, self._housekeeping):
             part.start()
         if self._metrics:
             self._metrics.start()
@@ -219,7 +224,7 @@ class JobLoop:
         self._attempts.kill_all()
         if self._companion:
             self._companion.stop()
-        for part in (self._housekeeping, self._limits, self._heartbeat):
+        for part in (self._housekeeping, self._limits, self._heartbeat, self._usage):
             part.stop()
         if self._metrics:
             self._metrics.stop()

@@ -17,6 +17,7 @@ from silkline.reading_marks import Mark, ReadingMarks
 from silkline.runner import protocol
 from silkline.service import process_table
 from silkline.service.cgroup import Cgroup
+from silkline.service.cpu_limit import CpuLimit
 from silkline.service.marks_files import blamed_of, inputs_of
 from silkline.service.output import Output, OutputPipe, OutputThread
 
@@ -53,6 +54,7 @@ class RunnerProcess:
         self.last_sign = self.started
         self.deadline: float | None = None
         self.kernel_limits_memory = False
+        self.cpu_limit: CpuLimit | None = None
         self.order: End | None = None
         self.ordered_at = 0.0
         self.verdict: AttemptEnd | None = None  # why the supervisor killed it, if it did

@@ -15,6 +15,7 @@ from silkline.model.ledger import Counts, not_stored
 from silkline.model.redaction import secrets_of, shown_spec, without_password, without_secrets
 from silkline.model.wait import Wait, waits_in
 from silkline.store import waiting
+from silkline.store.usage_view import UsageView
 from silkline.store.workers import Worker
 
 ShownStatus = Status | Literal["pending", "pausing", "stopping", "cancelling"]
@@ -80,9 +81,19 @@ class JobView:
     last_heartbeat: datetime | None
     deadline_at: datetime | None
     links: dict[str, str] = field(metadata={"description": "Paths of the API and of the web page."})
+    usage: UsageView | None = field(
+        default=None,
+        metadata={"description": "What a running job uses, in answers about this job alone; null in lists and events."},
+    )
 
 
-def job_view(job: Job, counts: Counts, now: datetime, alive: Sequence[Worker] | None = None) -> JobView:
+def job_view(
+    job: Job,
+    counts: Counts,
+    now: datetime,
+    alive: Sequence[Worker] | None = None,
+    usage: UsageView | None = None,
+) -> JobView:
     """The job as JSON. With `alive`, the live workers, the message of a queued job names what it waits for."""
     return JobView(
         id=job.id,
@@ -113,6 +124,7 @@ def job_view(job: Job, counts: Counts, now: datetime, alive: Sequence[Worker] | 
         last_heartbeat=job.last_heartbeat,
         deadline_at=job.deadline_at,
         links=links_of(job.id),
+        usage=usage,
     )
 
 

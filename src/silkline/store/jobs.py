@@ -24,6 +24,7 @@ from silkline.model.job import (
     Wish,
     answer,
 )
+from silkline.model.usage import WorkerUsage, to_text
 from silkline.store import logs
 from silkline.store.logs import NewLine
 from silkline.store.text import clean, to_json
@@ -159,12 +160,14 @@ def started(database: Database, job: Job, pid: int, deadline_at: datetime | None
         raise LeaseLost(f"job {job.id} lost its lease before its process started")
 
 
-def heartbeat(database: Database, worker_id: str, *, slots: int, state: str) -> list[Held] | None:
+def heartbeat(
+    database: Database, worker_id: str, *, slots: int, state: str, usage: WorkerUsage | None = None
+) -> list[Held] | None:
     """Renew all leases of this worker. Returns the jobs that it still holds; None: it is no longer registered."""
-    now = database.now()
+    now, text = database.now(), to_text(usage) if usage is not None else None
     with database.transaction() as transaction:
         held = transaction.rows("jobs.heartbeat", worker_id=worker_id, now=now)
-        known = transaction.rows("workers.seen", id=worker_id, now=now, slots=slots, state=state)
+        known = transaction.rows("workers.seen", id=worker_id, now=now, slots=slots, state=state, usage=text)
     return [Held(row["id"], row["run_lease"], Wish(row["desired"])) for row in held] if known else None
 
 

@@ -126,7 +126,7 @@ def counts_of(database: Database, job_ids: Sequence[str]) -> dict[str, Counts]:
 
 
 # These values of the last checkpoint are not valid after the attempt has ended.
-_ONLY_RUNNING = frozenset({"in_flight", "waits", "urls"})
+_ONLY_RUNNING = frozenset({"in_flight", "rates", "waits", "urls"})
 
 
 def _counts(row: dict[str, Any]) -> Counts:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from silkline.model.database import Database
+from silkline.model.usage import WorkerUsage, from_text
 
 NO_SPACE = "waiting for disk space"
 
@@ -75,6 +76,18 @@ def alive(database: Database, stale_after: float) -> list[Worker]:
 def _from_row(row: dict[str, Any]) -> Worker:
     kinds = None if row["kinds"] is None else tuple(json.loads(row["kinds"]))
     return Worker(**{**row, "idle": bool(row["idle"]), "kinds": kinds})
+
+
+def usage_of(database: Database, id: str) -> WorkerUsage | None:
+    """What a worker uses, as its last heartbeat told."""
+    found = database.rows("workers.usage_of", id=id)
+    return from_text(found[0]["usage"]) if found else None
+
+
+def every_usage(database: Database) -> dict[str, WorkerUsage]:
+    """What each worker uses, by its id."""
+    found = {row["id"]: from_text(row["usage"]) for row in database.rows("workers.usage")}
+    return {id: usage for id, usage in found.items() if usage is not None}
 
 
 def find(database: Database, id: str) -> Worker | None:

@@ -28,6 +28,7 @@ from silkline.model.spec import CrawlSizes, Spec
 from silkline.runner.job_commands import ask
 from silkline.store import idempotency, jobs, urls, workers
 from silkline.store.job_view import JobView, job_view
+from silkline.store.usage_view import usage_of_job
 
 KEY_HELP = "A POST with the same key and body within 24 hours gets the first answer again."
 ID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -111,7 +112,8 @@ def view(database: Database, job: Job, stale_after: float | None = None) -> JobV
     """The job with its counts. With `stale_after`, the message of a queued job says what it waits for."""
     waits = job.status is Status.QUEUED
     alive = workers.alive(database, stale_after) if waits and stale_after is not None else None
-    return job_view(job, urls.counts(database, job.id), database.now(), alive)
+    counts = urls.counts(database, job.id)
+    return job_view(job, counts, database.now(), alive, usage_of_job(database, job, counts.live))
 
 
 def store_once(

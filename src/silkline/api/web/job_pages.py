@@ -37,6 +37,7 @@ from silkline.store.explain import explained, in_words
 from silkline.store.job_view import job_view, progress_view, waits_of
 from silkline.store.results import Result
 from silkline.store.url_view import url_view
+from silkline.store.usage_view import usage_of_job
 from silkline.store.waiting import hold_up
 
 TABS = ("overview", "pages", "errors", "skipped", "hosts", "logs", "details")
@@ -184,7 +185,7 @@ class JobPages:
         now = self._database.now()
         counts = urls.counts(self._database, job.id)
         return {
-            "job": job_view(job, counts, now),
+            "job": job_view(job, counts, now, usage=usage_of_job(self._database, job, counts.live)),
             "live": counts.live,
             "held_up_by": self._held_up_by(job, now),
             "waiting_hosts": host_rows([wait for wait in waits_of(job, counts) if wait.reason not in NO_WAIT], [], now),

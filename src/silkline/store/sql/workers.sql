@@ -6,7 +6,15 @@ VALUES (:id, :host, :pid, :boot_id, :slots, :kinds, :version, :now, :now);
 
 -- name: seen
 -- The heartbeat of a worker, in the same transaction as the heartbeats of its jobs.
-UPDATE workers SET last_seen = :now, slots = :slots, state = :state WHERE id = :id RETURNING id;
+UPDATE workers SET last_seen = :now, slots = :slots, state = :state, usage = :usage WHERE id = :id RETURNING id;
+
+-- name: usage
+-- What each worker uses, as its last heartbeat told.
+SELECT id, usage FROM workers WHERE usage IS NOT NULL;
+
+-- name: usage_of
+-- What one worker uses.
+SELECT usage FROM workers WHERE id = :id;
 
 -- name: idle
 -- Store whether the supervisor must be woken when a job arrives.

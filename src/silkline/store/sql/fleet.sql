@@ -1,0 +1,13 @@
+-- The fleet as a whole.
+
+-- name: running
+-- Running jobs, the oldest first, without their payloads, which may be large.
+SELECT id, kind, request_url, desired, host, worker_id, attempt, run_lease, started_at
+FROM crawl_jobs WHERE status = 'running' ORDER BY started_at, id LIMIT :wanted;
+
+-- name: queue
+-- The queued jobs of each kind: how many, how many of them are due, and since when the oldest of these is due.
+SELECT kind, count(*) AS jobs,
+       coalesce(sum(CASE WHEN run_at <= :now THEN 1 ELSE 0 END), 0) AS due,
+       min(CASE WHEN run_at <= :now THEN run_at END) AS run_at
+FROM crawl_jobs WHERE status = 'queued' GROUP BY kind ORDER BY kind;
