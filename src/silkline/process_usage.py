@@ -18,8 +18,14 @@ LEADER, RUNNER, FETCHER, PARSER, READER, BROWSER, OTHER = (
     *("leader", "runner", "fetcher", "parser", "reader", "browser", "other"),
 )
 _BROWSERS: Final = (b"chrom", b"headless")
+_FORKED_BY: Final = (
+    b"silkline.crawl.reader_process",
+    b"silkline.crawl.child_process",
+    b"silkline.runner.server",
+    b"silkline.runner",
+)
 # Indexes of fields in /proc/PID/stat, counted from the state of the process: proc_pid_stat(5).
-_USER_TIME, _SYSTEM_TIME = 11, 12
+_PARENT, _USER_TIME, _SYSTEM_TIME = 1, 11, 12
 
 
 class ProcessUsage(NamedTuple):
@@ -94,7 +100,7 @@ def _usage(pid: int, role: str) -> ProcessUsage | None:
         cpu = (int(fields[_USER_TIME]) + int(fields[_SYSTEM_TIME])) / TICKS
         if fields[0] in (b"Z", b"X"):
             return None
-        return ProcessUsage(pid, role or _role(pid, name), memory, _open_files(pid), cpu)
+        return ProcessUsage(pid, role or _role(pid, name, fields[_PARENT]), memory, _open_files(pid), cpu)
     except (OSError, ValueError, IndexError):  # it has ended
         return None
 
@@ -106,10 +112,11 @@ def _open_files(pid: int) -> int:
         return 0
 
 
-def _role(pid: int, name: bytes) -> str:
+def _role(pid: int, name: bytes, parent: bytes) -> str:
     if name.startswith(_BROWSERS):
         return BROWSER
-    arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    if b"silkline.crawl.child_process" in arguments:
+    arguments = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+    if b"silkline.crawl.child_process" in arguments and arguments[-1] == parent:
         return FETCHER if FETCHER.encode() in arguments else PARSER
-    return READER if b"silkline.crawl.reader_process" in arguments else OTHER
+    # A reader is a program of its own, or a copy of the process that needs it, with the arguments of that process.
+    return READER if any(argument in _FORKED_BY for argument in arguments) else OTHER

@@ -112,6 +112,7 @@ def test_steering(silkline: Client) -> None:
 
 def test_kinds(silkline: Client) -> None:
     assert [worker["alive"] for worker in silkline.workers()] == [True]
+    assert len(silkline.fleet()["machines"]) == 1
 
 
 def test_what_makes_no_sense(silkline: Client) -> None:

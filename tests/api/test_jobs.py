@@ -227,6 +227,8 @@ def test_health_readiness_metrics_and_workers(client: Client, served: Served) ->
     assert client.get("/readyz").json == {"status": "ready"}
     workers = client.get("/v1/workers").json["items"]
     assert [worker["pid"] for worker in workers if worker["alive"]] == [served.process.pid]
+    (machine,) = client.get("/v1/fleet").json["machines"]
+    assert machine["workers"] == [worker["id"] for worker in workers]
     text = client.get("/metrics").text
     for figure in ('silkline_jobs{status="completed"}', "silkline_urls_pending", "silkline_workers_alive 1.0"):
         assert figure in text

@@ -108,6 +108,7 @@ def test_the_routes_of_the_design_are_there(described: Client) -> None:
         *lists,
         *outside,
         "/v1/workers",
+        "/v1/fleet",
         "/healthz",
         "/readyz",
     ]:

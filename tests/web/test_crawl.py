@@ -142,7 +142,7 @@ def test_a_queued_job_says_that_it_waits(visit: Open, site: Client) -> None:
 def test_every_screen_fits(visit: Open, site: Client, keep: Keep, width: int, scheme: str) -> None:
     site.job(do="nothing")
     (job,) = site.get("/v1/jobs?kind=site").json["items"][-1:]
-    places = {"jobs": "/", "workers": "/workers"}
+    places = {"jobs": "/", "fleet": "/fleet"}
     places |= {tab: f"/jobs/{job['id']}/{tab}" for tab in ("overview", "pages", "skipped", "hosts", "details")}
     page = visit("/login", width=width, height=800, scheme=scheme)
     keep(page, f"login-{scheme}")

@@ -176,6 +176,29 @@ def test_a_job_about_a_query_shows_it(visit: Open, database: Database) -> None:
     expect(page.get_by_role("heading", name="Workers")).to_be_visible()
 
 
+def test_the_fleet_shows_machines_queue_and_processes(visit: Open, site: Client, database: Database) -> None:
+    id = site.job(do="work", steps=100_000, seconds=0.02, cpus=1)
+    jobs.enqueue(database, NewJob("telegraph", {}))
+    try:
+        page = visit("/fleet")
+        (machine,) = site.get("/v1/fleet").json["machines"]
+        row = page.get_by_role("region", name="Machines and workers").locator("tbody tr")
+        expect(row).to_contain_text(f"{machine['host']}{machine['workers'][0]}")
+        expect(row).to_contain_text(f"on {machine['cores']} core")
+        expect(row).to_contain_text("of 1 slot")
+        waiting = page.get_by_role("region", name="Queue").locator("tbody tr", has_text="telegraph")
+        expect(waiting.locator("[data-name=due]")).not_to_have_text("0")
+        card = page.locator("section.card", has=page.locator(f'a[href="/jobs/{id}"]'))
+        # The page draws itself again: nobody reloads it.
+        expect(card.locator(".processes tbody tr")).to_have_count(1, timeout=60_000)
+        expect(card.locator(".processes tbody td").first).to_have_text("runner")
+        expect(card).to_contain_text("of 1 cores")
+        page.goto(f"{page.url.removesuffix('fleet')}jobs/{id}/details")
+        expect(page.locator(".processes tbody td").first).to_have_text("runner")
+    finally:
+        site.post(f"/v1/jobs/{id}/cancel")
+
+
 def test_a_job_of_a_kind_that_nobody_knows_says_why_it_waits(visit: Open, database: Database) -> None:
     job, _ = jobs.enqueue(database, NewJob("telegraph", {}))
     page = visit(f"/jobs/{job.id}")
@@ -277,7 +300,7 @@ def test_axe_finds_nothing_wrong_with_any_view(
     waits, _ = jobs.enqueue(database, NewJob("telegraph", {}))
     page = visit("/login", width=width, height=800, scheme=scheme)
     root = page.url.removesuffix("/login")
-    paths = ["/login", "/", "/workers", *(f"/jobs/{crawl.id}/{tab}" for tab in TABS)]
+    paths = ["/login", "/", "/fleet", *(f"/jobs/{crawl.id}/{tab}" for tab in TABS)]
     paths += [f"/jobs/{failed.id}", f"/jobs/{waits.id}/logs", f"/?again={crawl.id}"]
     for path in paths:
         page.goto(root + path)

@@ -168,6 +168,10 @@ class Client:
         found: list[Document] = self._get("/v1/workers")["items"]
         return found
 
+    def fleet(self) -> Document:
+        """Machines, queue and running jobs, with what they use."""
+        return self._get("/v1/fleet")
+
     # Control. A repeated request has no further effect.
 
     def pause(self, id: str) -> Document:

@@ -108,6 +108,7 @@ def is_address(text: str) -> bool:
         "resume": Lazy("silkline.cli.crawl:resume", "Resume a paused job in the foreground, from its checkpoint."),
         "explain": Lazy("silkline.cli.explain:explain", "Show what happened to one URL of a crawl."),
         "workers": Lazy("silkline.cli.workers:workers", "Show which workers are alive."),
+        "top": Lazy("silkline.cli.top:top", "Show machines, queue and running jobs, live."),
         "worker": Lazy("silkline.cli.worker:worker", "Run a worker: it claims jobs and runs them."),
         "serve": Lazy("silkline.cli.serve:serve", "Run Silkline on this machine: API, web page and a worker."),
         "mcp": Lazy("silkline.cli.mcp:mcp", "Give a language model tools to fetch and crawl (MCP)."),

@@ -24,7 +24,7 @@ def workers(session: Session) -> None:
     """Show which workers are alive."""
     settings = settings_of(session)
     with existing(settings) as database:
-        found = _living(database, settings) if database else []
+        found = living(database, settings) if database else []
         now = database.now() if database else datetime.now(UTC)
     if session.json:
         terminal.print_json([{**dataclasses.asdict(one), "alive": True} for one in found])
@@ -35,7 +35,7 @@ def workers(session: Session) -> None:
         session.say("No worker is alive; start one with `silkline worker`.")
 
 
-def _living(database: Database, settings: Settings) -> list[Worker]:
+def living(database: Database, settings: Settings) -> list[Worker]:
     """The workers seen within `stale_after`, without those of this machine whose process is dead."""
     found = alive(database, settings.stale_after)
     return [one for one in found if not is_dead(settings.data, one.id, pid=one.pid, born_in=one.boot_id)]

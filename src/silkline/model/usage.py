@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-import msgspec
-
 MOST_PROCESSES: Final = 40  # of one attempt; `process_count` has the number of all
 MOST_BYTES: Final = 64 * 1024
 
@@ -56,6 +54,8 @@ class WorkerUsage:
 
 def to_text(usage: WorkerUsage) -> str:
     """As JSON of bounded size: a worker with many attempts does not list their processes."""
+    import msgspec  # most commands do not need it
+
     text = msgspec.json.encode(usage)
     if len(text) > MOST_BYTES:
         short = [replace(each, processes=[]) for each in usage.attempts]
@@ -65,6 +65,8 @@ def to_text(usage: WorkerUsage) -> str:
 
 def from_text(text: str | None) -> WorkerUsage | None:
     """None: nothing was stored, or in the format of another version."""
+    import msgspec
+
     try:
         return msgspec.json.decode(text, type=WorkerUsage) if text else None
     except msgspec.DecodeError:

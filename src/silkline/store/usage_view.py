@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from silkline.model.database import Database
 from silkline.model.job import Job, Status
 from silkline.model.usage import AttemptUsage
 from silkline.store import workers
+
+ROLES: Final = ("leader", "runner", "fetcher", "parser", "reader", "browser", "other")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +68,13 @@ def usage_view(usage: AttemptUsage, live: Mapping[str, Any]) -> UsageView:
         process_count=usage.process_count,
         processes=[
             ProcessView(each.pid, each.role, each.memory, each.open_files, each.cpus, rates.get(each.pid))
-            for each in usage.processes
+            for each in sorted(usage.processes, key=lambda each: (_place(each.role), each.pid))
         ],
     )
+
+
+def _place(role: str) -> int:
+    return ROLES.index(role) if role in ROLES else len(ROLES)
 
 
 def _rates(live: Mapping[str, Any]) -> dict[int, float]:

@@ -14,6 +14,7 @@ from silkline.model.database import Database
 from silkline.runner.readiness import why_not_ready
 from silkline.runner.scrape import Scrape
 from silkline.store import workers
+from silkline.store.fleet import FleetView, fleet
 
 TEXT = {"text/plain": {"schema": {"type": "string"}}}
 
@@ -40,6 +41,14 @@ class SystemRoutes:
             },
         )
         add_route(self.router, "GET", "/v1/workers", self.workers, "List workers")
+        add_route(self.router, "GET", "/v1/fleet", self.fleet, "Show machines, queue and running jobs")
+
+    def fleet(self) -> Answer[FleetView]:
+        """Machines with their load, memory and jobs, the queue by kind, and the processes of running jobs.
+
+        What machines and processes use is as old as the last heartbeat.
+        """
+        return Answer(fleet(self._database, workers.alive(self._database, self._settings.stale_after)))
 
     async def alive(self) -> Answer[Health]:
         """Does not check the database."""

@@ -1,4 +1,4 @@
-"""The pages that are not about one job: the list, the workers, signing in."""
+"""The pages that are not about one job: the list, the fleet, signing in."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from silkline.api.connections import network_of
 from silkline.api.private_addresses import ASK_OPERATOR, check_allowed, private_url
 from silkline.api.problems import Problem
 from silkline.api.routes.jobs import ID, NAME, JobListQuery, listed
-from silkline.api.views import worker_view
 from silkline.api.web import forms
 from silkline.api.web.again import OFFERED, completed_by, filled_in
 from silkline.api.web.sample_crawl import FirstCrawl
@@ -26,6 +25,7 @@ from silkline.kinds import registry
 from silkline.model.database import Database
 from silkline.model.job import NewJob, Status
 from silkline.store import jobs, workers
+from silkline.store.fleet import fleet
 from silkline.store.waiting import hold_up
 
 Form = Annotated[dict[str, str], Depends(forms.fields)]
@@ -73,7 +73,8 @@ class Pages:
         add("/jobs", self.home, methods=["GET"])
         add("/jobs", self.start, methods=["POST"])
         add("/first", self.first, methods=["POST"])
-        add("/workers", self.workers, methods=["GET"])
+        add("/fleet", self.fleet, methods=["GET"])
+        add("/workers", self.fleet, methods=["GET"])  # the address of older versions
         add("/login", self.sign_in_page, methods=["GET"])
         add("/login", self.sign_in, methods=["POST"])
         add("/logout", self.sign_out, methods=["POST"])
@@ -138,11 +139,9 @@ class Pages:
         job, _ = jobs.enqueue(self._database, self._first.job())
         return RedirectResponse(f"/jobs/{job.id}", 303)
 
-    def workers(self) -> Response:
-        now = self._database.now()
-        found = [worker_view(worker) for worker in workers.alive(self._database, self._settings.stale_after)]
-        held = jobs.running(self._database)
-        return self._templates.page("workers.html", workers=found, held=held, now=now)
+    def fleet(self) -> Response:
+        found = fleet(self._database, workers.alive(self._database, self._settings.stale_after))
+        return self._templates.page("fleet.html", fleet=found, now=found.at)
 
     def sign_in_page(self, next: str = "/") -> Response:
         return self._templates.page("login.html", next=_inside(next), problem="")

@@ -150,6 +150,8 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     open();
+    const every = Number(document.body.dataset.every || 0); // seconds; for a page whose numbers no event announces
+    if (every) setInterval(() => { if (!document.hidden) redraw(); }, 1000 * every);
     const log = document.getElementById("log");
     if (log) log.scrollTop = log.scrollHeight;
     document.addEventListener("visibilitychange", () => {
