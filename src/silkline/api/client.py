@@ -177,8 +177,8 @@ class Client:
     def pause(self, id: str) -> Document:
         return self._wish(id, "pause")
 
-    def resume(self, id: str, **sizes: int) -> Document:
-        """Resume a paused job. `sizes` changes the `fetchers`, `parsers` or `concurrency` of a crawl."""
+    def resume(self, id: str, **sizes: float) -> Document:
+        """Resume a paused job. `sizes` changes the `fetchers`, `parsers`, `concurrency` or `cpus` of a crawl."""
         return self._ask("POST", f"/v1/jobs/{_part(id)}/resume", sizes or None)
 
     def stop(self, id: str) -> Document:

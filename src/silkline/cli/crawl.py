@@ -215,10 +215,11 @@ def _refuse_too_few_files() -> None:
 @click.option(
     "--concurrency", type=click.IntRange(1, 10_000), help="Resume with this many concurrent requests per fetcher."
 )
+@click.option("--cpus", type=click.FloatRange(0, 1_000, min_open=True), help="Resume with at most this many cores.")
 @click.option("--detach", is_flag=True, help="Let a worker run the job, like `silkline jobs resume`.")
 @everywhere()
 @click.pass_obj
-def resume(session: Session, /, id: str, detach: bool, **sizes: int | None) -> int | None:
+def resume(session: Session, /, id: str, detach: bool, **sizes: float | None) -> int | None:
     """Resume a paused job in the foreground, from its checkpoint.
 
     A job whose process was killed is first put back into the queue. If a worker has already claimed the job, this

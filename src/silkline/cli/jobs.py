@@ -171,13 +171,14 @@ for each in (pause, resume, stop, cancel):
 @click.option(
     "--concurrency", type=click.IntRange(1, 10_000), help="Continue with this many concurrent requests per fetcher."
 )
+@click.option("--cpus", type=click.FloatRange(0, 1_000, min_open=True), help="Continue with at most this many cores.")
 @everywhere()
 @click.pass_obj
-def retry(session: Session, /, id: str, reason: str | None, **sizes: int | None) -> None:
+def retry(session: Session, /, id: str, reason: str | None, **sizes: float | None) -> None:
     """Continue a failed or stopped job from its checkpoint, or retry the URLs that failed for one reason."""
     changes = {name: size for name, size in sizes.items() if size is not None}
     if reason is not None and changes:
-        raise UsageError("--reason cannot be used with --fetchers, --parsers or --concurrency")
+        raise UsageError("--reason cannot be used with --fetchers, --parsers, --concurrency or --cpus")
     settings = settings_of(session)
     with opened_to_find(settings) as database:
         if reason is None:

@@ -131,14 +131,18 @@ class Spec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_max_length=1_000_000)
 
-    cpus: float | None = Field(None, gt=0, le=1_000, allow_inf_nan=False)
-
     def request_url(self) -> str | None:
         """The subject of the job: its first URL, or for a job without a URL its query."""
         return None
 
 
-class UrlSpec(Spec):
+class LimitedSpec(Spec):
+    """A job with a CPU limit of its own, in cores."""
+
+    cpus: float | None = Field(None, gt=0, le=1_000, allow_inf_nan=False)
+
+
+class UrlSpec(LimitedSpec):
     """A job with one URL or several."""
 
     url: WebUrl | None = None
@@ -180,8 +184,8 @@ class PageSpec(UrlSpec, Fetching):
     max_age: ApiSeconds | None = Field(None, ge=0)
 
 
-class CrawlSizes(Spec):
-    """The number of processes and of concurrent requests of a crawl."""
+class CrawlSizes(LimitedSpec):
+    """The number of processes and of concurrent requests of a crawl, and its CPU limit."""
 
     fetchers: int | None = Field(None, ge=1, le=256)
     parsers: int | None = Field(None, ge=0, le=256)
@@ -224,7 +228,7 @@ class YoutubeSpec(UrlSpec):
     limit: int | None = Field(None, ge=1)
 
 
-class BlueskySpec(Spec):
+class BlueskySpec(LimitedSpec):
     """A profile, the posts of an account, a thread or a search."""
 
     url: WebUrl | None = None
@@ -256,7 +260,7 @@ class ExtensionSpec(UrlSpec):
     content: Content = "markdown"
 
 
-class DiagnosticSpec(Spec):
+class DiagnosticSpec(LimitedSpec):
     """What the diagnostic job does; see kinds/diagnostic.py. Available only with the setting `test_kinds`."""
 
     do: Literal[

@@ -24,7 +24,7 @@ from silkline.store.identity import is_dead
 _FIRST = {Verb.PAUSE: Wish.PAUSE, Verb.RESUME: Wish.PAUSE, Verb.STOP: Wish.STOP, Verb.CANCEL: Wish.CANCEL}
 
 
-def ask(database: Database, data: Path, id: str, verb: Verb, sizes: Mapping[str, int] | None = None) -> Job:
+def ask(database: Database, data: Path, id: str, verb: Verb, sizes: Mapping[str, float] | None = None) -> Job:
     """Carry out the request of a person, whether the owner of the job is alive or dead.
 
     `sizes` are the new sizes for the next attempt.

@@ -82,7 +82,6 @@ class JobView:
     deadline_at: datetime | None
     links: dict[str, str] = field(metadata={"description": "Paths of the API and of the web page."})
     usage: UsageView | None = field(
-        default=None,
         metadata={"description": "What a running job uses, in answers about this job alone; null in lists and events."},
     )
 

@@ -235,5 +235,5 @@ class JobRoutes:
             )
         return Answer(view(self._database, requeue(self._database, jobs.get(self._database, id), body.reason)))
 
-    def _ask(self, id: str, verb: Verb, sizes: dict[str, int]) -> Answer[JobView]:
+    def _ask(self, id: str, verb: Verb, sizes: dict[str, float]) -> Answer[JobView]:
         return Answer(view(self._database, ask(self._database, self._settings.data, id, verb, sizes)))
