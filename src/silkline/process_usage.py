@@ -93,27 +93,37 @@ def by_role(usages: Iterable[ProcessUsage]) -> list[RoleUsage]:
 
 def _usage(pid: int, role: str) -> ProcessUsage | None:
     try:
-        memory = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
         stat = Path(f"/proc/{pid}/stat").read_bytes()
         name, _, rest = stat.partition(b"(")[2].rpartition(b")")
         fields = rest.split()
         cpu = (int(fields[_USER_TIME]) + int(fields[_SYSTEM_TIME])) / TICKS
         if fields[0] in (b"Z", b"X"):
             return None
-        return ProcessUsage(pid, role or _role(pid, name, fields[_PARENT]), memory, _open_files(pid), cpu)
+        return ProcessUsage(pid, role or _role(pid, name, fields[_PARENT]), resident_bytes(pid), open_files(pid), cpu)
     except (OSError, ValueError, IndexError):  # it has ended
         return None
 
 
-def _open_files(pid: int) -> int:
+def resident_bytes(pid: int) -> int:
+    """The resident memory of a process. Raises `OSError` if it has ended."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
+
+
+def open_files(pid: int) -> int:
+    """The number of open files of a process; 0 if this process may not know it."""
     try:
         return len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208 - only their number is needed
-    except OSError:  # not allowed
+    except OSError:
         return 0
 
 
+def is_browser(name: bytes) -> bool:
+    """Whether a process with this name is a browser, or a part of one."""
+    return name.startswith(_BROWSERS)
+
+
 def _role(pid: int, name: bytes, parent: bytes) -> str:
-    if name.startswith(_BROWSERS):
+    if is_browser(name):
         return BROWSER
     arguments = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
     if b"silkline.crawl.child_process" in arguments and arguments[-1] == parent:
