@@ -132,7 +132,7 @@ def test_closing_during_a_transaction_closes_its_connection_too(database: Databa
     assert free(database) == 0
 
 
-def test_a_server_that_restarts_is_unavailable_once_and_then_used_again(own_postgres: PostgresServer) -> None:
+def test_a_server_that_restarts_is_used_again_and_one_that_stops_is_unavailable(own_postgres: PostgresServer) -> None:
     database = open_database(own_postgres.create_database())
     job = queued(database)
     holding = [threading.Thread(target=lambda: jobs.page(database)) for _ in range(3)]
@@ -141,9 +141,7 @@ def test_a_server_that_restarts_is_unavailable_once_and_then_used_again(own_post
     for thread in holding:
         thread.join()
     own_postgres.restart("fast")
-    with pytest.raises(Unavailable):
-        jobs.page(database)
-    assert jobs.page(database) == [job]
+    assert jobs.page(database) == [job], "connections that ended while nobody used them are not used again"
 
     own_postgres.stop("fast")
     for _ in range(2):
@@ -181,6 +179,20 @@ def test_a_server_that_is_not_there_is_unavailable() -> None:
 def test_a_full_disk_has_its_own_error(postgres_database: Database) -> None:
     with pytest.raises(DiskFull), postgres_database.transaction() as transaction:
         transaction.script("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'disk_full'; END $$")
+
+
+@pytest.mark.parametrize(
+    ("condition", "error"),
+    [
+        pytest.param("read_only_sql_transaction", Unavailable, id="a standby"),
+        pytest.param("statement_too_complex", StoreError, id="for ever too complex"),
+        pytest.param("program_limit_exceeded", StoreError, id="for ever too large"),
+    ],
+)
+def test_an_error_says_whether_it_may_pass(postgres_database: Database, condition: str, error: type[Exception]) -> None:
+    with pytest.raises(error) as raised, postgres_database.transaction() as transaction:
+        transaction.script(f"DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{condition}'; END $$")
+    assert isinstance(raised.value, Unavailable) is (error is Unavailable)
 
 
 def test_a_full_sqlite_has_its_own_error_and_keeps_what_it_had(sqlite_database: Any) -> None:

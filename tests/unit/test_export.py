@@ -95,6 +95,27 @@ def test_no_name_leaves_the_folder_or_means_something(tmp_path: Path, path: str)
         assert len(part.encode()) <= 140
 
 
+@pytest.mark.parametrize("force", [False, True])
+def test_nothing_is_written_through_a_symbolic_link(tmp_path: Path, force: bool) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    precious = tmp_path / "elsewhere" / "precious"
+    precious.write_text("mine")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a.example").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "out" / "b.example").mkdir()
+    (tmp_path / "out" / "b.example" / "page.md").symlink_to(precious)
+    folder = ResultFolder(tmp_path / "out", force=force)
+    with pytest.raises(UsageError, match="through a symbolic link"):
+        folder.write(result("https://a.example/page"))
+    if force:
+        with pytest.raises(UsageError, match="cannot be written"):
+            folder.write(result("https://b.example/page"))
+    else:
+        folder.write(result("https://b.example/page"))
+    assert precious.read_text() == "mine"
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["precious"]
+
+
 @given(st.text(max_size=60))
 def test_any_url_has_a_place(path: str) -> None:
     url = canonical(f"https://example.com/{path}")

@@ -6,10 +6,11 @@ File names come from URLs that are not trusted: no file is outside the folder, h
 from __future__ import annotations
 
 import json
+import os
 import re
 import unicodedata
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Literal
 from urllib.parse import unquote
 
 from silkline.errors import UsageError
@@ -32,6 +33,7 @@ class ResultFolder:
         except OSError as error:
             raise UsageError(f"{folder} cannot be created: {error.strerror}") from error
         self._folder = folder
+        self._real = folder.resolve()
         self._force = force
         self._written: set[int] = set()  # keys of names, kept only if files may be overwritten
 
@@ -41,6 +43,8 @@ class ResultFolder:
         path = self._folder / place_of(result.final_url)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            if not path.parent.resolve().is_relative_to(self._real):
+                raise UsageError(f"{path.parent} leads out of {self._folder} through a symbolic link")
             with self._opened(path, result.final_url) as file:
                 file.write(document(result).encode("utf-8", "replace"))
         except OSError as error:
@@ -56,11 +60,16 @@ class ResultFolder:
             key = url_key(str(path).casefold())  # the disk may ignore case
             taken = key in self._written
             self._written.add(key)
-            return (marked if taken else path).open("wb")
+            return _open(marked if taken else path, "wb")
         try:
-            return path.open("xb")
+            return _open(path, "xb")
         except FileExistsError:
-            return marked.open("wb")
+            return _open(marked, "wb")
+
+
+def _open(path: Path, mode: Literal["wb", "xb"]) -> BinaryIO:
+    """Open a file for writing, but not the one to which a symbolic link points."""
+    return open(path, mode, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o666))
 
 
 def place_of(url: str) -> Path:

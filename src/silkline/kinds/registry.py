@@ -116,7 +116,7 @@ def spec_of(kind: Kind) -> type[specs.Spec]:
     apart = next((point.value for point in entry_points(group=SPECS_GROUP) if point.name == kind.name), None)
     try:
         spec = _import(apart, "spec") if apart else getattr(_import(kind.target, "run"), "spec", None)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise SpecError(
             f"the plugin for kind {kind.name!r} cannot be loaded: {type(error).__name__}: {error}"
         ) from error

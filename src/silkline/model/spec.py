@@ -98,6 +98,8 @@ def _not_too_many(headers: dict[str, str]) -> dict[str, str]:
 def _header_value(value: str) -> str:
     if re.search(r"[\r\n\x00]", value):
         raise ValueError("must not contain line breaks")
+    if re.search(r"[^\t -~\xa0-\xff]", value):
+        raise ValueError("must not contain control characters or characters beyond Latin-1")
     return value
 
 
@@ -167,7 +169,7 @@ class Fetching(Spec):
     render: Literal["never", "auto", "always"] = "never"
     content: Content = "markdown"
     user_agent: HeaderValue | None = Field(None, max_length=500)
-    contact: str | None = Field(None, max_length=500)
+    contact: HeaderValue | None = Field(None, max_length=500)
     headers: Annotated[dict[HeaderName, HeaderValue], AfterValidator(_not_too_many)] = Field(default_factory=dict)
     cookies: Annotated[dict[CookieName, HeaderValue], AfterValidator(_not_too_many)] = Field(default_factory=dict)
     proxy: Proxy | None = None

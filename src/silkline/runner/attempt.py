@@ -9,7 +9,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from silkline.errors import DiskFull, LeaseLost, Permanent, SilklineError, SpecError, Temporary, Unavailable
+from silkline.errors import DiskFull, LeaseLost, Permanent, SilklineError, Temporary, Unavailable, UsageError
 from silkline.kinds import registry
 from silkline.metrics.instruments import tell_cpu
 from silkline.metrics.process import attach
@@ -51,7 +51,7 @@ def _run(start: protocol.StartAttempt, channel_socket: socket.socket) -> int:
         # This is not a failure of the job, so no retry is counted.
         log.error("%s; waiting for the database", error)
         return _end(channel, End.RELEASED, reason="database_away", message=str(error), wait=DATABASE_WAIT)
-    except (Permanent, SpecError) as error:
+    except (Permanent, UsageError) as error:
         return _fail(channel, log, End.PERMANENT, error, protocol.EXIT_PERMANENT)
     except Temporary as error:
         return _fail(channel, log, End.TEMPORARY, error, protocol.EXIT_TEMPORARY)

@@ -12,7 +12,7 @@ import time
 
 import msgspec
 
-from silkline.errors import Unavailable
+from silkline.errors import Permanent, Unavailable
 from silkline.metrics.instruments import tell_cpu
 from silkline.model.database import Database
 from silkline.model.job import End, Job
@@ -85,6 +85,9 @@ class JobProgress:
         self._checkpoints: int | None = None
 
     def record(self, checkpoint: Checkpoint) -> Counts:
+        for result in checkpoint.results:
+            if result.data[:1] != "{":  # the code of a kind wrote it, perhaps that of a plug-in
+                raise Permanent(f"the data of a result must be a JSON object, not {result.data[:40]!r}")
         counts = self._record(checkpoint)
         self._checkpoints = counts.checkpoints
         tell_cpu()

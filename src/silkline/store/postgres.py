@@ -7,6 +7,7 @@ away and the caller gets `Unavailable`: the next call connects again.
 from __future__ import annotations
 
 import contextlib
+import select
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -140,7 +141,7 @@ class PostgresDatabase:
         with self._lock:
             if self._closed:
                 raise Unavailable("the database has been closed")
-            connection = self._free.pop() if self._free else None
+        connection = self._idle_connection()
         with _translated():
             if connection is None:
                 connection = self._open()
@@ -148,6 +149,15 @@ class PostgresDatabase:
                 yield connection
             finally:
                 self._give_back(connection)
+
+    def _idle_connection(self) -> Connection | None:
+        """A connection that is not in use. One that has something to tell while nobody asked has ended."""
+        while True:
+            with self._lock:
+                connection = self._free.pop() if self._free else None
+            if connection is None or not _has_news(connection):
+                return connection
+            connection.close()
 
     def _give_back(self, connection: Connection) -> None:
         healthy = not connection.closed and connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
@@ -250,7 +260,15 @@ def _translated() -> Iterator[None]:
         yield
     except (pg.DiskFull, pg.ConfigurationLimitExceeded) as error:
         raise DiskFull(f"PostgreSQL has no space left: {error}") from error
-    except (psycopg.OperationalError, psycopg.InterfaceError, pg.IdleInTransactionSessionTimeout) as error:
+    except (pg.StatementTooComplex, pg.ProgramLimitExceeded) as error:
+        # The same statement would fail for ever.
+        raise StoreError(f"PostgreSQL reported an error: {_first_line(error)}") from error
+    except (
+        psycopg.OperationalError,
+        psycopg.InterfaceError,
+        pg.IdleInTransactionSessionTimeout,
+        pg.ReadOnlySqlTransaction,  # it is a standby now
+    ) as error:
         raise Unavailable(f"PostgreSQL cannot be used now: {_first_line(error)}") from error
     except psycopg.Error as error:
         raise StoreError(f"PostgreSQL reported an error: {_first_line(error)}") from error
@@ -271,6 +289,12 @@ def _check_address(url: str) -> None:
 def _why_not_connected(error: psycopg.Error) -> str:
     said = str(error).lower()
     return next((words for sign, words in _SIGNS if sign in said), "the connection failed")
+
+
+def _has_news(connection: Connection) -> bool:
+    waiting = select.poll()
+    waiting.register(connection.fileno(), select.POLLIN | select.POLLPRI)
+    return bool(waiting.poll(0))
 
 
 def _uptime() -> float:
