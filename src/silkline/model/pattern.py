@@ -39,8 +39,8 @@ class UrlPattern:
     def __init__(self, text: str) -> None:
         if len(text) > MAX_LENGTH:
             raise BadPattern(f"is longer than {MAX_LENGTH} characters")
-        _refuse_unsupported(text)
-        compiled = _compile(_as_re2(text))
+        refuse_unsupported(text)
+        compiled = compile_text(text)
         self.size: int = compiled.programsize
         if self.size > MAX_SIZE:
             raise BadPattern("is too large: it repeats too much")
@@ -60,22 +60,23 @@ def compile_patterns(texts: Iterable[str]) -> list[UrlPattern]:
     return patterns
 
 
-def _compile(text: str) -> Any:
+def compile_text(text: str, *, captures: bool = False) -> Any:
+    """The compiled pattern of RE2. Without `captures` it has no groups, which makes it smaller."""
     import re2  # the import takes 20 ms, and most commands need no pattern
 
     options = re2.Options()
     options.log_errors = False
-    options.never_capture = True
+    options.never_capture = not captures
     options.max_mem = _MEMORY
     try:
-        return re2.compile(text, options)
+        return re2.compile(_as_re2(text), options)
     except re2.error as error:
         said = error.args[0] if error.args else ""
         words = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
         raise BadPattern(f"is not a regular expression: {words}") from error
 
 
-def _refuse_unsupported(text: str) -> None:
+def refuse_unsupported(text: str) -> None:
     """Find a feature of Python's engine that RE2 lacks: its name and position."""
     for place, piece in _pieces(text):
         if re.fullmatch(r"\\[1-9]", piece):
