@@ -9,7 +9,8 @@ SilklineError
 ├── JobFailure            raised by the code of a kind to end its attempt
 │   ├── Temporary         try again later: exit code 75
 │   └── Permanent         the input is wrong, do not try again: exit code 65
-│       └── SeedsFailed   nothing was stored, because the seeds could not be fetched
+│       ├── SeedsFailed   nothing was stored, because the seeds could not be fetched
+│       └── FieldsMissing fewer pages than required have a field
 └── StoreError            the database reported an error
     ├── Unavailable       it cannot be reached, or is busy for too long: try again
     ├── DiskFull          no space left on the disk of the data: pause, then try again
@@ -79,6 +80,12 @@ class SeedsFailed(Permanent):
     """Nothing was stored, because the seeds could not be fetched."""
 
     reason = "every seed failed"
+
+
+class FieldsMissing(Permanent):
+    """Fewer pages than required have a field."""
+
+    reason = "fields missing"
 
 
 class StoreError(SilklineError):

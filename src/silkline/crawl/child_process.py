@@ -80,7 +80,7 @@ class Process:
 
     def _begin(self, message: StartFetcher) -> None:
         if self._role == "parser":
-            load_everything(message.plan.content)
+            load_everything(message.plan)
             confine_reader()
             parser = Parser(message.plan, self._marks, message.slot)
             self._open_door(lambda _, end: self._spawn(parser.adopt(end)))

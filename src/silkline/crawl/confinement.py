@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from silkline.confine.roles import confine_fetcher, confine_runner
+from silkline.crawl.page_hooks import load_hooks
 from silkline.crawl.plan import Plan
 from silkline.warc_files import folder_of
 
@@ -40,17 +41,27 @@ _ALWAYS: Final = ("traceback", "linecache", "unicodedata", "stringprep")
 _USUAL: Final = ("ascii", "latin_1", "cp1252", "utf_8_sig", "utf_16", "utf_16_be", "utf_16_le", "idna")
 
 
-def load_usual() -> None:
+def load_usual(plan: Plan) -> None:
     """Import what a page in a usual charset needs that is not a PDF: a few milliseconds."""
+    _load_extraction(plan)
     for name in (*(f"encodings.{name}" for name in _USUAL), "unicodedata", "stringprep"):
         importlib.import_module(name)
 
 
-def load_everything(content: str) -> None:
+def load_everything(plan: Plan) -> None:
     """Import all modules that reading may need: nothing can be imported later. About 0.1 s, most of it for PDF."""
-    for name in (*(f"encodings.{name}" for name in _ENCODINGS), *_ALWAYS, *(_of_pdf() if content != "none" else ())):
+    _load_extraction(plan)
+    pdf = _of_pdf() if plan.content != "none" else ()
+    for name in (*(f"encodings.{name}" for name in _ENCODINGS), *_ALWAYS, *pdf):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+
+
+def _load_extraction(plan: Plan) -> None:
+    """Import what fields and page hooks need."""
+    if any(field.regex or field.when for field in plan.fields):
+        importlib.import_module("re2")
+    load_hooks(plan.hooks)
 
 
 def _of_pdf() -> Iterator[str]:

@@ -64,6 +64,7 @@ class GuardedReader:
     ) -> None:
         self._owned_marks = marks if owns_marks else None
         self._pages = PageReader(plan)
+        self._extracts = plan.extracts
         self._slot = marks.slot(slot)
         self._pool = pool
         if pool is not None:
@@ -112,15 +113,19 @@ class GuardedReader:
 
     def _isolate(self, body: Body, on_done: OnReading, *, blamed: bool = False) -> None:
         suspects = self.suspects
-        if suspects.hopeless(body.url):
-            on_done(Reading(body.id, READER_DIED, _GIVEN_UP))
-            return
+        if suspects.hopeless(body.url) and not body.bare:
+            if not self._extracts:
+                on_done(Reading(body.id, READER_DIED, _GIVEN_UP))
+                return
+            body = _bare(body)
 
         began = time.perf_counter()
 
         def answered(answer: Reading | ReaderDied) -> None:
             PARSE_SECONDS.observe(time.perf_counter() - began, "reader")
-            if isinstance(answer, ReaderDied):
+            if isinstance(answer, ReaderDied) and self._extracts and not body.bare:
+                self._isolate(_bare(body), on_done, blamed=True)
+            elif isinstance(answer, ReaderDied):
                 on_done(Reading(body.id, READER_DIED, answer.why))
             else:
                 self._judge(body, on_done, answer)
@@ -186,6 +191,11 @@ def _risky(body: Body) -> bool:
     if body.sitemap and body.body.startswith(b"\x1f\x8b"):
         return True
     return body.charset not in ORDINARY_CHARSETS or body.body.startswith(b"%PDF-")
+
+
+def _bare(body: Body) -> Body:
+    """The page without fields and hooks: perhaps only the selectors or the code of the user are too much."""
+    return msgspec.structs.replace(body, bare=True)
 
 
 def _no_rules(now: float) -> Robots:

@@ -19,6 +19,7 @@ from silkline.crawl.crawl_log import CrawlLog
 from silkline.crawl.equip import open_client
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.fetcher_rates import FetcherRates
+from silkline.crawl.field_counts import check_fields
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.host_status import most_waiting
 from silkline.crawl.link_acks import LinkAcks
@@ -134,6 +135,7 @@ class Leader:
             await self._summarize()
             if self._attempt.order is None:
                 await recorder.ask(check_seeds, self._context.progress, self._log)
+                check_fields(self._plan, recorder.fields, self._log)
             return self._attempt.order
         finally:
             await self._close()

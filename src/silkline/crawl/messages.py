@@ -52,6 +52,8 @@ class PageOutcome(NamedTuple):
     result: NewResult | None
     depth: int
     names: bytes = b""
+    tally: bytes = b""
+    """What the page says about each field, as in `parse.fields`."""
 
 
 class Live(NamedTuple):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.messages import PageOutcome
+from silkline.crawl.page_hooks import HOOK_FAILED
 from silkline.crawl.reading import Body, Reading
 from silkline.crawl.seen import digest_of
 from silkline.model import fetched as reasons
@@ -15,17 +16,33 @@ from silkline.model.fetched import Fetched
 from silkline.model.ledger import DONE, FAILED, REDIRECTED, SKIPPED, NewResult, Settled
 from silkline.model.url import canonical, url_key
 
+_PERSONAL_HEADERS: Final = frozenset({"set-cookie", "set-cookie2", "authorization", "proxy-authenticate"})
 _encode = msgspec.json.Encoder().encode
 
 
-def body_of(entry: FrontierUrl, fetched: Fetched, *, simhash: bool, sitemap: bool) -> Body:
-    """The page in the form for a reader."""
+def body_of(entry: FrontierUrl, fetched: Fetched, *, simhash: bool, sitemap: bool, headers: bool = False) -> Body:
+    """The page in the form for a reader. `headers`: it needs the headers of the response."""
     robots_tag = fetched.headers.get("x-robots-tag", "")
     base, body, charset = as_seen(entry.url, fetched)
     wire_bytes = fetched.wire_bytes if fetched.rendered is None else 0
     return Body(
-        entry.id, entry.url, body, fetched.content_type, charset, robots_tag, simhash, sitemap, wire_bytes, base
+        entry.id,
+        entry.url,
+        body,
+        fetched.content_type,
+        charset,
+        robots_tag,
+        simhash,
+        sitemap,
+        wire_bytes,
+        base,
+        public_headers(fetched) if headers else {},
     )
+
+
+def public_headers(fetched: Fetched) -> dict[str, str]:
+    """The headers of a response, without those that identify a visitor."""
+    return {name: value for name, value in fetched.headers.items() if name not in _PERSONAL_HEADERS}
 
 
 def as_seen(url: str, fetched: Fetched) -> tuple[str, bytes, str]:
@@ -70,11 +87,11 @@ def page_of(entry: FrontierUrl, fetched: Fetched, reading: Reading) -> PageOutco
     """The end of a URL that was read."""
     attempts = entry.attempts + 1
     if reading.reason is not None:
-        state = FAILED if reading.reason == reasons.READER_DIED else SKIPPED
+        state = FAILED if reading.reason in (reasons.READER_DIED, HOOK_FAILED) else SKIPPED
         settled = Settled(entry.id, state, reading.reason, reading.detail, attempts, fetched.status)
         return PageOutcome(settled, None, entry.depth, reading.names)
     settled = Settled(entry.id, DONE, None, None, attempts, fetched.status)
-    return PageOutcome(settled, _result(entry, fetched, reading), entry.depth, reading.names)
+    return PageOutcome(settled, _result(entry, fetched, reading), entry.depth, reading.names, reading.tally)
 
 
 def redirect_of(entry: FrontierUrl, fetched: Fetched, target: str) -> PageOutcome:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, get_args
 
 import msgspec
 
 from silkline.fetch.settings import PRODUCT
-from silkline.model.spec import SiteSpec
+from silkline.model.fields import Field, read_fields
+from silkline.model.spec import Fact, SiteSpec
 from silkline.model.url import canonical, origin_of
 
 HOME: Final = "https://github.com/silkline/silkline"
@@ -141,6 +142,24 @@ class Plan(msgspec.Struct, frozen=True):
     listings: bool = False
     """Readings of sitemaps hold their entries, with dates and priorities."""
 
+    fields: tuple[Field, ...] = ()
+    each: str = ""
+    require_fields: float = 0.0
+    facts: tuple[str, ...] = ()
+    hooks: tuple[tuple[str, str], ...] = ()
+    """The page hooks that are installed: the name and the place of each (crawl/page_hooks.py)."""
+    keep_html: bool = False
+
+    @property
+    def extracts(self) -> bool:
+        """Whether the code of users, their selectors or their hooks, runs for each page."""
+        return bool(self.fields or self.hooks)
+
+    @property
+    def wants_headers(self) -> bool:
+        """Whether readers need the headers of responses."""
+        return bool(self.hooks) or "headers" in self.facts
+
     @property
     def scoped(self) -> bool:
         """Whether the scope depends on the seeds."""
@@ -190,7 +209,17 @@ def plan_of(
         origin_headers=_headers_of(spec),
         tuning=tuning or Tuning(),
         rendering=rendering,
+        fields=read_fields(spec.fields, spec.each) if spec.fields else (),
+        each=spec.each or "",
+        require_fields=spec.require_fields or 0.0,
+        facts=facts_of(spec.facts),
+        keep_html=spec.keep_html,
     )
+
+
+def facts_of(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of the facts that are wanted; `all` means each of them."""
+    return tuple(name for name in get_args(Fact) if name != "all" and (name in names or "all" in names))
 
 
 def user_agent_of(own: str | None, contact: str) -> str:

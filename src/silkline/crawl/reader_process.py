@@ -106,7 +106,7 @@ def serve(end: socket.socket, plan: Plan, slot: MarkSlot, memory: int, *, loaded
         decode, encode = msgspec.msgpack.Decoder(ReadingTask).decode, msgspec.msgpack.encode
         frame = _receive(end)
         if frame and not loaded:
-            load_everything(plan.content) if needs_more(decode(frame)) else load_usual()
+            load_everything(plan) if needs_more(decode(frame)) else load_usual(plan)
         _give_way()
         memory_size = MemorySize()
         most = _limit_memory(memory, memory_size.now())
@@ -220,7 +220,7 @@ def run_server(control: socket.socket, marks: ReadingMarks, slot: int, memory: i
             return
         if not loaded:
             loaded = True
-            load_everything(plan.content)
+            load_everything(plan)
             gc.collect()
             gc.freeze()
         end = socket.socket(fileno=descriptors[0])

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from silkline.crawl.extraction import Extraction, Inspection
 from silkline.crawl.plan import Plan
 from silkline.crawl.seen import digests_of
 from silkline.metrics.instruments import PARSE_SECONDS
@@ -33,6 +34,7 @@ _PDF_SECONDS_BY_NAME: Final = 20.0
 _WHAT: Final = {"image": "an image", "other": "a file of another kind"}
 
 _FOLLOWED: Final = frozenset({"a", "area", "frame", "refresh", "canonical", "alternate", "next", "prev"})
+_WITH_FACTS: Final = frozenset({"hreflang", "links", "headings"})
 _encode = msgspec.json.Encoder().encode
 
 
@@ -51,6 +53,10 @@ class Body(msgspec.Struct, array_like=True, gc=False):
     """Bytes received over the network; 0: not known."""
     base: str = ""
     """The base for relative links, if a script has set another address than `url`."""
+    headers: dict[str, str] = {}
+    """The headers of the response, if the plan wants them."""
+    bare: bool = False
+    """A process died while it read this page: read it without fields and page hooks."""
 
 
 class Reading(msgspec.Struct, array_like=True, gc=False):
@@ -70,6 +76,8 @@ class Reading(msgspec.Struct, array_like=True, gc=False):
     needs_scripts: bool = False
     sitemap: Sitemap | None = None
     """All entries of a sitemap, for jobs that need them."""
+    tally: bytes = b""
+    """What the page says about each field, as in `parse.fields`."""
 
 
 OnReading = Callable[[Reading], None]
@@ -83,10 +91,12 @@ class PageReader:
         self._wanted = Wanted(
             content=plan.content,  # type: ignore[arg-type]
             outline=plan.content != "none",
+            facts=not _WITH_FACTS.isdisjoint(plan.facts),
             agent=agent,
             scripts=plan.rendering is not None and plan.rendering.auto,
         )
         self._with_simhash = msgspec.structs.replace(self._wanted, simhash=True)
+        self._extraction = Extraction(plan) if plan.extracts or plan.facts else None
         self._by_name = plan.by_name
         self._listings = plan.listings
         # A user who requests one page by name wants that page: `noindex` is for programs that build an index.
@@ -110,15 +120,19 @@ class PageReader:
             return self._pdf(body)
         if kind != "html":
             return self._no_page(body, kind)
+        inspection = None
+        if self._extraction is not None:
+            inspection = self._extraction.inspection(body.url, body.headers, bare=body.bare)
         page = parse_page(
             body.body,
             body.base or body.url,
             self._with_simhash if body.simhash else self._wanted,
             charset=body.charset or None,
             robots_tags=(body.robots_tag,) if body.robots_tag else (),
+            inspect=inspection,
         )
         hidden = self._obeys and page.robots.noindex
-        return Reading(
+        reading = Reading(
             id=body.id,
             reason=NOINDEX if hidden else None,
             links=[] if self._by_name else self._links(page),
@@ -126,6 +140,21 @@ class PageReader:
             simhash=page.simhash,
             names=b"" if self._by_name else digests_of([link.url for link in page.links]),
             needs_scripts=page.needs_scripts and not hidden,
+        )
+        return self._extracted(reading, page, inspection) if inspection is not None and not hidden else reading
+
+    def _extracted(self, reading: Reading, page: Page, inspection: Inspection) -> Reading:
+        """The reading with what the inspection of the page found."""
+        data = {**self._data(page), **inspection.facts_of(page), **inspection.data}
+        links = [] if self._by_name else inspection.links
+        return msgspec.structs.replace(
+            reading,
+            reason=inspection.reason,
+            detail=inspection.detail,
+            links=[*reading.links, *links],
+            names=reading.names + digests_of(links) if links else reading.names,
+            data="{}" if inspection.reason else _encode(data).decode(),
+            tally=b"" if inspection.reason else inspection.tally,
         )
 
     def _links(self, page: Page) -> list[str]:

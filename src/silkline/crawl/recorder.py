@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from silkline.crawl.field_counts import FieldCounts
 from silkline.crawl.levels import Levels
 from silkline.crawl.messages import FoundUrl, PageOutcome
 from silkline.crawl.plan import Plan
@@ -60,6 +61,7 @@ class Recorder:
         self.seconds = 0.0
         self._not_stored_before = 0
         self._not_stored: Counter[int] = Counter()
+        self.fields = FieldCounts([field.name for field in plan.fields])
         self.levels = Levels(limited=plan.depth is not None, now=self._saved_at)
         self.reasons: Counter[str] = Counter()
         self.failures: Counter[str] = Counter()
@@ -79,6 +81,7 @@ class Recorder:
         self.stored = counts.done
         self.seconds = counts.seconds
         self._not_stored_before = not_stored(counts)
+        self.fields.load(counts.live)
         if self._plan.depth is not None:
             for depth, pending in (await self.ask(urls.queued_depths, database, job_id)).items():
                 self.levels.add(depth, pending)
@@ -115,7 +118,7 @@ class Recorder:
     def deliver(self, delivery: Delivery, pages: list[PageOutcome]) -> None:
         """Record pages whose links are all recorded. Pages beyond the limit are ignored, as if never fetched."""
         limit = self._plan.limit
-        for settled, result, depth, names in pages:
+        for settled, result, depth, names, tally in pages:
             if settled.state == DONE:
                 if limit is not None and self.stored >= limit:
                     continue
@@ -125,6 +128,8 @@ class Recorder:
             self._links.append(PageLinks(settled.id, names))
             if result is not None:
                 self._results.append(result)
+            if tally:
+                self.fields.add(tally)
         self._deliveries.append(delivery)
 
     def end(self, settled: Settled, result: NewResult | None = None) -> None:
@@ -199,7 +204,7 @@ class Recorder:
             bytes=self._bytes,
             in_flight=self.in_flight(),
             seconds=now - self._saved_at,
-            live=self.live(),
+            live={**self.live(), **self.fields.live()},
         )
         deliveries = self._deliveries
         self._found, self._settled, self._results, self._links = [], {}, [], []

@@ -26,6 +26,7 @@ class SiteCrawl:
         self._discovery = discovery
         self._sitemaps = Sitemaps(plan, discovery)
         self._archive = open_archive(plan.archive, index)
+        self._headers = plan.wants_headers
 
     def introduced(self, host: str, url: str, rules: Robots) -> None:
         self._sitemaps.named(host, url, rules)
@@ -35,7 +36,7 @@ class SiteCrawl:
 
     def body(self, host: str, entry: FrontierUrl, fetched: Fetched) -> Body:
         wants_simhash, is_sitemap = self._discovery.wants_simhash(host), entry.via in SITEMAP_VIAS
-        return body_of(entry, fetched, simhash=wants_simhash, sitemap=is_sitemap)
+        return body_of(entry, fetched, simhash=wants_simhash, sitemap=is_sitemap, headers=self._headers)
 
     def follow(self, entry: FrontierUrl, fetched: Fetched, target: str) -> PageOutcome:
         via = self._sitemaps.via_after_redirect(entry, target) if entry.via in SITEMAP_VIAS else "redirect"

@@ -15,10 +15,12 @@ import msgspec
 import uvloop
 
 from silkline.crawl.fetcher import Fetcher
+from silkline.crawl.field_counts import check_fields
 from silkline.crawl.file_budget import fitted
 from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.messages import FoundUrl, PageOutcome
 from silkline.crawl.outcomes import body_of, rendering_of
+from silkline.crawl.page_hooks import installed_hooks
 from silkline.crawl.plan import Plan, Rendering, Tuning, plan_of
 from silkline.crawl.purpose import onward
 from silkline.crawl.reading import Body, Reading
@@ -35,7 +37,7 @@ from silkline.model.fetched import Fetched
 from silkline.model.job import End
 from silkline.model.kind import Context, KindSettings
 from silkline.model.ledger import DONE, FAILED, QUEUED, NewResult, QueuedUrl, Settled
-from silkline.model.spec import Fetching, PageSpec, SiteSpec
+from silkline.model.spec import Extracting, Fetching, PageSpec, SiteSpec
 from silkline.model.url import canonical, host_of, url_key
 from silkline.store.page_cache import HIDDEN_KEYS
 from silkline.store.results import Result
@@ -58,7 +60,7 @@ _encode = msgspec.json.Encoder().encode
 def run(context: Context[PageSpec]) -> End | None:
     spec = context.spec
     plan = plan_for(spec, context.settings, spec.all_urls(), rendering_for(spec, context))
-    plan = msgspec.structs.replace(fitted(plan, context.log), by_name=True)
+    plan = msgspec.structs.replace(fitted(plan, context.log), by_name=True, hooks=installed_hooks())
     if spec.warc:
         plan = msgspec.structs.replace(plan, archive=place_of(Path(context.settings.data), context.progress.job))
     return uvloop.run(_work(context, plan))
@@ -66,7 +68,8 @@ def run(context: Context[PageSpec]) -> End | None:
 
 def plan_for(spec: Fetching, settings: KindSettings, urls: Sequence[str], rendering: Rendering | None = None) -> Plan:
     """The engine's plan for fetching the pages of a spec."""
-    shared = {name: getattr(spec, name) for name in Fetching.model_fields}
+    names = (*Fetching.model_fields, *Extracting.model_fields, "keep_html")
+    shared = {name: getattr(spec, name) for name in names if name in type(spec).model_fields}
     like = SiteSpec.model_construct(**shared, urls=tuple(urls), scope="any")
     return plan_of(
         like,
@@ -87,6 +90,7 @@ async def _work(context: Context[PageSpec], plan: Plan) -> End | None:
         context.log.info("%d pages stored, %d still to do", recorder.stored, recorder.pending)
         if order is None:
             await recorder.ask(check_seeds, context.progress, context.log)
+            check_fields(plan, recorder.fields, context.log)
         return order
     finally:
         leader.close()
@@ -141,7 +145,7 @@ class PageJob:
         return False
 
     def body(self, host: str, entry: FrontierUrl, fetched: Fetched) -> Body:
-        return body_of(entry, fetched, simhash=False, sitemap=False)
+        return body_of(entry, fetched, simhash=False, sitemap=False, headers=self._plan.wants_headers)
 
     def follow(self, entry: FrontierUrl, fetched: Fetched, target: str) -> FrontierUrl:
         return onward(entry, target)
@@ -152,7 +156,8 @@ class PageJob:
         state = DONE if reading.reason is None else FAILED
         detail = (reading.detail or "")[:1000] or None
         settled = Settled(entry.id, state, reading.reason, detail, entry.attempts + 1, fetched.status or None)
-        return PageOutcome(settled, self._result(entry, settled, fetched, reading.data), entry.depth)
+        result = self._result(entry, settled, fetched, reading.data)
+        return PageOutcome(settled, result, entry.depth, tally=reading.tally)
 
     def ended(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> PageOutcome:
         return PageOutcome(settled, self._result(entry, settled, fetched, "{}"), entry.depth)

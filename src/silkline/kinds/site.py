@@ -12,6 +12,7 @@ import uvloop
 from silkline.crawl.equip import calm_collector
 from silkline.crawl.file_budget import fitted
 from silkline.crawl.leader import Leader
+from silkline.crawl.page_hooks import installed_hooks
 from silkline.crawl.plan import Tuning, plan_of
 from silkline.errors import Permanent
 from silkline.kinds.browser import rendering_for
@@ -42,7 +43,7 @@ def crawl(context: Context[SiteSpec], tuning: Tuning) -> End | None:
         tuning=tuning,
         rendering=rendering_for(spec, context),
     )
-    plan = fitted(plan, context.log)
+    plan = msgspec.structs.replace(fitted(plan, context.log), hooks=installed_hooks())
     if spec.warc:
         plan = msgspec.structs.replace(plan, archive=place_of(Path(settings.data), context.progress.job))
 

@@ -54,6 +54,8 @@ MEANINGS: Final = {
     "trap": "it looks like part of an endless trap",
     "redirected": "it redirects to another URL, which was followed",
     "sitemap": "it is a sitemap, read for its links",
+    "hook_failed": "a page hook failed on it",
+    "hook_refused": "a page hook refused it",
     "noindex": "it asks not to be stored",
     "not_a_page": "it is neither a page nor a document",
 }

@@ -23,6 +23,7 @@ from pydantic import (
 
 from silkline.errors import FieldProblem, SpecError
 from silkline.model.duration import ApiSeconds
+from silkline.model.fields import LONGEST, BadFields, as_table, read_fields
 from silkline.model.framing_headers import FRAMING_HEADERS
 from silkline.model.pattern import MAX_PATTERNS, UrlPattern, compile_patterns
 from silkline.model.redaction import SECRET_FIELDS
@@ -113,6 +114,21 @@ def _excluded_host(line: str) -> str:
     return excluded_host(line)
 
 
+def _fields(given: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return as_table(read_fields(given))
+    except BadFields as error:
+        raise ValueError(str(error)) from None
+
+
+def _each(selector: str) -> str:
+    try:
+        read_fields({"row": {"css": selector}})
+    except BadFields as error:
+        raise ValueError(error.problems[0][1]) from None
+    return selector
+
+
 WebUrl = Annotated[str, AfterValidator(_web_url)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Patterns = Annotated[
@@ -123,6 +139,10 @@ HeaderName = Annotated[str, AfterValidator(_own_header)]
 HeaderValue = Annotated[str, AfterValidator(_header_value)]
 Proxy = Annotated[str, AfterValidator(_proxy)]
 Content = Literal["markdown", "full", "text", "none"]
+FieldTable = Annotated[dict[str, Any], AfterValidator(_fields)]
+RowSelector = Annotated[str, Field(max_length=LONGEST), AfterValidator(_each)]
+Fact = Literal["all", "headers", "headings", "hreflang", "images", "links", "structured"]
+Facts = Annotated[tuple[Fact, ...], BeforeValidator(_as_list)]
 Speed = Literal["polite", "normal", "fast", "max"]
 ExcludedHost = Annotated[str, AfterValidator(_excluded_host)]
 AnySpec = TypeVar("AnySpec", bound="Spec")
@@ -180,9 +200,30 @@ class Fetching(Spec):
     warc: bool = False
 
 
-class PageSpec(UrlSpec, Fetching):
+class Extracting(Spec):
+    """What is taken from each page besides its content: `fields` that the user names (model/fields.py), and facts.
+
+    `each` is a CSS selector: every element that it finds is a row with these fields. A job with `require_fields` fails
+    if a field is found on a smaller share of its pages.
+    """
+
+    fields: FieldTable = Field(default_factory=dict)
+    each: RowSelector | None = None
+    require_fields: float | None = Field(None, gt=0, le=1)
+    facts: Facts = ()
+
+    @model_validator(mode="after")
+    def _some_field(self) -> Extracting:
+        for name in ("each", "require_fields"):
+            if getattr(self, name) is not None and not self.fields:
+                raise ValueError(f"{name} needs fields")
+        return self
+
+
+class PageSpec(UrlSpec, Fetching, Extracting):
     """One page, or a batch of pages, without following links."""
 
+    keep_html: bool = False
     max_age: ApiSeconds | None = Field(None, ge=0)
 
 
@@ -194,9 +235,10 @@ class CrawlSizes(LimitedSpec):
     concurrency: int | None = Field(None, ge=1, le=10_000)
 
 
-class SiteSpec(UrlSpec, Fetching, CrawlSizes):
+class SiteSpec(UrlSpec, Fetching, Extracting, CrawlSizes):
     """A crawl: one site or a million hosts."""
 
+    keep_html: bool = False
     limit: int | None = Field(None, ge=1)
     depth: int | None = Field(None, ge=0)
     scope: Literal["host", "domain", "prefix", "any"] = "host"
@@ -213,6 +255,13 @@ class SiteSpec(UrlSpec, Fetching, CrawlSizes):
         if not self.url and not self.urls and not self.seeded:
             raise ValueError("a url is needed: set url, or urls for several")
         return self
+
+
+class ExtractSpec(Extracting):
+    """Other fields, or other content, from the stored pages of a job. It sends no request."""
+
+    job: str = Field(min_length=1, max_length=100)
+    content: Content = "markdown"
 
 
 class MapSpec(UrlSpec, Fetching):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from datetime import date as date_of
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, NamedTuple
@@ -190,7 +191,7 @@ def _date(text: str) -> str | Problem:
         iso = found[0].replace(",", ".").replace(" ", "T", 1).replace(" ", "")
         return iso[:10] if len(iso) == 10 and datetime.fromisoformat(iso) else datetime.fromisoformat(iso).isoformat()
     if re.fullmatch(r"\d{8}", text):
-        return datetime.strptime(text, "%Y%m%d").date().isoformat()
+        return date_of(int(text[:4]), int(text[4:6]), int(text[6:])).isoformat()
     if re.match(r"(?:[A-Za-z]{3}, )?\d{1,2} [A-Za-z]{3} \d{4} \d\d:\d\d", text):
         return parsedate_to_datetime(text).isoformat()
     if found := _SLASHED.search(text):
@@ -218,7 +219,7 @@ def _numeric(text: str, found: re.Match[str]) -> str | Problem:
 def _with_time(text: str, found: re.Match[str], year: int, month: int, day: int) -> str:
     time = _TIME.search(text, found.end()) or _TIME.search(text[: found.start()])
     if time is None:
-        return datetime(year, month, day).date().isoformat()
+        return date_of(year, month, day).isoformat()
     hour = int(time[1])
     if time[4]:
         hour = hour % 12 + (12 if time[4][0] in "pP" else 0)

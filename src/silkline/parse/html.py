@@ -5,7 +5,7 @@ The limits in `Wanted` bound time and memory for every input. `Page.truncated` n
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from turbohtml import Document, parse
@@ -21,6 +21,8 @@ from silkline.parse.page_facts import Harvest, label
 from silkline.parse.scripted import needs_scripts
 from silkline.parse.sniff import utf16_without_mark
 
+Inspect = Callable[[Document, str, str], None]
+"""Gets the document, the title of the page and the base of its links."""
 LINKS_ONLY: Final = Wanted()
 _MAX_JSON_LD: Final = 500_000
 _ESCAPE: Final = re.compile(rb"\x1b[($]")
@@ -36,10 +38,12 @@ def parse_page(
     *,
     charset: str | None = None,
     robots_tags: Sequence[str] = (),
+    inspect: Inspect | None = None,
 ) -> Page:
     """The facts of the page that came from `url`, a canonical URL.
 
-    `charset` is the charset of the Content-Type, `robots_tags` are the values of the X-Robots-Tag headers.
+    `charset` is the charset of the Content-Type, `robots_tags` are the values of the X-Robots-Tag headers. `inspect`
+    gets the document before anything is removed from it.
     """
     body, encoding, original = _searchable(body, charset)
     kept = shortened(body, wanted.max_body)
@@ -57,6 +61,8 @@ def parse_page(
     more = _outline(document, harvest) if outlined else {}
     if wanted.facts:
         more |= _facts(document, harvest, links)
+    if inspect is not None:
+        inspect(document, harvest.title, base)
     article_body = _article_body(document) if wanted.content in ("markdown", "text") else ""
     document.remove("script, style")
     text = document.text
