@@ -32,7 +32,7 @@ from silkline.model.database import Database
 from silkline.model.job import NewJob
 from silkline.model.ledger import Counts
 from silkline.store import jobs, url_view
-from silkline.store.job_view import JobView, ProgressView, job_view
+from silkline.store.job_view import JobView, KeptHtmlView, ProgressView, job_view
 from silkline.store.opening import open_database
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -94,7 +94,7 @@ def test_no_field_may_be_missing_and_none_may_be_added(each: Any, database: Data
 
 
 def test_the_fields_of_an_answer_are_those_of_its_class() -> None:
-    progress = ProgressView(1, 1, 0, 0, 0, 0, 0, 0, 0, 0.0, None, None, None)
+    progress = ProgressView(1, 1, 0, 0, 0, 0, 0, 0, 0, 0.0, None, None, None, {}, KeptHtmlView(0, 0, 0))
     answer = Answer(answer_models.Recorded(1, 2, progress), 201, {"Location": "/"})
     assert (answer.status_code, answer.headers["location"]) == (201, "/")
     told = json.loads(answer.body)

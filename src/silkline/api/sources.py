@@ -19,7 +19,7 @@ from silkline.model.job import ENDED, Job
 from silkline.model.ledger import Counts
 from silkline.model.redaction import secrets_of
 from silkline.store import jobs, logs, urls
-from silkline.store.job_view import JobView, ProgressView, job_view
+from silkline.store.job_view import JobView, KeptHtmlView, ProgressView, job_view
 
 PROGRESS_EVERY = 1.0
 LAST_LINES = timedelta(seconds=4)  # a supervisor may store the last lines some seconds after the end of the job
@@ -34,7 +34,7 @@ class ProgressEvent(ProgressView):
     live: dict[str, Any]
 
 
-_NO_PROGRESS = ProgressView(0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, None, None, None)
+_NO_PROGRESS = ProgressView(0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, None, None, None, {}, KeptHtmlView(0, 0, 0))
 _COUNTS = tuple(each.name for each in fields(ProgressView))
 
 

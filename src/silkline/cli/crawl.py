@@ -12,6 +12,7 @@ import click
 
 from silkline.cli import terminal, views
 from silkline.cli.asking import asking, payload_of, seconds
+from silkline.cli.extracting import extracting, keeping, with_fields
 from silkline.cli.foreground import run_here
 from silkline.cli.job_choice import chosen
 from silkline.cli.option_errors import checked
@@ -79,6 +80,8 @@ LEAST_FILES = 128  # the same number as in crawl/file_budget.py, which commands 
     help="Write the results to this file when the job ends; a name that ends with / is a folder.",
 )
 @click.option("--force", is_flag=True, help="With -o: overwrite what exists.")
+@extracting
+@keeping
 @asking
 @everywhere()
 @click.pass_obj
@@ -102,7 +105,7 @@ def crawl(
     if not detach:
         _refuse_too_few_files()
     form = _form_of(output, detach=detach, warc=given["warc"], force=force) if output is not None else ""
-    spec = _spec([with_scheme(url) for url in urls], given, seeded=seeds is not None, here=not detach)
+    spec = _spec([with_scheme(url) for url in urls], with_fields(given), seeded=seeds is not None, here=not detach)
     requirements.check_packages("site", spec, settings, here=not detach)
     lines = _first_seen(read_lines(seeds)) if seeds is not None else None
     with opened(settings) as database:
@@ -121,7 +124,7 @@ def crawl(
     if detach:
         terminal.line(job.id)
         return None
-    done = _saving(session, settings, form, output, force) if output is not None else None
+    done = saving(session, settings, form, output, force) if output is not None else None
     return run_here(session, settings, job, f"Crawling {views.about(job)} as job {job.id}.", done)
 
 
@@ -137,9 +140,11 @@ def _form_of(output: str, *, detach: bool, warc: bool, force: bool) -> str:
     return form
 
 
-def _saving(
+def saving(
     session: Session, settings: Settings, form: str, output: str, force: bool
 ) -> Callable[[Database, Job], None]:
+    """What writes the results to a file when the job has ended."""
+
     def done(database: Database, job: Job) -> None:
         if job.status in ENDED:
             save(session, database, settings.data, job.id, form, output, force=force)

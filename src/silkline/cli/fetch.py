@@ -16,6 +16,7 @@ import click
 
 from silkline.cli import codes, terminal
 from silkline.cli.asking import asking, need_urls, payload_of, seconds
+from silkline.cli.extracting import extracting, keeping, with_fields
 from silkline.cli.logging_level import log_if_asked
 from silkline.cli.option_errors import checked
 from silkline.cli.resources import opened, settings_of
@@ -51,6 +52,8 @@ FEW_WORDS = 40
     help="The main content as Markdown, the full page as Markdown, plain text, or only the metadata.",
 )
 @click.option("--warc", is_flag=True, help="Also keep the raw HTTP responses, for `silkline results --format warc`.")
+@extracting
+@keeping
 @asking
 @everywhere()
 @click.pass_obj
@@ -64,7 +67,7 @@ def fetch(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:
     log_if_asked(session, settings)
     asked = list(typed_urls(urls))
     need_urls(asked)
-    spec = checked("page", payload_of(asked, options))
+    spec = checked("page", payload_of(asked, with_fields(options)))
     assert isinstance(spec, PageSpec)  # noqa: S101 - the registry says so
     requirements.check_packages("page", spec, settings, here=True)
     with opened(settings) as database:

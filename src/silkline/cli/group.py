@@ -103,6 +103,10 @@ def is_address(text: str) -> bool:
         "urls": Lazy("silkline.cli.urls:urls", "List the URLs of a job, each with its state and reason."),
         "errors": Lazy("silkline.cli.urls:errors", "Show what failed, by reason, with the pages that link to it."),
         "crawl": Lazy("silkline.cli.crawl:crawl", "Crawl one site or many in the foreground, with a progress line."),
+        "extract": Lazy(
+            "silkline.cli.extract:extract", "Read the stored pages of a job again, for other fields or other content."
+        ),
+        "fields": Lazy("silkline.cli.fields:fields", "Try fields on one page, or propose fields for it."),
         "jobs": Lazy("silkline.cli.jobs:jobs", "List, add, show, pause, resume, stop, cancel, retry or remove jobs."),
         "logs": Lazy("silkline.cli.logs:logs", "Show the log of a job."),
         "resume": Lazy("silkline.cli.crawl:resume", "Resume a paused job in the foreground, from its checkpoint."),

@@ -15,8 +15,10 @@ from silkline.cli.job_choice import chosen
 from silkline.cli.resources import opened_to_find, settings_of
 from silkline.cli.session import Session, everywhere, text
 from silkline.errors import UsageError
+from silkline.export.field_columns import columns_of
 from silkline.export.open import FORMATS, format_of, refuse_to_overwrite, to_path, to_stream, whole_file
 from silkline.export.rows import Filter, stream
+from silkline.export.table import COLUMNS
 from silkline.model.database import Database
 from silkline.store import results as stored
 from silkline.store import urls
@@ -41,6 +43,13 @@ from silkline.store.results import Result
 @click.option(
     "--status", "statuses", type=text, multiple=True, metavar="CODE", help="Only pages with this HTTP status: 200, 4xx."
 )
+@click.option(
+    "--where",
+    type=text,
+    multiple=True,
+    metavar="CONDITION",
+    help="Only pages with such a field: 'price<20', stock=true, name~lamp, sku, '!sku'; can be repeated.",
+)
 @click.option("--match", type=text, metavar="RE", help="Only URLs that match this regular expression.")
 @everywhere()
 @click.pass_obj
@@ -48,8 +57,9 @@ def results(session: Session, /, id: str, form: str | None, output: str | None, 
     """Write the results of a job.
 
     The formats are JSON lines (jsonl), a table for spreadsheets (csv), a folder of Markdown files (md), Parquet, a
-    sitemap, and for a job that ran with --warc the raw HTTP responses (warc). Existing files are overwritten only with
-    --force. --state failed and --status also find URLs of a crawl that have no result.
+    sitemap, for a job that ran with --warc the raw HTTP responses (warc), and the links between its pages (links: as
+    JSON lines, or as a .csv or .parquet file). The fields of a job are typed columns in csv and parquet. Existing files
+    are overwritten only with --force. --state failed and --status also find URLs of a crawl that have no result.
     """
     wanted = Filter(**only)
     output = None if output == "-" else output
@@ -61,6 +71,8 @@ def results(session: Session, /, id: str, form: str | None, output: str | None, 
             save(session, database, settings.data, job.id, form, output, wanted, force=force)
         elif form == "warc":
             _print_archive(database, settings.data, job.id, wanted)
+        elif form == "links":
+            _print_links(database, job.id)
         else:
             _print(database, job.id, wanted, form)
 
@@ -88,6 +100,14 @@ def save(
 
         with whole_file(output) as file:
             number = write_warc(database, data, job_id, wanted, file)
+    elif form == "links":
+        from silkline.export.links import links_of, write_links
+
+        kind = format_of(name)
+        with whole_file(output) as file:
+            number = write_links(links_of(database, job_id), kind if kind in ("csv", "parquet") else "jsonl", file)
+        session.say(f"{number:,} {'link was' if number == 1 else 'links were'} written to {terminal.safe(name)}.")
+        return
     else:
         number = _save(session, database, job_id, wanted, form, output, force=force)
     noun = "result was" if number == 1 else "results were"
@@ -99,7 +119,8 @@ def _print(database: Database, job_id: str, wanted: Filter, form: str) -> None:
         _print_safely(database, job_id, wanted, form)
         return
     terminal.flush()
-    with terminal.noticed(), to_stream(form, sys.stdout.buffer) as writer:
+    fields = columns_of(database, job_id, COLUMNS)
+    with terminal.noticed(), to_stream(form, sys.stdout.buffer, fields) as writer:
         for result in stream(database, job_id, wanted):
             writer.write(result)
 
@@ -126,12 +147,25 @@ def _print_archive(database: Database, data: Path, job_id: str, wanted: Filter) 
         write_warc(database, data, job_id, wanted, sys.stdout.buffer)
 
 
+def _print_links(database: Database, job_id: str) -> None:
+    from silkline.export.links import links_of, write_links
+
+    if sys.stdout.isatty():
+        for row in links_of(database, job_id):
+            terminal.print_json(row._asdict(), indent=None)
+        return
+    terminal.flush()
+    with terminal.noticed():
+        write_links(links_of(database, job_id), "jsonl", sys.stdout.buffer)
+
+
 def _save(
     session: Session, database: Database, job_id: str, wanted: Filter, form: str, output: Path, *, force: bool
 ) -> int:
     number = 0
     total = stored.count(database, job_id)
-    with to_path(form, output, force=force) as writer, _progress(session, total) as advance:
+    fields = columns_of(database, job_id, COLUMNS)
+    with to_path(form, output, force=force, fields=fields) as writer, _progress(session, total) as advance:
         for result in stream(database, job_id, wanted):
             writer.write(result)
             number += 1

@@ -10,7 +10,9 @@ from datetime import datetime
 from typing import Any
 
 from silkline.cli.terminal import as_json, duration, moment, safe, safe_lines, size
+from silkline.model.field_counts import field_counts_in, in_words
 from silkline.model.job import Job, Status, shown_status
+from silkline.model.kept_html import kept_html_in
 from silkline.model.ledger import Counts, not_stored
 from silkline.model.progress import pages_of
 from silkline.model.reasons import at_command_line
@@ -77,6 +79,7 @@ def everything(
         ("Progress", _sum(counts)),
         *((f"  {state}", _reasons(reasons, state)) for state in ("failed", "skipped")),
         ("  not stored", not_stored_in_words(counts)),
+        *(("  fields", line) for line in extracted(counts)),
         ("Fetched", f"{size(counts.bytes)} in {counts.seconds:,.1f} s of crawling" if counts.bytes else ""),
         ("Results", f"{results:,}"),
         ("Attempt", _attempts(job)),
@@ -138,6 +141,7 @@ def ending(job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], no
         told.append(f"  not stored: {more}")
     if job.status is Status.COMPLETED and counts.discovered and not counts.done and not counts.unchanged:
         told.append("  Nothing was stored.")
+    told += [f"  {line}" for line in extracted(counts)]
     if any(reason == "address_blocked" for _, reason, _ in reasons):
         told.append(f"  address_blocked: {at_command_line('address_blocked')}")
     if job.status is Status.FAILED:
@@ -148,6 +152,16 @@ def ending(job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], no
         told.append(f"To resume it: silkline resume {job.id}")
     elif job.status in (Status.FAILED, Status.STOPPED):
         told.append(f"To continue from the checkpoint: silkline jobs retry {job.id}")
+    return told
+
+
+def extracted(counts: Counts) -> list[str]:
+    """On how many pages each field was found, and how much HTML was kept."""
+    told = [safe(line) for line in in_words(field_counts_in(counts.live))]
+    kept = kept_html_in(counts.live)
+    if kept.pages:
+        each, before = size(kept.stored // kept.pages), size(kept.raw // kept.pages)
+        told.append(f"HTML kept: {kept.pages:,} pages in {size(kept.stored)}, {each} a page ({before} before)")
     return told
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from silkline.confine.roles import confine_fetcher, confine_runner
+from silkline.crawl.extraction import SUGGESTIONS
 from silkline.crawl.page_hooks import load_hooks
 from silkline.crawl.plan import Plan
 from silkline.warc_files import folder_of
@@ -61,6 +62,8 @@ def _load_extraction(plan: Plan) -> None:
     """Import what fields and page hooks need."""
     if any(field.regex or field.when for field in plan.fields):
         importlib.import_module("re2")
+    if SUGGESTIONS in plan.facts:
+        importlib.import_module("silkline.parse.field_suggestions")
     load_hooks(plan.hooks)
 
 

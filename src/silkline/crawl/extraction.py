@@ -20,6 +20,8 @@ from silkline.parse.structured import Structured
 
 MAX_IMAGES: Final = 2_000
 _MAX_ALT: Final = 1_000
+SUGGESTIONS: Final = "suggestions"
+"""A fact for `silkline fields --suggest`, which no job has."""
 READER_DIED: Final = "reader_died"
 """The error of all fields of a page whose reader died while it read them."""
 
@@ -77,6 +79,13 @@ class Inspection:
                 "opengraph": found.opengraph,
                 "meta": dict(reversed(found.metas)),
             }
+        if SUGGESTIONS in extraction.facts:
+            from silkline.parse.field_suggestions import suggest
+
+            self.data[SUGGESTIONS] = [
+                {**group._asdict(), "fields": [each._asdict() for each in group.fields]}
+                for group in suggest(document, base)
+            ]
         if "headers" in extraction.facts:
             self.data["headers"] = dict(self._headers)
         if extraction.hooks:

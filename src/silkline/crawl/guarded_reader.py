@@ -6,6 +6,7 @@ each fetcher, and one for each job that fetches pages. The test for "risky" cost
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from collections.abc import Callable
@@ -110,6 +111,12 @@ class GuardedReader:
                 slot.keep()
                 raise
             slot.end()
+
+    async def reading_of(self, body: Body) -> Reading:
+        """The same, for a caller that waits for the reading."""
+        done: asyncio.Future[Reading] = asyncio.get_running_loop().create_future()
+        self.read(body, done.set_result)
+        return await done
 
     def _isolate(self, body: Body, on_done: OnReading, *, blamed: bool = False) -> None:
         suspects = self.suspects

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from silkline.crawl.plan import Plan
+from silkline.model.kept_html import NewDictionary, NewHtml
 from silkline.model.ledger import NewResult, QueuedUrl, Settled
 from silkline.model.wait import Wait
 
@@ -54,6 +55,9 @@ class PageOutcome(NamedTuple):
     names: bytes = b""
     tally: bytes = b""
     """What the page says about each field, as in `parse.fields`."""
+    html: NewHtml | None = None
+    dictionary: NewDictionary | None = None
+    """A dictionary that later pages of this fetcher need."""
 
 
 class Live(NamedTuple):

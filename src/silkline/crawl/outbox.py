@@ -43,6 +43,7 @@ class Outbox:
         """Add the end of a URL with a result or links."""
         self.pages.append(ended)
         size = len(ended.names) + (len(ended.result.data) if ended.result is not None else 0)
+        size += len(ended.html.html) if ended.html is not None else 0
         self._bytes += size
         self.unsaved += 1
         self.unsaved_bytes += size

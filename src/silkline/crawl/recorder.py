@@ -15,9 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from silkline.crawl.field_counts import FieldCounts
+from silkline.crawl.html_counts import HtmlCounts
 from silkline.crawl.levels import Levels
 from silkline.crawl.messages import FoundUrl, PageOutcome
 from silkline.crawl.plan import Plan
+from silkline.model.kept_html import NewDictionary, NewHtml
 from silkline.model.kind import Progress
 from silkline.model.ledger import (
     DONE,
@@ -62,6 +64,9 @@ class Recorder:
         self._not_stored_before = 0
         self._not_stored: Counter[int] = Counter()
         self.fields = FieldCounts([field.name for field in plan.fields])
+        self._html: list[NewHtml] = []
+        self._dictionaries: list[NewDictionary] = []
+        self._html_counts = HtmlCounts()
         self.levels = Levels(limited=plan.depth is not None, now=self._saved_at)
         self.reasons: Counter[str] = Counter()
         self.failures: Counter[str] = Counter()
@@ -82,6 +87,7 @@ class Recorder:
         self.seconds = counts.seconds
         self._not_stored_before = not_stored(counts)
         self.fields.load(counts.live)
+        self._html_counts.load(counts.live)
         if self._plan.depth is not None:
             for depth, pending in (await self.ask(urls.queued_depths, database, job_id)).items():
                 self.levels.add(depth, pending)
@@ -118,7 +124,9 @@ class Recorder:
     def deliver(self, delivery: Delivery, pages: list[PageOutcome]) -> None:
         """Record pages whose links are all recorded. Pages beyond the limit are ignored, as if never fetched."""
         limit = self._plan.limit
-        for settled, result, depth, names, tally in pages:
+        for settled, result, depth, names, tally, html, dictionary in pages:
+            if dictionary is not None:
+                self._dictionaries.append(dictionary)
             if settled.state == DONE:
                 if limit is not None and self.stored >= limit:
                     continue
@@ -130,6 +138,9 @@ class Recorder:
                 self._results.append(result)
             if tally:
                 self.fields.add(tally)
+            if html is not None:
+                self._html.append(html)
+                self._html_counts.add(html)
         self._deliveries.append(delivery)
 
     def end(self, settled: Settled, result: NewResult | None = None) -> None:
@@ -204,11 +215,14 @@ class Recorder:
             bytes=self._bytes,
             in_flight=self.in_flight(),
             seconds=now - self._saved_at,
-            live={**self.live(), **self.fields.live()},
+            live={**self.live(), **self.fields.live(), **self._html_counts.live()},
+            html=self._html,
+            dictionaries=self._dictionaries,
         )
         deliveries = self._deliveries
         self._found, self._settled, self._results, self._links = [], {}, [], []
         self._deliveries, self._bytes = [], 0
+        self._html, self._dictionaries = [], []
         self._saved_at = now
         self.seconds += checkpoint.seconds
         await self.ask(self._progress.record, checkpoint)

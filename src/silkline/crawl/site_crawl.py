@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from silkline.crawl.discovery import Discovery
 from silkline.crawl.frontier import FrontierUrl
+from silkline.crawl.kept_pages import PageKeeper, with_html
 from silkline.crawl.messages import Links, PageOutcome
 from silkline.crawl.outcomes import all_wire_bytes, body_of, page_of, redirect_of
 from silkline.crawl.plan import Plan
@@ -27,6 +28,7 @@ class SiteCrawl:
         self._sitemaps = Sitemaps(plan, discovery)
         self._archive = open_archive(plan.archive, index)
         self._headers = plan.wants_headers
+        self._keeper = PageKeeper() if plan.keep_html else None
 
     def introduced(self, host: str, url: str, rules: Robots) -> None:
         self._sitemaps.named(host, url, rules)
@@ -55,7 +57,8 @@ class SiteCrawl:
             if self._archive is not None:
                 self._archive.add(entry.id, fetched)
             self._discovery.fetched(host, entry.url, reading.simhash)
-        return page_of(entry, fetched, reading)
+        ended = page_of(entry, fetched, reading)
+        return ended if self._keeper is None or reading.reason else with_html(ended, self._keeper, entry, fetched)
 
     def ended(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> PageOutcome:
         return PageOutcome(settled, None, entry.depth)

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from silkline.export.field_columns import columns_of
 from silkline.export.folder import document, place_of
 from silkline.export.open import to_stream
 from silkline.export.rows import Filter, stream
+from silkline.export.table import COLUMNS
 from silkline.model.database import Database
 from silkline.model.url import url_key
 from silkline.store import jobs
@@ -27,6 +29,7 @@ DOWNLOADS: Final = {
     "parquet": (".parquet", "application/vnd.apache.parquet"),
     "sitemap": (".xml", "application/xml"),
     "warc": (".warc.gz", "application/gzip"),
+    "links": (".links.jsonl", "application/x-ndjson"),
 }
 LIBRARIES: Final = {"parquet": "pyarrow", "warc": "warcio"}
 PIECE: Final = 64 << 10
@@ -116,8 +119,14 @@ def download(database: Database, data: Path, job_id: str, form: str, name: str) 
             packed.write(result)
             yield file.take(PIECE)
         packed.close()
+    elif form == "links":
+        from silkline.export.links import links_of, pieces
+
+        for _ in pieces(links_of(database, job_id), "jsonl", file):  # type: ignore[arg-type]
+            yield file.take(PIECE)
     else:
-        with to_stream(form, file) as writer:  # type: ignore[arg-type]
+        fields = columns_of(database, job_id, COLUMNS)
+        with to_stream(form, file, fields) as writer:  # type: ignore[arg-type]
             for result in stream(database, job_id, Filter()):
                 writer.write(result)
                 yield file.take(PIECE)

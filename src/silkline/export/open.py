@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from silkline.errors import UsageError
+from silkline.export.field_columns import FieldColumns
 from silkline.export.rows import Writer
 
-FORMATS: Final = ("jsonl", "csv", "md", "parquet", "sitemap", "warc")
+FORMATS: Final = ("jsonl", "csv", "md", "parquet", "sitemap", "warc", "links")
 _SUFFIXES: Final = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet", ".xml": "sitemap"}
 _WARC: Final = (".warc", ".warc.gz")
 
@@ -78,17 +79,17 @@ def _format_of(name: str) -> str | None:
 
 
 @contextmanager
-def to_stream(form: str, stream: BinaryIO) -> Iterator[Writer]:
-    """Open a writer to a stream, such as stdout."""
+def to_stream(form: str, stream: BinaryIO, fields: FieldColumns | None = None) -> Iterator[Writer]:
+    """Open a writer to a stream, such as stdout. `fields`: the columns of the fields of the job."""
     if form == "md":
         raise UsageError("Markdown is written to a folder: give its name with -o")
-    writer = _writer(form, stream, None)
+    writer = _writer(form, stream, None, fields)
     yield writer
     writer.close()
 
 
 @contextmanager
-def to_path(form: str, path: Path, *, force: bool = False) -> Iterator[Writer]:
+def to_path(form: str, path: Path, *, force: bool = False, fields: FieldColumns | None = None) -> Iterator[Writer]:
     """Open a writer to a file, or for Markdown a folder. The file gets its name when it is complete."""
     refuse_to_overwrite(form, path, force=force)
     if form == "md":
@@ -97,7 +98,7 @@ def to_path(form: str, path: Path, *, force: bool = False) -> Iterator[Writer]:
         yield ResultFolder(path, force=force)
         return
     with whole_file(path) as stream:
-        writer = _writer(form, stream, path)
+        writer = _writer(form, stream, path, fields)
         yield writer
         writer.close()
 
@@ -129,7 +130,7 @@ def _is_device(path: Path) -> bool:
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
-def _writer(form: str, stream: BinaryIO, path: Path | None) -> Writer:
+def _writer(form: str, stream: BinaryIO, path: Path | None, fields: FieldColumns | None) -> Writer:
     match form:
         case "jsonl":
             from silkline.export.jsonl import JsonLines
@@ -138,11 +139,11 @@ def _writer(form: str, stream: BinaryIO, path: Path | None) -> Writer:
         case "csv":
             from silkline.export.table import Table
 
-            return Table(stream)
+            return Table(stream, fields)
         case "parquet":
             from silkline.export.parquet import Parquet
 
-            return Parquet(stream)
+            return Parquet(stream, fields)
         case "sitemap":
             from silkline.export.sitemap import SitemapFile
 

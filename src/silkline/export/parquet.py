@@ -1,4 +1,6 @@
-"""Parquet, for data tools: the columns of the table with their types, and all of `data` and `metadata` as JSON."""
+"""Parquet, for data tools: the columns of the table with their types, those of the fields that the job names, and all
+of `data` and `metadata` as JSON.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,9 @@ from datetime import datetime
 from typing import Any, BinaryIO, Final
 
 from silkline.errors import UsageError
+from silkline.export.field_columns import ROW, Column, FieldColumns
 from silkline.export.rows import content_size
-from silkline.export.table import row_of
+from silkline.export.table import NO_FIELDS, row_of
 from silkline.store.results import Result
 
 GROUP_ROWS: Final = 5_000
@@ -18,7 +21,7 @@ GROUP_SIZE: Final = 8 << 20
 class Parquet:
     """Collects rows into groups of a few megabytes; only one group is in memory."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: BinaryIO, fields: FieldColumns | None = None) -> None:
         self._arrow = pyarrow = load()
         text, whole = pyarrow.string(), pyarrow.int64()
         kinds = {
@@ -27,8 +30,11 @@ class Parquet:
             "seconds": pyarrow.float64(),
             "created_at": pyarrow.timestamp("us", tz="UTC"),
         }
-        names = [*row_of(_EXAMPLE), "data", "metadata"]
-        self._schema = pyarrow.schema([(name, kinds.get(name, text)) for name in names])
+        fixed = [(name, kinds.get(name, text)) for name in row_of(_EXAMPLE)]
+        self._fields = fields if fields is not None else NO_FIELDS
+        own = [(ROW, whole)] if self._fields.rows else []
+        own += [(column.name, _type_of(pyarrow, column)) for column in self._fields.columns]
+        self._schema = pyarrow.schema([*fixed, *own, ("data", text), ("metadata", text)])
         self._writer = pyarrow.parquet.ParquetWriter(stream, self._schema, compression="zstd")
         self._rows: list[dict[str, Any]] = []
         self._size = 0
@@ -43,7 +49,9 @@ class Parquet:
             row[name] = None if row[name] is None else str(row[name])
         row["data"] = json.dumps(result.data, ensure_ascii=False)
         row["metadata"] = json.dumps(result.metadata, ensure_ascii=False)
-        self._rows.append(row)
+        for values in self._fields.values_of(result):
+            self._rows.append({**row, **values})
+            row["content"] = row["data"] = None  # only in the first row of a page
         self._size += 2 * content_size(result)
         if len(self._rows) >= GROUP_ROWS or self._size >= GROUP_SIZE:
             self._flush()
@@ -66,6 +74,12 @@ def load() -> Any:
     except ImportError as error:
         raise UsageError("Parquet needs pyarrow, which is not installed: pip install 'silkline[parquet]'") from error
     return pyarrow
+
+
+def _type_of(pyarrow: Any, column: Column) -> Any:
+    kinds = {"number": pyarrow.float64(), "boolean": pyarrow.bool_(), "date": pyarrow.timestamp("us", tz="UTC")}
+    kind = kinds.get(column.kind, pyarrow.string())
+    return pyarrow.list_(kind) if column.many else kind
 
 
 def _whole(value: Any) -> int | None:

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 from silkline.errors import UsageError
 from silkline.export.problems import ledger
 from silkline.model.database import Database
+from silkline.model.field_filter import BadCondition, Condition, has_all, read_condition
 from silkline.model.ledger import FAILED, SKIPPED
 from silkline.model.pattern import BadPattern, UrlPattern
 from silkline.model.result_fields import DATA, METADATA, mended
@@ -41,17 +42,19 @@ class Filter:
     state: str | None = None
     statuses: tuple[str, ...] = ()
     match: str | None = None
+    where: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for status in self.statuses:
             if not re.fullmatch(r"[1-5](\d\d|xx)", status, re.IGNORECASE):
                 raise UsageError(f"--status {status!r} is not an HTTP status; examples: 200, or 4xx for 400 to 499")
         pattern_of(self.match)
+        conditions_of(self.where)
 
     @property
     def asks_ledger(self) -> bool:
         """Whether URLs without a result are wanted: failed URLs of a crawl are only in the ledger."""
-        return self.state != "done" and (self.state == "failed" or bool(self.statuses))
+        return self.state != "done" and not self.where and (self.state == "failed" or bool(self.statuses))
 
     def wants(self, result: Result) -> bool:
         if self.state is not None and (self.state == "done") != result.success:
@@ -59,6 +62,8 @@ class Filter:
         if self.state == "failed" and result.metadata.get("skipped"):
             return False
         if self.statuses and not self._status(result.metadata.get("http_status")):
+            return False
+        if self.where and not has_all(conditions_of(self.where), result.data):
             return False
         pattern = pattern_of(self.match)
         return pattern is None or any(pattern.found_in(url) for url in (result.final_url, result.original_url) if url)
@@ -81,13 +86,23 @@ def pattern_of(match: str | None) -> UrlPattern | None:
         raise UsageError(f"--match {match[:80]!r} {error}") from error
 
 
+@lru_cache(maxsize=4)
+def conditions_of(where: tuple[str, ...]) -> list[Condition]:
+    """The conditions of `--where`."""
+    try:
+        return [read_condition(text) for text in where]
+    except BadCondition as error:
+        raise UsageError(f"--where {error}") from error
+
+
 def stream(database: Database, job_id: str, wanted: Filter, *, after: int = 0) -> Iterator[Result]:
     """The wanted results in order of discovery, and with some filters also URLs without a result."""
     if not wanted.asks_ledger:
-        yield from filter(wanted.wants, _stored(database, job_id, after))
+        yield from filter(wanted.wants, stored_results(database, job_id, after))
         return
     last = 0
-    both = merge(_stored(database, job_id, after), _without_page(database, job_id, after), key=lambda each: each.url_id)
+    stored, others = stored_results(database, job_id, after), _without_page(database, job_id, after)
+    both = merge(stored, others, key=lambda each: each.url_id)
     for result in both:  # if two have the same id, the stored one comes first
         if result.url_id != last and wanted.wants(result):
             yield result
@@ -106,7 +121,7 @@ def _without_page(database: Database, job_id: str, after: int) -> Iterator[Resul
             yield Result(0, job_id, url.id, url.url, url.url, {}, False, {**metadata, **skipped}, moment)
 
 
-def _stored(database: Database, job_id: str, after: int) -> Iterator[Result]:
+def stored_results(database: Database, job_id: str, after: int = 0) -> Iterator[Result]:
     """Results in order of discovery. If pages are large, fewer rows are read at a time."""
     chunk = FEWEST
     while found := results.page_by_discovery(database, job_id, after=after, wanted=chunk):

@@ -11,8 +11,10 @@ import io
 import json
 import struct
 import tempfile
+from datetime import datetime
 from typing import Any, BinaryIO, Final
 
+from silkline.export.field_columns import OWN_DATA, ROW, FieldColumns
 from silkline.export.rows import content_of, further_data
 from silkline.store.results import Result
 
@@ -23,6 +25,7 @@ COLUMNS: Final = (
 MOST_COLUMNS: Final = 1_000
 REST: Final = "data"  # the column for all further fields
 _FROM_DATA: Final = frozenset({"title", "description", "language"})
+NO_FIELDS: Final = FieldColumns({}, rows=False)
 _IN_MEMORY: Final = 8 << 20
 _ROW: Final = struct.Struct("<II")  # the number of its data columns, and its length
 # The last four are full-width characters, which some spreadsheets treat like the normal ones.
@@ -32,13 +35,18 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\u
 class Table:
     """Writes CSV (RFC 4180) in UTF-8."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: BinaryIO, fields: FieldColumns | None = None) -> None:
         self._stream = stream
+        self._fields = fields if fields is not None else NO_FIELDS
+        self._field_names = [column.name for column in self._fields.columns]
+        if self._fields.rows:
+            self._field_names.insert(0, ROW)
         self._rows = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - closed in `close`
         self._columns: dict[str, None] = {}
 
     def write(self, result: Result) -> None:
-        further = {name: value for name, value in further_data(result).items() if name not in _FROM_DATA}
+        left_out = _FROM_DATA | OWN_DATA if self._fields else _FROM_DATA
+        further = {name: value for name, value in further_data(result).items() if name not in left_out}
         rest: dict[str, Any] = {}
         for name, value in further.items():
             if name in self._columns or len(self._columns) < MOST_COLUMNS:
@@ -48,20 +56,27 @@ class Table:
         if rest:
             self._columns.setdefault(REST)
             further[REST] = {**({REST: further[REST]} if REST in further else {}), **rest}
-        cells = [*row_of(result).values(), *(_cell(further.get(name)) for name in self._columns)]
-        line = _line(cells)
-        self._rows.write(_ROW.pack(len(self._columns), len(line)) + line)
+        fixed = row_of(result)
+        for values in self._fields.values_of(result) if self._fields else ({},):
+            own = (_cell(values.get(name)) for name in self._field_names)
+            line = _line([*fixed.values(), *own, *(_cell(further.get(name)) for name in self._columns)])
+            self._rows.write(_ROW.pack(len(self._columns), len(line)) + line)
+            fixed["content"] = ""  # only in the first row of a page
 
     def close(self) -> None:
         total = len(self._columns)
         with self._rows as rows:
-            self._stream.write(_line([*COLUMNS, *map(_column, self._columns)]))
+            self._stream.write(_line([*COLUMNS, *self._field_names, *map(self._column, self._columns)]))
             rows.seek(0)
             while head := rows.read(_ROW.size):
                 known, length = _ROW.unpack(head)
                 line = rows.read(length)
                 self._stream.write(line if known == total else line[:-2] + b"," * (total - known) + b"\r\n")
         self._stream.flush()
+
+    def _column(self, name: str) -> str:
+        """The header of a data column; it gets a prefix if another column has the same name."""
+        return f"data.{name}" if name in COLUMNS or name in self._field_names else name
 
 
 def _line(cells: list[Any]) -> bytes:
@@ -70,13 +85,12 @@ def _line(cells: list[Any]) -> bytes:
     return text.getvalue().encode("utf-8", "replace")
 
 
-def _column(name: str) -> str:
-    """The header of a data column; it gets a prefix if a fixed column has the same name."""
-    return f"data.{name}" if name in COLUMNS else name
-
-
 def _cell(value: Any) -> Any:
-    """Nested values become JSON; other values are not changed."""
+    """Nested values become JSON, times ISO 8601; other values are not changed."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, list):
+        value = [_cell(each) for each in value]
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list | tuple) else value
 
 

@@ -18,6 +18,7 @@ from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.field_counts import check_fields
 from silkline.crawl.file_budget import fitted
 from silkline.crawl.frontier import FrontierUrl
+from silkline.crawl.kept_pages import PageKeeper, with_html
 from silkline.crawl.messages import FoundUrl, PageOutcome
 from silkline.crawl.outcomes import body_of, rendering_of
 from silkline.crawl.page_hooks import installed_hooks
@@ -108,6 +109,7 @@ class PageJob:
         self._database = context.progress.database
         self._plan = plan
         self._archive = open_archive(plan.archive)
+        self._keeper = PageKeeper() if plan.keep_html else None
         self._asked = {canonical(url) or url: url for url in reversed(self._spec.all_urls())}
         self._personal = is_personal(self._spec.model_dump(include={*PERSONAL}))
 
@@ -157,7 +159,8 @@ class PageJob:
         detail = (reading.detail or "")[:1000] or None
         settled = Settled(entry.id, state, reading.reason, detail, entry.attempts + 1, fetched.status or None)
         result = self._result(entry, settled, fetched, reading.data)
-        return PageOutcome(settled, result, entry.depth, tally=reading.tally)
+        ended = PageOutcome(settled, result, entry.depth, tally=reading.tally)
+        return ended if self._keeper is None or reading.reason else with_html(ended, self._keeper, entry, fetched)
 
     def ended(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> PageOutcome:
         return PageOutcome(settled, self._result(entry, settled, fetched, "{}"), entry.depth)

@@ -44,6 +44,7 @@ BUILT_IN = {
     for kind in (
         Kind("page", "silkline.kinds.page:run", specs.PageSpec),
         Kind("site", "silkline.kinds.site:run", specs.SiteSpec, crawl=True),
+        Kind("extract", "silkline.kinds.extract:run", specs.ExtractSpec, crawl=True),
         Kind("map", "silkline.kinds.map:run", specs.MapSpec),
         Kind("youtube", "silkline.kinds.youtube:run", specs.YoutubeSpec),
         Kind("bluesky", "silkline.kinds.bluesky:run", specs.BlueskySpec),

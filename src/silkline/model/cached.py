@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 # Fields that make the pages of a job private: credentials, or a way to the page that other jobs do not have.
+EXTRACTED: Final = ("fields", "each", "facts", "keep_html")
+"""The parts of a spec that say what is taken from a page besides its content."""
 PERSONAL: Final = ("headers", "cookies", "proxy")
 
 
@@ -22,14 +24,19 @@ def serves(
     content: str,
     render: str,
     allowed: Collection[str] = (),
+    extracted: Mapping[str, Any] | None = None,
 ) -> bool:
     """Whether a result (`data`, `metadata`) of a job (`payload`) can be used: it is public and has the right content.
 
     The results of a job with private addresses are used only for jobs that may reach the same ones (`allowed`).
 
+    `extracted` has the fields, rows and facts that are wanted: the job must have asked for the same.
+
     A result without text, or with another form of text, does not count. An unrendered page does not count if rendering
     was required, or if `auto` was asked for and not tried.
     """
+    if any(payload.get(name) != value for name, value in (extracted or {}).items() if value):
+        return False
     if not set(payload.get("allow_private") or ()) <= set(allowed):
         return False
     if is_personal(payload) or not _scripts_ran(metadata, payload, render):

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from silkline.model.kept_html import NewDictionary, NewHtml
+
 QUEUED, DONE, UNCHANGED, FAILED, SKIPPED = "queued", "done", "unchanged", "failed", "skipped"
 STATES = (QUEUED, DONE, UNCHANGED, FAILED, SKIPPED)
 REDIRECTED = "redirected"
@@ -74,6 +76,8 @@ class Checkpoint:
     in_flight: int = 0
     seconds: float = 0.0
     live: Mapping[str, object] = field(default_factory=dict)
+    html: Sequence[NewHtml] = ()
+    dictionaries: Sequence[NewDictionary] = ()
 
 
 @dataclass(frozen=True, slots=True)

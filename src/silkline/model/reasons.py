@@ -56,6 +56,7 @@ MEANINGS: Final = {
     "sitemap": "it is a sitemap, read for its links",
     "hook_failed": "a page hook failed on it",
     "hook_refused": "a page hook refused it",
+    "html_damaged": "its stored HTML cannot be read",
     "noindex": "it asks not to be stored",
     "not_a_page": "it is neither a page nor a document",
 }

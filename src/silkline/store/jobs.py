@@ -35,6 +35,7 @@ CHUNK = 2_000
 DATA_REMOVALS = (
     *("results.forget", "pages.forget", "logs.forget", "count_history.forget"),
     *("urls.forget_keys", "urls.forget", "links.forget", "redirects.forget", "blames.forget"),
+    *("html.forget", "html.forget_dictionaries"),
 )
 _ENQUEUE = (
     *("id", "kind", "status", "desired", "request_url", "payload", "metadata", "priority", "tenant"),
@@ -440,8 +441,8 @@ def finish_deletions(database: Database, *, chunk: int = CHUNK) -> list[str]:
 
 def _delete_data(database: Database, id: str, chunk: int) -> None:
     for name in DATA_REMOVALS:
-        # A row of links holds those of many pages.
-        some = chunk if name != "links.forget" else max(1, chunk // 100)
+        # A row of links holds those of many pages, and the HTML of a page is large.
+        some = chunk if name not in ("links.forget", "html.forget") else max(1, chunk // 100)
         while len(database.rows(name, job_id=id, wanted=some)) == some:
             pass
     with database.transaction() as transaction:

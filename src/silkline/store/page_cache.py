@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from silkline.errors import NotFound
 from silkline.metrics.instruments import CACHE_LOOKUPS
-from silkline.model.cached import is_personal, serves
+from silkline.model.cached import EXTRACTED, is_personal, serves
 from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.model.url import canonical, url_key
@@ -61,6 +61,7 @@ def _serving(
         content=payload.get("content") or "markdown",
         render=payload.get("render") or "never",
         allowed=payload.get("allow_private") or (),
+        extracted={name: payload.get(name) for name in EXTRACTED},
     )
     return (job, found) if will_do else None
 

@@ -36,7 +36,7 @@ from silkline.model.ledger import (
     Url,
     not_stored,
 )
-from silkline.store import checkpoint_counts, count_history, links, pages, redirects
+from silkline.store import checkpoint_counts, count_history, html, links, pages, redirects
 from silkline.store.jobs import fence
 from silkline.store.text import clean, clean_json, to_json
 
@@ -75,6 +75,7 @@ def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: da
         transaction.many("results.append", NewResult._fields, stored, job_id=job_id, now=now)
         pages.append(transaction, job_id, stored, now)
     links.append(transaction, job_id, checkpoint.links)
+    html.append(transaction, job_id, checkpoint.html, checkpoint.dictionaries)
     moved = ((each.id, each.detail) for each in settled if each.reason == REDIRECTED and each.detail)
     redirects.append(transaction, job_id, moved, now)
     ended = Counter(map(_settled_state, settled))

@@ -28,8 +28,10 @@ NEEDS = {
 class ExportQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    format: Literal["jsonl", "csv", "md", "parquet", "sitemap", "warc"] = Field(
-        "jsonl", description="`md` is a zip of Markdown files. Not every server supports `parquet` and `warc`."
+    format: Literal["jsonl", "csv", "md", "parquet", "sitemap", "warc", "links"] = Field(
+        "jsonl",
+        description="`md` is a zip of Markdown files, `links` has a line for each link. Not every server supports "
+        "`parquet` and `warc`.",
     )
 
 

@@ -19,6 +19,7 @@ from silkline.api.answer_models import (
     answered,
     to_json,
 )
+from silkline.api.problems import Problem
 from silkline.api.tallies import Tallies
 from silkline.api.views import (
     host_view,
@@ -27,6 +28,7 @@ from silkline.api.views import (
     wait_view,
 )
 from silkline.model.database import Database
+from silkline.model.field_filter import MOST, BadCondition, Condition, has_all, read_condition
 from silkline.model.redaction import secrets_of
 from silkline.store import jobs, logs, results, urls
 from silkline.store.backlinks import into
@@ -48,6 +50,7 @@ from silkline.store.url_view import (
 JSONL = "application/x-ndjson"
 PAGE_BYTES = 8 << 20  # a page of results ends early when it gets larger than this
 CHUNK = 20
+LOOKED_AT = 5_000  # results that one request with a filter reads at most
 LINKED_CHUNK = 1_000  # for URLs with the pages that link to them, since each chunk reads all links of the job
 Accept = Annotated[str, Header()]
 Item = TypeVar("Item")
@@ -66,6 +69,11 @@ class Cursored(BaseModel):
 
 class ResultQuery(Cursored):
     content: bool = Field(True, description="False leaves the text of the page out; title, links and other facts stay.")
+    where: list[str] = Field(
+        default_factory=list,
+        max_length=MOST,
+        description="Only results with such a field: `price<20`, `stock=true`, `name~lamp`, `sku`, `!sku`.",
+    )
 
 
 class UrlQuery(Cursored):
@@ -117,13 +125,16 @@ class LedgerRoutes:
     ) -> Answer[ListPage[ResultView]] | StreamingResponse:
         """In the order in which they were stored, so a client that follows a crawl gets every result."""
         job = jobs.get(self._database, id)
+        conditions = conditions_of(query.where)
 
         def read(after: int, wanted: int) -> list[tuple[int, ResultView]]:
             found = results.page(self._database, job.id, after=after, wanted=wanted)
             return [(each.id, result_view(each, content=query.content)) for each in found]
 
         if wants_lines(query, accept):
-            return lines(read, query)
+            return lines(read, query, wanted=lambda item: has_all(conditions, item.data))
+        if conditions:
+            return Answer(ListPage(*chosen_from(read, query.cursor, query.limit, conditions)))
         return Answer(ListPage(*page_of(read, query.cursor, query.limit)))
 
     def urls(
@@ -196,13 +207,43 @@ def wants_lines(query: Cursored, accept: str) -> bool:
     return query.format == "jsonl" or (query.format is None and JSONL in accept)
 
 
-def lines(read: Read[Item], query: Cursored, chunk: int = CHUNK) -> StreamingResponse:
-    """All items after the cursor as JSON lines. One chunk at a time is in memory."""
+def conditions_of(where: list[str]) -> list[Condition]:
+    try:
+        return [read_condition(text) for text in where]
+    except BadCondition as error:
+        raise Problem("invalid", f"where: {error}") from error
+
+
+def chosen_from(
+    read: Read[ResultView], after: int, wanted: int, conditions: list[Condition]
+) -> tuple[list[ResultView], str | None]:
+    """The results with these conditions, and the cursor of the next page. A page may have few: each request reads a
+    limited number of results."""
+    items: list[ResultView] = []
+    size = 0
+    for _ in range(0, LOOKED_AT, CHUNK):
+        found = read(after, CHUNK)
+        for id, item in found:
+            after = id
+            if has_all(conditions, item.data):
+                items.append(item)
+                size += len(to_json(item))
+            if len(items) == wanted or size > PAGE_BYTES:
+                return items, str(after)
+        if len(found) < CHUNK:
+            return items, None
+    return items, str(after)
+
+
+def lines(
+    read: Read[Item], query: Cursored, chunk: int = CHUNK, wanted: Callable[[Item], bool] | None = None
+) -> StreamingResponse:
+    """All items after the cursor as JSON lines, or those that are wanted. One chunk at a time is in memory."""
 
     def chunks(after: int) -> Iterator[bytes]:
         while found := read(after, chunk):
             after = found[-1][0]
-            yield b"".join(to_json(item) + b"\n" for _, item in found)
+            yield b"".join(to_json(item) + b"\n" for _, item in found if wanted is None or wanted(item))
 
     return StreamingResponse(chunks(query.cursor), media_type=JSONL)
 

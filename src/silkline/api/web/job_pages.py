@@ -19,6 +19,7 @@ from silkline.api.tallies import Tallies
 from silkline.api.views import line_view, reason_views
 from silkline.api.web import charts, forms
 from silkline.api.web.again import repeated, way_of
+from silkline.api.web.field_table import FIELD_DATA, field_table, fields_of_page
 from silkline.api.web.page_list import PageQuery, page_list
 from silkline.api.web.templates import Templates
 from silkline.config import Settings
@@ -40,7 +41,7 @@ from silkline.store.url_view import url_view
 from silkline.store.usage_view import usage_of_job
 from silkline.store.waiting import hold_up
 
-TABS = ("overview", "pages", "errors", "skipped", "hosts", "logs", "details")
+TABS = ("overview", "pages", "fields", "errors", "skipped", "hosts", "logs", "details")
 ROWS = 100
 LINES = 500
 MANY_LINKS = 10  # more than that are folded away
@@ -52,6 +53,7 @@ EXPORT_WORDS = {
     "parquet": "Parquet",
     "sitemap": "Sitemap",
     "warc": "WARC",
+    "links": "Links",
 }
 NO_WAIT = frozenset({BUSY, TURN, LEVEL})  # the crawl itself is busy; it does not wait for the host
 VERBS = (Verb.PAUSE, Verb.RESUME, Verb.STOP, Verb.CANCEL, Verb.RETRY)
@@ -83,6 +85,7 @@ class JobPages:
             "errors": self._failed,
             "skipped": self._skipped,
             "hosts": self._hosts,
+            "fields": self._fields,
             "logs": self._logs,
             "details": self._details,
         }
@@ -117,7 +120,8 @@ class JobPages:
         name = "job.html"
         if request.headers.get("hx-target") in ("tab-place", "panels-place"):
             name = "_tab.html"
-        return self._templates.page(name, tab=tab, tabs=TABS, **self._head(job), **values)
+        tabs = [each for each in TABS if each != "fields" or job.payload.get("fields")]
+        return self._templates.page(name, tab=tab, tabs=tabs, **self._head(job), **values)
 
     def waiting(self, id: str) -> Response:
         """What the job waits for, for the log tab."""
@@ -155,6 +159,7 @@ class JobPages:
             links_in=found.links_in,
             links_out=found.links_out,
             **content_of(found.result),
+            **fields_of_page(found.result),
             now=self._database.now(),
         )
 
@@ -255,6 +260,9 @@ class JobPages:
         secrets = secrets_of(job.payload)
         return {"lines": [line_view(line, secrets) for line in found], "more": len(found) == LINES}
 
+    def _fields(self, job: Job, query: TabQuery) -> dict[str, Any]:
+        return field_table(self._database, job, query.cursor, query.q.replace("\x00", "").strip())
+
     def _details(self, job: Job, query: TabQuery) -> dict[str, Any]:
         return {"results": results.count(self._database, job.id)}
 
@@ -270,7 +278,7 @@ class JobPages:
 def content_of(result: Result | None) -> dict[str, Any]:
     """The title, the text and all other facts of a result."""
     data, metadata = (result.data, result.metadata) if result else ({}, {})
-    facts = [(name, value) for name, value in data.items() if name not in CONTENT]
+    facts = [(name, value) for name, value in data.items() if name not in CONTENT and name not in FIELD_DATA]
     text = next((data[name] for name in CONTENT if data.get(name)), "")
     return {
         "result": result,

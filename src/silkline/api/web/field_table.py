@@ -1,0 +1,103 @@
+"""The fields of a job as a table: one row for each page, or for each row of a page."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from silkline.export.field_columns import columns_of
+from silkline.model.database import Database
+from silkline.model.field_counts import field_counts_in
+from silkline.model.field_filter import BadCondition, Condition, has_all, read_condition
+from silkline.model.job import Job
+from silkline.store import results, urls
+from silkline.store.results import Result
+
+FIELD_DATA: Final = ("fields", "rows", "field_errors")
+ROWS: Final = 100
+LOOKED_AT: Final = 2_000
+"""Results that one request reads at most."""
+_CHUNK: Final = 100
+
+
+def field_table(database: Database, job: Job, after: int, text: str) -> dict[str, Any]:
+    """The rows after a cursor. `text` is one condition, as in `results --where`."""
+    columns = columns_of(database, job.id)
+    condition, problem = _condition(text)
+    rows: list[dict[str, Any]] = []
+    cursor: int | None = after
+    for _ in range(0, LOOKED_AT, _CHUNK):
+        found = results.page_by_discovery(database, job.id, after=cursor or 0, wanted=_CHUNK)
+        for result in found:
+            cursor = result.url_id
+            rows += _rows(result, columns, condition)
+            if len(rows) >= ROWS:
+                break
+        if len(rows) >= ROWS:
+            break
+        if len(found) < _CHUNK:
+            cursor = None
+            break
+    return {
+        "field_columns": [column.name for column in columns.columns],
+        "field_counts": field_counts_in(urls.counts(database, job.id).live),
+        "rows": rows,
+        "next": cursor,
+        "problem": problem,
+    }
+
+
+def _rows(result: Result, columns: Any, condition: list[Condition]) -> list[dict[str, Any]]:
+    if not any(name in result.data for name in ("fields", "rows")) or not has_all(condition, result.data):
+        return []
+    parts = result.data.get("rows") if columns.rows else [result.data.get("fields")]
+    wanted = [has_all(condition, {"fields": part}) for part in parts or ()]
+    values = columns.values_of(result)
+    shown = [row for row, fits in zip(values, wanted, strict=False) if fits]
+    return [
+        {
+            "id": result.url_id,
+            "url": result.final_url,
+            "values": [shown_value(row[column.name]) for column in columns.columns],
+        }
+        for row in shown
+    ]
+
+
+def _condition(text: str) -> tuple[list[Condition], str]:
+    try:
+        return ([read_condition(text)] if text else []), ""
+    except BadCondition as error:
+        return [], str(error)
+
+
+def fields_of_page(result: Result | None) -> dict[str, Any]:
+    """The fields of one page, for its own view."""
+    data = result.data if result is not None else {}
+    rows = data.get("rows") if isinstance(data.get("rows"), list) else [data.get("fields")]
+    tables = [row for row in rows or () if isinstance(row, dict)]
+    names = list(dict.fromkeys(name for row in tables for name in row))
+    errors = data.get("field_errors")
+    return {
+        "field_names": names,
+        "field_rows": [[shown_value(row.get(name)) for name in names] for row in tables[:ROWS]] if names else [],
+        "field_errors": [_error(each) for each in errors[:ROWS] if isinstance(each, dict)]
+        if isinstance(errors, list)
+        else [],
+    }
+
+
+def _error(error: dict[str, Any]) -> str:
+    row = f", row {error['row']}" if error.get("row") else ""
+    raw = f": {error['raw']}" if error.get("raw") else ""
+    return f"{error.get('field') or 'all fields'}{row}: {error.get('error')}{raw}"
+
+
+def shown_value(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)

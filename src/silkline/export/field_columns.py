@@ -1,0 +1,95 @@
+"""The columns of the fields that a job names, for tables: their names, their types, and the values of a result."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from silkline.model.database import Database
+from silkline.model.fields import CURRENCY
+from silkline.store import jobs
+from silkline.store.results import Result
+
+ROW: Final = "row"
+OWN_DATA: Final = frozenset({"fields", "rows"})
+"""The parts of `data` that are in these columns."""
+_PLAIN: Final[dict[str, tuple[type, ...]]] = {"number": (int, float), "boolean": (bool,), "text": (str,)}
+_KINDS: Final = {"price": "number", "url": "text"}
+
+
+class Column(NamedTuple):
+    """`kind` is text, number, boolean or date. `many`: the values are lists."""
+
+    name: str
+    field: str
+    kind: str
+    many: bool
+
+
+class FieldColumns:
+    """`rows`: a result has several rows, numbered in the column `row`."""
+
+    def __init__(self, fields: Mapping[str, Mapping[str, Any]], *, rows: bool, taken: Collection[str] = ()) -> None:
+        self.rows = rows
+        self.columns = list(_columns(fields, taken))
+
+    def __bool__(self) -> bool:
+        return bool(self.columns)
+
+    def values_of(self, result: Result) -> list[dict[str, Any]]:
+        """The values of each row of a result, by the name of the column. A page without rows has one that is empty."""
+        if not self.rows:
+            return [self._values(result.data.get("fields"))]
+        found = result.data.get("rows")
+        numbered = enumerate(found if isinstance(found, list) else [], start=1)
+        rows = [{ROW: number, **self._values(row)} for number, row in numbered]
+        return rows or [{ROW: None, **self._values(None)}]
+
+    def _values(self, row: Any) -> dict[str, Any]:
+        values = row if isinstance(row, Mapping) else {}
+        return {column.name: _value(column, values.get(column.field)) for column in self.columns}
+
+
+def columns_of(database: Database, job_id: str, taken: Collection[str] = ()) -> FieldColumns:
+    """The columns of a job, from its spec. Columns with a name that is `taken` get a prefix."""
+    payload = jobs.get(database, job_id).payload
+    fields = payload.get("fields")
+    return FieldColumns(fields if isinstance(fields, Mapping) else {}, rows=bool(payload.get("each")), taken=taken)
+
+
+def _columns(fields: Mapping[str, Mapping[str, Any]], taken: Collection[str]) -> Iterator[Column]:
+    for name, field in fields.items():
+        kind, many = field.get("type", "text"), bool(field.get("many"))
+        yield Column(_free(name, taken), name, _KINDS.get(kind, kind), many)
+        if kind == "price":
+            yield Column(_free(name + CURRENCY, taken), name + CURRENCY, "text", many)
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    return f"fields.{name}" if name in taken or name == ROW else name
+
+
+def _value(column: Column, value: Any) -> Any:
+    """A value of the right type, or None. The currencies of a list may be null."""
+    if column.many:
+        values = value if isinstance(value, list) else []
+        return [_one(column.kind, each) for each in values]
+    return _one(column.kind, value)
+
+
+def _one(kind: str, value: Any) -> Any:
+    if kind == "date":
+        return _date(value)
+    if isinstance(value, bool) and kind != "boolean":
+        return None
+    return value if isinstance(value, _PLAIN[kind]) else None
+
+
+def _date(value: Any) -> datetime | None:
+    """A date without a zone is in UTC, because a column has one zone."""
+    try:
+        moment = datetime.fromisoformat(value)
+    except (ValueError, TypeError):
+        return None
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).astimezone(UTC)

@@ -1,0 +1,126 @@
+"""The links of a crawl as a table: source, target, text and rel of the link, state and HTTP status of the target.
+
+Text and rel are known only if the job kept the fact `links`. Other jobs have the addresses that the ledger knows.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, BinaryIO, Final, NamedTuple
+
+import msgspec
+
+from silkline.export.parquet import load
+from silkline.export.rows import stored_results
+from silkline.export.table import harmless
+from silkline.model.database import Database
+from silkline.model.job import ENDED
+from silkline.model.ledger import Url
+from silkline.model.url import url_key
+from silkline.store import jobs, links, urls
+
+PAGES: Final = 200
+"""Pages whose links are looked up at once."""
+GROUP_ROWS: Final = 20_000
+_encode = msgspec.json.Encoder().encode
+
+
+class LinkRow(NamedTuple):
+    """`state` and `status` are null for a target that the crawl did not store, such as a feed or a nofollow link."""
+
+    source: str
+    target: str
+    text: str | None
+    rel: str | None
+    state: str | None
+    status: int | None
+
+
+def links_of(database: Database, job_id: str) -> Iterator[LinkRow]:
+    """Every link of a job, page after page."""
+    job = jobs.get(database, job_id)
+    if job.status in ENDED:
+        urls.index(database, job_id)  # otherwise each look-up reads the whole ledger
+    facts = job.payload.get("facts") or ()
+    if {"all", "links"} & set([facts] if isinstance(facts, str) else facts):
+        yield from _with_texts(database, job_id)
+    else:
+        yield from _by_key(database, job_id)
+
+
+def _with_texts(database: Database, job_id: str) -> Iterator[LinkRow]:
+    for results in _batched(stored_results(database, job_id), PAGES):
+        known = [
+            (result.final_url, link)
+            for result in results
+            for link in result.data.get("outlinks") or ()
+            if isinstance(link, Mapping) and isinstance(link.get("url"), str)
+        ]
+        targets = urls.by_keys(database, job_id, list({url_key(link["url"]) for _, link in known}))
+        for source, link in known:
+            state, status = _end(targets.get(url_key(link["url"])))
+            yield LinkRow(source, link["url"], _text(link.get("text")), _text(link.get("rel")), state, status)
+
+
+def _by_key(database: Database, job_id: str) -> Iterator[LinkRow]:
+    for pages in _batched(links.every(database, job_id), PAGES):
+        sources = urls.by_ids(database, job_id, [id for id, _ in pages])
+        targets = urls.by_keys(database, job_id, list({key for _, keys in pages for key in keys}))
+        for id, keys in pages:
+            for target in (targets[key] for key in keys if key in targets and id in sources):
+                yield LinkRow(sources[id].url, target.url, None, None, *_end(target))
+
+
+def _end(target: Url | None) -> tuple[str | None, int | None]:
+    return (None, None) if target is None else (target.state, target.http_status)
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _batched(items: Iterable[Any], size: int) -> Iterator[tuple[Any, ...]]:
+    iterator = iter(items)
+    while some := tuple(islice(iterator, size)):
+        yield some
+
+
+def write_links(rows: Iterable[LinkRow], form: str, stream: BinaryIO) -> int:
+    """Write the rows as jsonl, csv or parquet. Returns their number."""
+    number = 0
+    for part in pieces(rows, form, stream):
+        number += part
+    return number
+
+
+def pieces(rows: Iterable[LinkRow], form: str, stream: BinaryIO) -> Iterator[int]:
+    """The same, some rows at a time; yields how many were written."""
+    if form == "parquet":
+        yield from _parquet(rows, stream)
+        return
+    if form == "csv":
+        stream.write(_line(LinkRow._fields))
+    for some in _batched(rows, 1_000):
+        lines = (_line(row) if form == "csv" else _encode(row._asdict()) + b"\n" for row in some)
+        stream.write(b"".join(lines))
+        yield len(some)
+
+
+def _parquet(rows: Iterable[LinkRow], stream: BinaryIO) -> Iterator[int]:
+    pyarrow = load()
+    schema = pyarrow.schema(
+        [(name, pyarrow.int64() if name == "status" else pyarrow.string()) for name in LinkRow._fields]
+    )
+    with pyarrow.parquet.ParquetWriter(stream, schema, compression="zstd") as writer:
+        for some in _batched(rows, GROUP_ROWS):
+            writer.write_table(pyarrow.Table.from_pylist([row._asdict() for row in some], schema=schema))
+            yield len(some)
+
+
+def _line(cells: Iterable[Any]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text).writerow([harmless(cell) for cell in cells])
+    return text.getvalue().encode("utf-8", "replace")
