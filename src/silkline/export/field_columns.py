@@ -14,6 +14,7 @@ from silkline.store.results import Result
 ROW: Final = "row"
 OWN_DATA: Final = frozenset({"fields", "rows"})
 """The parts of `data` that are in these columns."""
+_RESERVED: Final = frozenset({ROW, "data", "metadata", "field_errors"})
 _PLAIN: Final[dict[str, tuple[type, ...]]] = {"number": (int, float), "boolean": (bool,), "text": (str,)}
 _KINDS: Final = {"price": "number", "url": "text"}
 
@@ -67,7 +68,7 @@ def _columns(fields: Mapping[str, Mapping[str, Any]], taken: Collection[str]) ->
 
 
 def _free(name: str, taken: Collection[str]) -> str:
-    return f"fields.{name}" if name in taken or name == ROW else name
+    return f"fields.{name}" if name in taken or name in _RESERVED else name
 
 
 def _value(column: Column, value: Any) -> Any:

@@ -89,9 +89,9 @@ def _cell(value: Any) -> Any:
     """Nested values become JSON, times ISO 8601; other values are not changed."""
     if isinstance(value, datetime):
         return value.isoformat()
-    if isinstance(value, list):
-        value = [_cell(each) for each in value]
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list | tuple) else value
+    if isinstance(value, dict | list | tuple):
+        return json.dumps(value, ensure_ascii=False, default=datetime.isoformat)
+    return value
 
 
 def row_of(result: Result) -> dict[str, Any]:
