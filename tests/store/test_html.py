@@ -3,10 +3,10 @@
 import pytest
 
 from silkline.errors import LeaseLost
+from silkline.model.database import Database
 from silkline.model.kept_html import NewDictionary, NewHtml
 from silkline.model.ledger import Checkpoint
 from silkline.store import html, jobs, urls
-from silkline.store.database import Database
 from tests.store import given
 
 
