@@ -99,12 +99,15 @@ def test_trying_fields_on_one_page(silkline: Silkline, shop: Shop, tmp_path: Pat
     assert tried.code == 0, tried
     assert tried.json == {"fields": {"name": "Lamp 7", "price": price_of(7), "price_currency": "EUR"}}
     assert shop.requests["/product/7"] == 1
+    plain = silkline(f"{shop.url}product/8", "--field", "name=h1")
+    assert plain.json == {"fields": {"name": "Lamp 8"}}
     again = silkline("fields", f"{shop.url}product/7", "--field", "n:number=h1", "--field", "size=.size")
     assert again.code == 1
     assert "Not found: size." in again.err
     assert "From the stored page" in again.err
     wrong = silkline("fields", f"{shop.url}product/7", "--field", "stock:number=.stock")
     assert 'stock: not_a_number: "In stock"' in wrong.err
+    silkline(f"{shop.url}product/8", "--field", "x=.no", "--require-fields", "1").refused(1, "x: found on 0 of 1 pages")
     proposed = silkline("fields", f"{shop.url}product/7", "--suggest")
     assert tomllib.loads(proposed.out)["fields"]["offers_price"] == {"json_ld": "Product.offers.price", "type": "price"}
     assert shop.requests["/product/7"] == 1

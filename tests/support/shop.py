@@ -69,7 +69,8 @@ class Shop:
     def page(self, path: str) -> str:
         kind, _, number = path.strip("/").partition("/")
         if path == "/":
-            return '<html><head><title>Shop</title></head><body><a href="/list/1">All lamps</a></body></html>'
+            lists = "".join(f'<a href="/list/{n}">Page {n}</a>' for n in range(1, PRODUCTS // IN_A_LIST + 1))
+            return f"<html><head><title>Shop</title></head><body>{lists}</body></html>"
         if number.isdecimal() and 1 <= int(number) <= PRODUCTS:
             return product(int(number)) if kind == "product" else listing(int(number)) if kind == "list" else ""
         return ""

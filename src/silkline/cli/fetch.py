@@ -23,7 +23,7 @@ from silkline.cli.resources import opened, settings_of
 from silkline.cli.seeds import typed_urls
 from silkline.cli.session import Session, everywhere, text
 from silkline.config import Settings
-from silkline.errors import Refused
+from silkline.errors import FieldsMissing, Refused
 from silkline.export.rows import content_of
 from silkline.kinds import cache, requirements
 from silkline.model.database import Database
@@ -60,8 +60,8 @@ FEW_WORDS = 40
 def fetch(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:
     """Fetch pages and print them as Markdown.
 
-    `-` reads URLs from stdin, one per line. --json prints the whole result: one line per URL if there are several. The
-    exit code is 1 if no page could be fetched.
+    `-` reads URLs from stdin, one per line. With --fields or --field, the fields are printed as JSON instead. --json
+    prints the whole result: one line per URL if there are several. The exit code is 1 if no page could be fetched.
     """
     settings = settings_of(session)
     log_if_asked(session, settings)
@@ -95,6 +95,8 @@ def _fetched(database: Database, settings: Settings, spec: PageSpec, urls: list[
     new = NewJob("page", payload, request_url=urls[0], max_retries=settings.max_retries)
     job = run_here(database, settings, new, logging.getLogger("silkline.job"))
     stored = {canonical(each.original_url or "") or each.original_url: each for each in results.every(database, job.id)}
+    if job.exit_reason == FieldsMissing.reason:
+        raise Refused(job.error_message or FieldsMissing.reason)
     # If every page failed, the job failed too. Each page has its own error, so this is not an error of the job.
     if job.status is not Status.COMPLETED and len(stored) < len({canonical(url) or url for url in urls}):
         raise Refused(job.error_message or f"the job is {job.status}")
@@ -108,6 +110,8 @@ def _show(session: Session, spec: PageSpec, asked: list[str], found: dict[str, R
         got += result.success
         if session.json:
             terminal.print_json(dataclasses.asdict(result), indent=2 if len(asked) == 1 else None)
+        elif result.success and spec.fields:
+            _print_fields(result, url if len(asked) > 1 else None)
         elif result.success:
             _print_page(result, url if len(asked) > 1 else None)
             if empty := _emptiness(result, spec):
@@ -116,6 +120,12 @@ def _show(session: Session, spec: PageSpec, asked: list[str], found: dict[str, R
             why = at_command_line(str(result.metadata.get("error")), result.metadata.get("detail"))
             terminal.complain(f"{without_password(url)}: {why}")
     return codes.OK if got else codes.FAILED
+
+
+def _print_fields(result: Result, name: str | None) -> None:
+    """The fields of a page as JSON; with its name, on one line."""
+    found = {key: result.data[key] for key in ("fields", "rows", "field_errors") if key in result.data}
+    terminal.print_json({"url": name, **found} if name else found, indent=None if name else 2)
 
 
 def _print_page(result: Result, name: str | None) -> None:
