@@ -35,6 +35,16 @@ def make_private_file(file: Path) -> None:
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
 
 
+def allocate(descriptor: int, size: int) -> None:
+    """Give a file that will be mapped its size, and all its blocks on the disk.
+
+    A write into a mapped page without a block would need space at that moment: on a full disk the kernel ends the
+    process with SIGBUS. This raises an OSError instead. The content of the file does not change.
+    """
+    os.posix_fallocate(descriptor, 0, size)
+    os.ftruncate(descriptor, size)  # it may have been longer
+
+
 def repair_database(file: Path) -> None:
     """Remove read access of other users to the database, if an older Silkline or a copy allowed it."""
     for path in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm", "-journal"))):

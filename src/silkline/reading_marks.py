@@ -1,18 +1,24 @@
 """Marks: what each process of an attempt is reading at this moment, in a file that all of them have mapped.
 
 A process writes the mark before it reads bytes from the web, and clears one byte afterwards. The mapping belongs to the
-file, so the mark remains after the process was killed, and shows which input to blame. The supervisor creates the file;
-a job without one uses a file in memory. A mark costs about 0.5 µs (tests/unit).
+file, so the mark remains after the process was killed, and shows which input to blame. The supervisor creates the file
+and passes its descriptor to the runner; a job without one uses a file in memory, and so does a supervisor whose disk is
+full. A mark costs about 0.5 µs (tests/unit).
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import logging
 import mmap
 import os
 import struct
 import time
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from silkline.private_files import FILE_MODE, allocate
 
 SLOTS: Final = 256
 SLOT_BYTES: Final = 1024
@@ -30,6 +36,9 @@ MOST_NAME: Final = 1000
 # Kind, pid, start, name, and whether the mark is active. That byte is last, so that a half-written mark is never used.
 _LAYOUT: Final = struct.Struct(f"<BId{MOST_NAME}sB")
 _ACTIVE_AT: Final = _LAYOUT.size - 1
+_NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EOPNOTSUPP)
+
+log = logging.getLogger("silkline.marks")
 
 
 class Mark(NamedTuple):
@@ -91,20 +100,19 @@ class ReadingMarks:
 
     @classmethod
     def create(cls, path: Path) -> ReadingMarks:
-        """Create an empty file that only its owner may read."""
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        os.ftruncate(descriptor, SLOTS * SLOT_BYTES)
-        return cls(descriptor)
+        """Create an empty file that only its owner may read. If the disk has no space for it: a file in memory."""
+        try:
+            return cls(_new_file(path))
+        except OSError as error:
+            if error.errno not in _NO_SPACE:
+                raise
+            log.warning("the marks of an attempt are only in memory, %s cannot be made: %s", path, error.strerror)
+            return cls(_file_in_memory())
 
     @classmethod
     def open(cls, path: str | Path) -> ReadingMarks:
         """Open the file of an attempt. Without a path: a file in memory, which children can inherit."""
-        if path:
-            return cls(os.open(path, os.O_RDWR | os.O_CLOEXEC))
-        descriptor = os.memfd_create("silkline-marks", os.MFD_CLOEXEC)
-        os.ftruncate(descriptor, SLOTS * SLOT_BYTES)
-        return cls(descriptor)
+        return cls(os.open(path, os.O_RDWR | os.O_CLOEXEC) if path else _file_in_memory())
 
     def slot(self, index: int) -> MarkSlot:
         """The slot to write to, for the process that calls this."""
@@ -123,6 +131,30 @@ class ReadingMarks:
     def close(self) -> None:
         self._memory.close()
         os.close(self.descriptor)
+
+
+def _new_file(path: Path) -> int:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+    try:
+        allocate(descriptor, SLOTS * SLOT_BYTES)
+    except BaseException:
+        os.close(descriptor)
+        with contextlib.suppress(OSError):
+            path.unlink()
+        raise
+    return descriptor
+
+
+def _file_in_memory() -> int:
+    descriptor = os.memfd_create("silkline-marks", os.MFD_CLOEXEC)
+    os.ftruncate(descriptor, SLOTS * SLOT_BYTES)
+    return descriptor
+
+
+def path_of(descriptor: int) -> str:
+    """A path by which this process can open the file again, wherever it is."""
+    return f"/proc/self/fd/{descriptor}"
 
 
 def clipped(name: str) -> str:

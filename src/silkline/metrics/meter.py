@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from silkline.private_files import FILE_MODE, make_private_folder
+from silkline.private_files import FILE_MODE, allocate, make_private_folder
 
 CELLS: Final = 4096
 KEY_BYTES: Final = 120
@@ -99,14 +99,17 @@ class Meter:
 
 
 def claim(folder: Path, role: str) -> Meter:
-    """Take the first meter of a role that no living process uses; make one if all are in use."""
+    """Take the first meter of a role that no living process uses; make one if all are in use.
+
+    Raises an OSError if the disk has no space for it.
+    """
     make_private_folder(folder)
     for number in range(MOST):
         name = f"{role}-{number}"
         descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(descriptor, SIZE)
+            allocate(descriptor, SIZE)  # also a meter that exists: it may be sparse
             return Meter(descriptor, name)
         except BlockingIOError:
             os.close(descriptor)

@@ -7,7 +7,7 @@ process counts in memory again, never in the meter of its parent.
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import os
 import threading
 import time
@@ -23,6 +23,8 @@ FOLDER: Final = "metrics"
 SEPARATOR: Final = "\x1f"
 SUM: Final = "sum"
 ABOVE: Final = "+Inf"
+
+log = logging.getLogger("silkline.metrics")
 
 
 class _Current:
@@ -120,11 +122,13 @@ class Histogram(_Instrument):
 def attach(data: Path, role: str) -> None:
     """Take a meter of this role in the data directory, unless this process has one.
 
-    If the directory cannot be written, the process goes on to count in memory, where nobody reads it.
+    If the directory cannot be written, or its disk is full, the process goes on to count in memory, where nobody reads
+    it.
     """
     if _current.meter.descriptor is None:
-        with contextlib.suppress(OSError):
-            _use(claim(data / FOLDER, role), data / FOLDER)
+        meter = _claim_if_possible(data / FOLDER, role)
+        if meter is not None:
+            _use(meter, data / FOLDER)
 
 
 def attach_later(data: Path, role: str) -> None:
@@ -139,11 +143,14 @@ def inherit(descriptor: int, name: str) -> None:
 
 def claim_for_child(role: str) -> Meter | None:
     """Take a meter for a child that cannot do it itself. Pass it the descriptor, then close the meter here."""
-    if _current.folder is None:
-        return None
+    return None if _current.folder is None else _claim_if_possible(_current.folder, role)
+
+
+def _claim_if_possible(folder: Path, role: str) -> Meter | None:
     try:
-        return claim(_current.folder, role)
-    except OSError:
+        return claim(folder, role)
+    except OSError as error:
+        log.warning("no meter in %s, the metrics of this %s are not shown: %s", folder, role, error.strerror or error)
         return None
 
 

@@ -23,7 +23,7 @@ from silkline.store.opening import open_database
 DATABASE_WAIT = 5.0  # seconds until the next try after the disk was full or the database did not answer
 
 
-def run_attempt(channel_socket: socket.socket) -> int:
+def run_attempt(channel_socket: socket.socket, marks: str) -> int:
     """Run the attempt. Returns its exit code: 0 done, 75 temporary, 65 permanent; any other code is a crash."""
     start = protocol.receive(channel_socket, protocol.StartAttempt)
     if not isinstance(start, protocol.StartAttempt):
@@ -31,16 +31,16 @@ def run_attempt(channel_socket: socket.socket) -> int:
     os.environ.update(start.environment)
     attach(Path(start.settings.data), "runner")
     try:
-        return _run(start, channel_socket)
+        return _run(start, channel_socket, marks)
     finally:
         tell_cpu()
 
 
-def _run(start: protocol.StartAttempt, channel_socket: socket.socket) -> int:
+def _run(start: protocol.StartAttempt, channel_socket: socket.socket, marks: str) -> int:
     channel = Channel(channel_socket)
     log = _logger(channel)
     try:
-        end = _work(start, channel, log)
+        end = _work(start, channel, log, marks)
     except LeaseLost as error:
         log.warning("%s", error)
         return protocol.EXIT_LEASE_LOST
@@ -62,7 +62,7 @@ def _run(start: protocol.StartAttempt, channel_socket: socket.socket) -> int:
     return _end(channel, end or End.COMPLETED)
 
 
-def _work(start: protocol.StartAttempt, channel: Channel, log: logging.Logger) -> End | None:
+def _work(start: protocol.StartAttempt, channel: Channel, log: logging.Logger, marks: str) -> End | None:
     database = open_database(start.database, upgrade=False)
     try:
         job = jobs.owned(database, start.job_id, start.run_lease, start.worker_id)
@@ -70,7 +70,7 @@ def _work(start: protocol.StartAttempt, channel: Channel, log: logging.Logger) -
         run = registry.load(kind)
         spec = registry.check_payload(kind, job.payload)
         progress = JobProgress(database, job, channel)
-        return run(Context(spec, channel, progress, log, start.settings, start.marks))
+        return run(Context(spec, channel, progress, log, start.settings, marks))
     finally:
         database.close()
 

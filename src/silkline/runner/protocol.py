@@ -25,7 +25,9 @@ MARK_JOB = "SILKLINE_JOB_MARK"  # in the environment of every program a runner s
 
 
 class Launch(msgspec.Struct, kw_only=True):
-    """A request to the fork server. Three descriptors come with it: stdout, stderr and the socket of the attempt."""
+    """A request to the fork server. `DESCRIPTORS` descriptors come with it: stdout, stderr, the socket of the attempt,
+    and the file in which the attempt marks what it reads (reading_marks.py). That file may be only in memory, and a
+    runner may not look into its supervisor, so a path would not do."""
 
     job_id: str
     run_lease: int
@@ -34,6 +36,7 @@ class Launch(msgspec.Struct, kw_only=True):
     open_files: int
 
 
+DESCRIPTORS = 4
 NO_PROCESS = -1  # instead of a pid: the fork failed
 
 
@@ -54,8 +57,6 @@ class StartAttempt(msgspec.Struct, kw_only=True):
     """Environment variables for the runner only. Its children get a smaller environment."""
     test_kinds: bool
     settings: KindSettings
-    marks: str = ""
-    """The path of the file in which the attempt marks what it reads."""
 
 
 class Order(msgspec.Struct):

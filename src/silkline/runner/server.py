@@ -24,6 +24,7 @@ import msgspec
 from silkline.confine.roles import confine_runner
 from silkline.metrics.instruments import tell_cpu
 from silkline.metrics.process import attach
+from silkline.reading_marks import path_of
 from silkline.runner import protocol
 from silkline.runner.process import Orphaned, die_with_parent, name_process, settle
 
@@ -66,7 +67,7 @@ def serve(channel: socket.socket, *, postgres: bool) -> None:
 
 def _receive(channel: socket.socket) -> tuple[bytes, list[int]]:
     try:
-        data, ancillary, _, _ = channel.recvmsg(protocol.MAX_MESSAGE, socket.CMSG_SPACE(3 * 4))
+        data, ancillary, _, _ = channel.recvmsg(protocol.MAX_MESSAGE, socket.CMSG_SPACE(protocol.DESCRIPTORS * 4))
     except ConnectionError:
         return b"", []
     descriptors = array.array("i")
@@ -111,7 +112,8 @@ def run_runner(launch: protocol.Launch, descriptors: list[int]) -> None:
     """Run one attempt in this process, from the setup to the exit."""
     code = 1
     try:
-        stdout, stderr, channel = descriptors
+        stdout, stderr, channel, marks = descriptors
+        os.set_inheritable(marks, False)
         die_with_parent(launch.supervisor_pid)
         settle(stdout, stderr, nice=launch.nice, open_files=launch.open_files)
         name_process(launch.job_id, launch.run_lease)
@@ -119,7 +121,7 @@ def run_runner(launch: protocol.Launch, descriptors: list[int]) -> None:
         os.environ[protocol.MARK_JOB] = f"{launch.job_id}:{launch.run_lease}"
         from silkline.runner.attempt import run_attempt
 
-        code = run_attempt(socket.socket(fileno=channel))
+        code = run_attempt(socket.socket(fileno=channel), path_of(marks))
     except Orphaned:
         code = protocol.EXIT_LEASE_LOST
     except BaseException:

@@ -166,7 +166,7 @@ class Attempts:
             theirs.callback(channel.close)
             marks = ReadingMarks.create(marks_path(self._settings, job))
             if_it_fails.callback(marks.close)
-            pid = self._launcher.launch(job, stdout_theirs, stderr_theirs, channel.fileno())
+            pid = self._launcher.launch(job, stdout_theirs, stderr_theirs, channel.fileno(), marks.descriptor)
             cgroup = self._cgroups.make(f"{job.id}-{job.run_lease}")
             if cgroup:
                 if_it_fails.callback(cgroup.remove)
@@ -205,7 +205,6 @@ class Attempts:
             environment=of_database(),
             test_kinds=self._settings.test_kinds,
             settings=self._settings.for_kinds(),
-            marks=str(marks_path(self._settings, job).absolute()),
         )
 
     def _finish(self, child: RunnerProcess) -> None:

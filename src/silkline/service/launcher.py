@@ -55,7 +55,7 @@ class Launcher:
         self._server: socket.socket | None = None
         self.server_pid: int | None = None
 
-    def launch(self, job: Job, stdout: int, stderr: int, channel: int) -> int:
+    def launch(self, job: Job, stdout: int, stderr: int, channel: int, marks: int) -> int:
         """Start a process for the attempt and return its pid. The process waits for `protocol.StartAttempt`."""
         launch = protocol.Launch(
             job_id=job.id,
@@ -64,10 +64,11 @@ class Launcher:
             nice=self._nice,
             open_files=self._open_files,
         )
+        descriptors = [stdout, stderr, channel, marks]
         if not self._fork_server:
-            return self._fresh(launch, [stdout, stderr, channel])
+            return self._fresh(launch, descriptors)
         try:
-            pid = self._fork(launch, [stdout, stderr, channel])
+            pid = self._fork(launch, descriptors)
         except Exception as error:  # after any error the state of the fork server is unknown: start a new one
             self.stop()
             raise LaunchFailed(f"the fork server did not answer: {error}") from error
