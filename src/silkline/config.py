@@ -100,6 +100,11 @@ class Settings(BaseModel):
     api_streams_each: int = Field(
         100, ge=1, description="Maximum number of event streams and waiting requests of one caller."
     )
+    api_stream_check: float = Field(
+        10.0, gt=0, description="How often an event stream checks that its token or session is still valid."
+    )
+    api_downloads: int = Field(32, ge=1, description="Maximum number of downloads: exports, and lists as JSON lines.")
+    api_downloads_each: int = Field(8, ge=1, description="Maximum number of downloads of one caller.")
     api_head_timeout: float = Field(10.0, gt=0, description="Maximum time to receive the head of a request to the API.")
     api_body_timeout: float = Field(
         30.0,

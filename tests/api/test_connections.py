@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from silkline.api.connections import network_of
+from silkline.store.opening import open_database
 from tests.support.served import Answer, Client, Served
 from tests.support.supervisors import PATIENCE, eventually
+from tests.support.unread_downloads import PAGES, PATHS, downloaded, large_job, unread
 
 TOKEN = "an-operator-token-for-tests"
 EACH, STREAMS, STREAMS_EACH = 12, 6, 4
@@ -30,6 +32,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         "api_connections_each": EACH,
         "api_streams": STREAMS,
         "api_streams_each": STREAMS_EACH,
+        "api_downloads_each": 1,
     }
     with closing(Served(f"sqlite:///{folder / 'silkline.db'}", folder, **settings)) as server:
         server.ready()
@@ -110,6 +113,14 @@ def test_a_caller_that_does_not_read_its_answer_is_let_go(strict: Served) -> Non
             return False
 
         eventually("the server closes the connection", refuses_more)
+
+
+def test_a_download_that_nobody_reads_is_cut_off(strict: Served) -> None:
+    client = strict.ready().with_token(TOKEN)
+    with closing(open_database(f"sqlite:///{strict.data / 'silkline.db'}")) as database:
+        job = large_job(database)
+    with unread(client, f"/v1/jobs/{job.id}/{PATHS[1]}"):
+        assert len(eventually("its place becomes free", lambda: downloaded(client, job))) == PAGES
 
 
 def test_half_sent_requests_do_not_keep_others_out(strict: Served) -> None:

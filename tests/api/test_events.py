@@ -201,7 +201,7 @@ def test_nobody_listening_means_nobody_looking(embedded: Database) -> None:
 
     async def run() -> None:
         hub = Hub(embedded)
-        stream = hub.follow(job.id, None)
+        stream = hub.follow(job.id, None, lambda: True)
         await anext(stream)
         await anext(stream)
         assert list(hub._feeds) == [job.id]

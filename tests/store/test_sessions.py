@@ -26,6 +26,15 @@ def test_a_session_runs_out_and_ends_when_nobody_uses_it(database: Database, mon
     assert sessions.token_of(database, "used") is None
 
 
+def test_a_check_does_not_keep_a_session_alive(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    began = database.now()
+    sessions.add(database, "checked", "t")
+    for part in (0.4, 0.8, 1.1):
+        at(database, monkeypatch, began + part * sessions.IDLE)
+        found = sessions.token_of(database, "checked", used=False)
+    assert found is None
+
+
 def test_a_session_ends_at_once_when_it_is_forgotten(database: Database) -> None:
     sessions.add(database, "one", "t")
     sessions.add(database, "two", "t")

@@ -14,6 +14,7 @@ from silkline.api import problems
 from silkline.api.address import is_loopback
 from silkline.api.auth import Doorkeeper
 from silkline.api.body_limits import BodyLimit
+from silkline.api.downloads import Downloads
 from silkline.api.events import Hub
 from silkline.api.metrics import Watching
 from silkline.api.request_gate import AllowedHosts, RequestGate
@@ -48,10 +49,11 @@ def create_app(settings: Settings, database: Database, hub: Hub, host: str, port
         lifespan=_lifespan,
     )
     tallies = Tallies(database)
+    downloads = Downloads(most=settings.api_downloads, most_each=settings.api_downloads_each)
     for routes in (
         JobRoutes(database, settings, hub),
-        LedgerRoutes(database, tallies),
-        ExportRoutes(database, settings),
+        LedgerRoutes(database, tallies, downloads),
+        ExportRoutes(database, settings, downloads),
         EventRoutes(database, hub),
         FetchRoutes(database, settings, hub),
         ExternalRoutes(database, settings),

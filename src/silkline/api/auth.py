@@ -89,6 +89,19 @@ class Doorkeeper:
         right = hmac.compare_digest(digest(match[2] if match else ""), found.hash if found else _NOBODY)
         return Caller(found.id, found.scope) if found and right else None
 
+    def still_valid(self, caller: Caller | None, headers: Mapping[str, str]) -> bool:
+        """Whether the caller of an answer that goes on may still read it. This is no use of a session, and no try of a
+        token: it neither keeps a session alive nor counts as a wrong token.
+        """
+        if caller is None or caller == ANYBODY:
+            return self.open
+        if "authorization" not in headers:
+            return self._by_cookie(headers.get("cookie", ""), used=False) == caller
+        if caller.id == OPERATOR:
+            return True
+        found = tokens.secret(self._database, caller.id)
+        return found is not None and found.scope == caller.scope
+
     def begin_session(self, caller: Caller) -> str:
         """The value of a cookie for this caller."""
         session = secrets.token_urlsafe(32)
@@ -99,9 +112,9 @@ class Doorkeeper:
         if session := _session_in(cookies):
             sessions.forget(self._database, self._hash(session))
 
-    def _by_cookie(self, cookies: str) -> Caller | None:
+    def _by_cookie(self, cookies: str, *, used: bool = True) -> Caller | None:
         session = _session_in(cookies)
-        id = sessions.token_of(self._database, self._hash(session)) if session else None
+        id = sessions.token_of(self._database, self._hash(session), used=used) if session else None
         if id is None:
             return None
         if id == OPERATOR:

@@ -9,16 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Scope
 
-from silkline.api.auth import ANYBODY
-from silkline.api.connections import network_of
-from silkline.api.problems import Problem
+from silkline.api.caller_limit import CallerLimit
 from silkline.api.sources import Cursor, JobSource, OverviewSource, StreamEvent, catch_up
 from silkline.errors import StoreError
 from silkline.model.database import Database
@@ -32,6 +29,7 @@ RETRY = b"retry: 2000\n\n"
 STILL_HERE = b": still here\n\n"
 
 Listener = asyncio.Queue[StreamEvent | None]
+StillValid = Callable[[], bool]  # whether the token or the session of the caller is still valid
 
 log = logging.getLogger("silkline.events")
 
@@ -106,12 +104,13 @@ def _dismiss(queue: Listener) -> None:
 class Hub:
     """All feeds of this process."""
 
-    def __init__(self, database: Database, *, most: int = 500, most_each: int = 100) -> None:
+    def __init__(self, database: Database, *, most: int = 500, most_each: int = 100, check_every: float = 10.0) -> None:
         self._database = database
         self._feeds: dict[str, Feed] = {}
-        self._most = most
-        self._most_each = most_each
-        self._streams: Counter[str] = Counter()
+        self._check_every = check_every
+        self._limit = CallerLimit(
+            "event streams and waiting requests", "too-many-streams", most=most, most_each=most_each
+        )
         self.closing = False
 
     def close(self) -> None:
@@ -123,17 +122,9 @@ class Hub:
 
     def admit(self, scope: Scope) -> None:
         """Count a stream or a waiting request until its answer ends. Raises a `Problem` if the limit is exceeded."""
-        caller = caller_of(scope)
-        if self._streams.total() >= self._most or self.closing:
-            raise Problem(
-                "too-many-streams", f"the server allows at most {self._most} event streams and waiting requests"
-            )
-        if self._streams[caller] >= self._most_each:
-            raise Problem(
-                "too-many", f"each caller may have at most {self._most_each} event streams and waiting requests"
-            )
-        self._streams[caller] += 1
-        scope["at_end"].callback(self._streams.subtract, [caller])
+        if self.closing:
+            raise self._limit.full()
+        self._limit.admit(scope)
 
     @contextlib.asynccontextmanager
     async def _listening(self, key: str, make: Callable[[], Feed]) -> AsyncIterator[tuple[Feed, Listener]]:
@@ -148,8 +139,8 @@ class Hub:
                 del self._feeds[key]
                 feed.close()
 
-    async def follow(self, job_id: str, seen: Cursor | None) -> AsyncIterator[bytes]:
-        """The stream of one job, from the cursor `seen`."""
+    async def follow(self, job_id: str, seen: Cursor | None, valid: StillValid) -> AsyncIterator[bytes]:
+        """The stream of one job, from the cursor `seen`. It ends when the caller is no longer valid."""
         yield RETRY
         async with self._listening(job_id, lambda: Feed(JobSource(self._database, job_id))) as (feed, queue):
             await feed.first_look()
@@ -160,14 +151,14 @@ class Hub:
             upto = feed.cursor or Cursor()
             for event in await run_in_threadpool(catch_up, self._database, job_id, seen, upto):
                 yield event.frame()
-            async for frame in _frames(queue):
+            async for frame in _frames(queue, valid, self._check_every):
                 yield frame
 
-    async def overview(self) -> AsyncIterator[bytes]:
+    async def overview(self, valid: StillValid) -> AsyncIterator[bytes]:
         """The stream of changes of all jobs, at most one event a second."""
         yield RETRY
         async with self._listening("", lambda: Feed(OverviewSource(self._database), slowest=1.0)) as (_, queue):
-            async for frame in _frames(queue):
+            async for frame in _frames(queue, valid, self._check_every):
                 yield frame
 
     async def settled(self, job_id: str, seconds: float) -> None:
@@ -183,26 +174,38 @@ class Hub:
                             return
 
 
-def caller_of(scope: Scope) -> str:
-    """The caller that a stream counts for: a token, or an address if no token is needed."""
-    caller = scope["caller"]
-    return network_of(scope.get("client")) if caller == ANYBODY else caller.id
-
-
 def _goes_on(job: Job | None) -> bool:
     return job is not None and job.status in (Status.QUEUED, Status.RUNNING)
 
 
-async def _frames(queue: Listener) -> AsyncIterator[bytes]:
-    """Events when they come, and a keep-alive comment if there is none for a while."""
+async def _frames(queue: Listener, valid: StillValid, check_every: float) -> AsyncIterator[bytes]:
+    """Events when they come, and a keep-alive comment if there is none for a while. Ends if the caller is not valid."""
+    clock = asyncio.get_running_loop().time
+    checked = sent = clock()
     while True:
+        if clock() >= checked + check_every:
+            if not await _checked(valid):
+                return
+            checked = clock()
+        rest = min(checked + check_every, sent + ALIVE_EVERY) - clock()
         try:
-            event = await asyncio.wait_for(queue.get(), ALIVE_EVERY)
+            event = await asyncio.wait_for(queue.get(), max(rest, 0.001))
         except TimeoutError:
-            yield STILL_HERE
+            if clock() >= sent + ALIVE_EVERY:
+                sent = clock()
+                yield STILL_HERE
             continue
         if event is None:
             return
+        sent = clock()
         yield event.frame()
         if event.ended:
             return
+
+
+async def _checked(valid: StillValid) -> bool:
+    try:
+        return await run_in_threadpool(valid)
+    except StoreError as error:  # no new events come either
+        log.warning("a caller could not be checked: %s", error)
+        return True

@@ -12,6 +12,7 @@ import re
 import socket
 from collections.abc import Iterable
 from contextlib import ExitStack
+from functools import partial
 from urllib.parse import quote
 
 from fastapi.responses import RedirectResponse
@@ -111,6 +112,7 @@ class RequestGate:
             await response(scope, receive, send)
             return
         scope["caller"] = caller
+        scope["still_valid"] = partial(self._doorkeeper.still_valid, caller, headers)
         with ExitStack() as at_end:  # routes register what to release after the answer
             scope["at_end"] = at_end
             await self._app(scope, receive, send)

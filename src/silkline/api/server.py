@@ -35,7 +35,12 @@ def serve(settings: Settings, listener: socket.socket, host: str) -> None:
     """Serve until a signal ends the process."""
     database = open_database(settings.database)
     try:
-        hub = Hub(database, most=settings.api_streams, most_each=settings.api_streams_each)
+        hub = Hub(
+            database,
+            most=settings.api_streams,
+            most_each=settings.api_streams_each,
+            check_every=settings.api_stream_check,
+        )
         app = create_app(settings, database, hub, host, listener.getsockname()[1])
         config = uvicorn.Config(
             app,

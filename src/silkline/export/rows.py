@@ -10,6 +10,7 @@ from heapq import merge
 from typing import Any, Final, Protocol
 
 from silkline.errors import UsageError
+from silkline.export.limited_reads import limited_reads
 from silkline.export.problems import ledger
 from silkline.model.database import Database
 from silkline.model.field_filter import BadCondition, Condition, has_all, read_condition
@@ -19,10 +20,10 @@ from silkline.model.result_fields import DATA, METADATA, mended
 from silkline.store import jobs, results
 from silkline.store.results import Result
 
-FEWEST: Final = 20
-MOST: Final = 500
+FIRST: Final = 8
+MOST: Final = 100
+_SIZE_OF_VALUE: Final = 60
 _CONTENT: Final = ("markdown", "text", "transcript")
-CHUNK_SIZE: Final = 4 << 20  # approximate number of characters of content per read
 
 
 class Writer(Protocol):
@@ -123,15 +124,13 @@ def _without_page(database: Database, job_id: str, after: int) -> Iterator[Resul
 
 def stored_results(database: Database, job_id: str, after: int = 0) -> Iterator[Result]:
     """Results in order of discovery. If pages are large, fewer rows are read at a time."""
-    chunk = FEWEST
-    while found := results.page_by_discovery(database, job_id, after=after, wanted=chunk):
-        yield from map(with_right_types, found)
-        after = found[-1].url_id
-        size = sum(content_size(result) for result in found)
-        if size > CHUNK_SIZE:
-            chunk = max(FEWEST, chunk // 2)
-        elif size * 2 < CHUNK_SIZE:
-            chunk = min(MOST, chunk * 2)
+
+    def read(after: int, wanted: int) -> list[tuple[int, Result]]:
+        found = results.page_by_discovery(database, job_id, after=after, wanted=wanted)
+        return [(result.url_id, result) for result in found]
+
+    for chunk in limited_reads(read, content_size, after=after, first=FIRST, most=MOST):
+        yield from map(with_right_types, chunk)
 
 
 def with_right_types(result: Result) -> Result:
@@ -158,4 +157,14 @@ def _content_name(result: Result) -> str:
 
 
 def content_size(result: Result) -> int:
-    return sum(len(value) for value in result.data.values() if isinstance(value, str)) + 1000
+    """The approximate size of a result in memory. Not recursive: a plug-in may store deep data."""
+    size = 1000
+    left: list[Any] = [result.data]
+    while left:
+        value = left.pop()
+        size += len(value) if isinstance(value, str) else _SIZE_OF_VALUE
+        if isinstance(value, dict):
+            left += value.values()
+        elif isinstance(value, list):
+            left += value
+    return size

@@ -19,13 +19,13 @@ def add(database: Database, hash: str, token_id: str) -> None:
         transaction.rows("sessions.sweep", now=now, idle_since=now - IDLE, token_id=token_id, kept=KEPT)
 
 
-def token_of(database: Database, hash: str) -> str | None:
-    """The token that signed in, if the session is still valid. Marks the session as used."""
+def token_of(database: Database, hash: str, *, used: bool = True) -> str | None:
+    """The token that signed in, if the session is still valid. `used`: mark the session as used."""
     now = database.now()
     found = database.rows("sessions.get", hash=hash, now=now, idle_since=now - IDLE)
     if not found:
         return None
-    if now - found[0]["seen_at"] > TOUCHED_EVERY:
+    if used and now - found[0]["seen_at"] > TOUCHED_EVERY:
         database.rows("sessions.touch", hash=hash, now=now)
     token_id: str = found[0]["token_id"]
     return token_id

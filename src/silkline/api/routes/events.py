@@ -69,9 +69,9 @@ class EventRoutes:
             newest = await run_in_threadpool(logs.tail, self._database, id, 1)
             if seen.line >= (newest[-1].id if newest else 0) and seen.checkpoints == counts.checkpoints:
                 return Response(status_code=204)
-        return StreamingResponse(self._hub.follow(id, seen), media_type=MEDIA_TYPE)
+        return StreamingResponse(self._hub.follow(id, seen, request.scope["still_valid"]), media_type=MEDIA_TYPE)
 
     async def of_all(self, request: Request) -> Response:
         """The event `jobs` has the number of jobs in each state. It comes at most once a second."""
         self._hub.admit(request.scope)
-        return StreamingResponse(self._hub.overview(), media_type=MEDIA_TYPE)
+        return StreamingResponse(self._hub.overview(request.scope["still_valid"]), media_type=MEDIA_TYPE)

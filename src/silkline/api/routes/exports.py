@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from silkline.api.answer_models import problems
+from silkline.api.downloads import Downloads
 from silkline.api.problems import Problem
 from silkline.config import Settings
 from silkline.export.download import DOWNLOADS, download, offered
@@ -36,8 +37,9 @@ class ExportQuery(BaseModel):
 
 
 class ExportRoutes:
-    def __init__(self, database: Database, settings: Settings) -> None:
+    def __init__(self, database: Database, settings: Settings, downloads: Downloads) -> None:
         self._database = database
+        self._downloads = downloads
         self._settings = settings
         self.router = APIRouter(prefix="/v1/jobs/{id}", tags=["results and ledger"])
         binary = {"schema": {"type": "string", "format": "binary"}}
@@ -47,11 +49,14 @@ class ExportRoutes:
             self.export,
             methods=["GET"],
             summary="The results as a file to download",
-            responses={200: {"description": "The file.", "content": content}, **problems("not-found")},
+            responses={
+                200: {"description": "The file.", "content": content},
+                **problems("not-found", "too-many", "too-many-downloads"),
+            },
             response_class=StreamingResponse,
         )
 
-    def export(self, id: str, query: Annotated[ExportQuery, Query()]) -> Response:
+    def export(self, request: Request, id: str, query: Annotated[ExportQuery, Query()]) -> Response:
         """All results so far, in the order of discovery. The server writes the file while it sends it."""
         job = jobs.get(self._database, id)
         if query.format not in offered(self._settings.data, id):
@@ -60,7 +65,7 @@ class ExportRoutes:
         name = file_name(job)
         pieces = download(self._database, self._settings.data, id, query.format, name)
         disposition = {"Content-Disposition": f'attachment; filename="{name}{suffix}"'}
-        return StreamingResponse((piece for piece in pieces if piece), media_type=kind, headers=disposition)
+        return self._downloads.answer(request.scope, (piece for piece in pieces if piece), kind, disposition)
 
 
 def file_name(job: Job) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Annotated, Any, Literal, TypeVar
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,6 +19,7 @@ from silkline.api.answer_models import (
     answered,
     to_json,
 )
+from silkline.api.downloads import Downloads
 from silkline.api.problems import Problem
 from silkline.api.tallies import Tallies
 from silkline.api.views import (
@@ -27,6 +28,7 @@ from silkline.api.views import (
     reason_views,
     wait_view,
 )
+from silkline.export.limited_reads import CHUNK_BYTES, limited_reads
 from silkline.model.database import Database
 from silkline.model.field_filter import MOST, BadCondition, Condition, has_all, read_condition
 from silkline.model.redaction import secrets_of
@@ -52,6 +54,7 @@ PAGE_BYTES = 8 << 20  # a page of results ends early when it gets larger than th
 CHUNK = 20
 LOOKED_AT = 5_000  # results that one request with a filter reads at most
 LINKED_CHUNK = 1_000  # for URLs with the pages that link to them, since each chunk reads all links of the job
+LINKED_BYTES = 4 << 20
 Accept = Annotated[str, Header()]
 Item = TypeVar("Item")
 Read = Callable[[int, int], list[tuple[int, Item]]]  # from a cursor and a number: items, each with its cursor
@@ -100,8 +103,9 @@ class ExplainQuery(BaseModel):
 
 
 class LedgerRoutes:
-    def __init__(self, database: Database, tallies: Tallies) -> None:
+    def __init__(self, database: Database, tallies: Tallies, downloads: Downloads) -> None:
         self._database = database
+        self._downloads = downloads
         self._tallies = tallies
         self.router = APIRouter(prefix="/v1/jobs/{id}", tags=["results and ledger"])
         self._add("results", self.results, "Results of a job")
@@ -114,14 +118,14 @@ class LedgerRoutes:
         add_route(self.router, "GET", "/explain", self.explain, found, "not-found")
 
     def _add(self, name: str, handler: Any, summary: str) -> None:
-        responses = answered(handler, "not-found")
+        responses = answered(handler, "not-found", "too-many", "too-many-downloads")
         responses[200]["content"] = {JSONL: {"schema": {"type": "string"}, "example": '{"id": 1}\n{"id": 2}\n'}}
         self.router.add_api_route(
             f"/{name}", handler, methods=["GET"], summary=summary, response_model=None, responses=responses
         )
 
     def results(
-        self, id: str, query: Annotated[ResultQuery, Query()], accept: Accept = ""
+        self, request: Request, id: str, query: Annotated[ResultQuery, Query()], accept: Accept = ""
     ) -> Answer[ListPage[ResultView]] | StreamingResponse:
         """In the order in which they were stored, so a client that follows a crawl gets every result."""
         job = jobs.get(self._database, id)
@@ -132,13 +136,13 @@ class LedgerRoutes:
             return [(each.id, result_view(each, content=query.content)) for each in found]
 
         if wants_lines(query, accept):
-            return lines(read, query, wanted=lambda item: has_all(conditions, item.data))
+            return self._lines(request, read, query, wanted=lambda item: has_all(conditions, item.data))
         if conditions:
             return Answer(ListPage(*chosen_from(read, query.cursor, query.limit, conditions)))
         return Answer(ListPage(*page_of(read, query.cursor, query.limit)))
 
     def urls(
-        self, id: str, query: Annotated[UrlQuery, Query()], accept: Accept = ""
+        self, request: Request, id: str, query: Annotated[UrlQuery, Query()], accept: Accept = ""
     ) -> Answer[ListPage[UrlView]] | StreamingResponse:
         """In the order of discovery, each with the first page that links to it."""
         job = jobs.get(self._database, id)
@@ -148,11 +152,11 @@ class LedgerRoutes:
             return [(shown.id, shown) for shown in url_views(self._database, job.id, found)]
 
         if wants_lines(query, accept):
-            return lines(read, query)
+            return self._lines(request, read, query)
         return Answer(ListPage(*page_of(read, query.cursor, query.limit)))
 
     def errors(
-        self, id: str, query: Annotated[ErrorQuery, Query()], accept: Accept = ""
+        self, request: Request, id: str, query: Annotated[ErrorQuery, Query()], accept: Accept = ""
     ) -> Answer[ErrorPage] | StreamingResponse:
         """The number of URLs for each reason, and the URLs, each with the pages that link to it."""
         job = jobs.get(self._database, id)
@@ -165,7 +169,7 @@ class LedgerRoutes:
             return [(url.id, error_view(url, sources, links[url.id])) for url in found]
 
         if wants_lines(query, accept):
-            return lines(read, query, LINKED_CHUNK)
+            return self._lines(request, read, query, LINKED_CHUNK, LINKED_BYTES)
         items, cursor = page_of(read, query.cursor, query.limit, LINKED_CHUNK)
         return Answer(ErrorPage(reason_views(self._tallies.get(urls.reasons, job)), items, cursor))
 
@@ -177,7 +181,7 @@ class LedgerRoutes:
         return Answer(HostReport([wait_view(wait, now) for wait in waits], items))
 
     def logs(
-        self, id: str, query: Annotated[LogQuery, Query()], accept: Accept = ""
+        self, request: Request, id: str, query: Annotated[LogQuery, Query()], accept: Accept = ""
     ) -> Answer[ListPage[LineView]] | StreamingResponse:
         """Oldest first. `level` is the lowest level to show."""
         job = jobs.get(self._database, id)
@@ -188,13 +192,24 @@ class LedgerRoutes:
             return [(line.id, line_view(line, secrets)) for line in found]
 
         if wants_lines(query, accept):
-            return lines(read, query)
+            return self._lines(request, read, query)
         return Answer(ListPage(*page_of(read, query.cursor, query.limit)))
 
     def explain(self, id: str, query: Annotated[ExplainQuery, Query()]) -> Answer[Explanation]:
         """404 when the crawl has not seen the URL."""
         found = explain(self._database, jobs.get(self._database, id).id, query.url)
         return Answer(explanation(self._database, found, content=query.content))
+
+    def _lines(
+        self,
+        request: Request,
+        read: Read[Item],
+        query: Cursored,
+        most: int = CHUNK,
+        limit: int = CHUNK_BYTES,
+        wanted: Callable[[Item], bool] | None = None,
+    ) -> StreamingResponse:
+        return self._downloads.answer(request.scope, lines(read, query.cursor, most, limit, wanted), JSONL)
 
 
 def levels_from(lowest: str | None) -> list[str]:
@@ -236,16 +251,19 @@ def chosen_from(
 
 
 def lines(
-    read: Read[Item], query: Cursored, chunk: int = CHUNK, wanted: Callable[[Item], bool] | None = None
-) -> StreamingResponse:
+    read: Read[Item], after: int, most: int, limit: int, wanted: Callable[[Item], bool] | None = None
+) -> Generator[bytes, None, None]:
     """All items after the cursor as JSON lines, or those that are wanted. One chunk at a time is in memory."""
 
-    def chunks(after: int) -> Iterator[bytes]:
-        while found := read(after, chunk):
-            after = found[-1][0]
-            yield b"".join(to_json(item) + b"\n" for _, item in found if wanted is None or wanted(item))
+    def encoded(after: int, number: int) -> list[tuple[int, bytes]]:
+        return [
+            (cursor, to_json(item) + b"\n" if wanted is None or wanted(item) else b"")
+            for cursor, item in read(after, number)
+        ]
 
-    return StreamingResponse(chunks(query.cursor), media_type=JSONL)
+    for chunk in limited_reads(encoded, len, after=after, first=most, most=most, limit=limit):
+        if found := b"".join(chunk):
+            yield found
 
 
 def page_of(read: Read[Item], after: int, wanted: int, most: int = CHUNK) -> tuple[list[Item], str | None]:

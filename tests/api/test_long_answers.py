@@ -1,0 +1,81 @@
+"""Downloads and event streams: few for each caller, and none for a caller whose token is no longer valid."""
+
+import http.client
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+
+import pytest
+
+from silkline.store.opening import open_database
+from tests.support.served import Client, Served
+from tests.support.supervisors import PATIENCE, eventually
+from tests.support.unread_downloads import PAGES, PATHS, downloaded, large_job, unread
+
+TOKEN = "an-operator-token-for-tests"
+EACH, IN_ALL = 8, 10
+WAITING_JOB = {"kind": "page", "url": "https://example.com/", "paused": True}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("long")
+    settings = {"api_token": TOKEN, "slots": 0, "api_stream_check": 0.1, "api_downloads": IN_ALL}
+    with closing(Served(f"sqlite:///{folder / 'silkline.db'}", folder, **settings)) as server:
+        server.ready()
+        yield server
+
+
+def test_a_caller_has_so_many_downloads(server: Served) -> None:
+    client = server.ready().with_token(TOKEN)
+    other = client.with_token(client.post("/v1/tokens", {"name": "other"}).json["token"])
+    with closing(open_database(f"sqlite:///{server.data / 'silkline.db'}")) as database:
+        job = large_job(database)
+    paths = [f"/v1/jobs/{job.id}/{path}" for path in PATHS]
+    with ExitStack() as stack:
+        waiting = [stack.enter_context(unread(client, paths[place % len(paths)])) for place in range(EACH)]
+        for path in paths:
+            refused = client.get(path)
+            refused.problem(429, "too-many", f"each caller may have at most {EACH} downloads")
+            assert refused.headers["retry-after"]
+        assert client.get(f"/v1/jobs/{job.id}/results?limit=1").status == 200, "a page of a list is no download"
+        for _ in range(IN_ALL - EACH):
+            stack.enter_context(unread(other, paths[0]))
+        other.get(paths[0]).problem(503, "too-many-downloads", f"at most {IN_ALL} downloads")
+        waiting[0].close()
+        assert len(eventually("there is room again", lambda: downloaded(client, job))) == PAGES
+    assert "Traceback" not in server.log
+
+
+@contextmanager
+def opened(client: Client, path: str) -> Iterator[http.client.HTTPResponse]:
+    connection = http.client.HTTPConnection(client.host, client.port, timeout=PATIENCE)
+    with closing(connection):
+        connection.request("GET", path, headers=client.headers)
+        with connection.getresponse() as stream:
+            assert stream.status == 200
+            yield stream
+
+
+@pytest.mark.parametrize("path", ["/v1/events", "/v1/jobs/{id}/events"])
+def test_a_stream_ends_when_its_token_is_removed(server: Served, path: str) -> None:
+    client = server.ready().with_token(TOKEN)
+    id = client.post("/v1/jobs", WAITING_JOB).json["id"]
+    made = client.post("/v1/tokens", {"name": "removed soon"}).json
+    removed, path = client.with_token(made["token"]), path.format(id=id)
+    with opened(client, path) as stays, opened(removed, path) as ends:
+        assert client.ask("DELETE", f"/v1/tokens/{made['id']}").status == 204
+        assert b"cancelled" not in ends.read(), "the stream ends although the job goes on"
+        removed.get(path).problem(401, "unauthorized")
+        assert client.post(f"/v1/jobs/{id}/cancel").status == 200
+        assert any(b"cancelled" in line for line in stays), "the streams of others go on"
+
+
+def test_a_stream_ends_when_its_session_ends(server: Served) -> None:
+    client = server.ready()
+    form = {"Content_Type": "application/x-www-form-urlencoded"}
+    cookie = client.post("/login", f"token={TOKEN}".encode(), **form).headers["set-cookie"].partition(";")[0]
+    browser = Client(client.port, client.host, Cookie=cookie)
+    with opened(browser, "/v1/events") as stream:
+        assert browser.post("/logout").status == 303
+        stream.read()
+    browser.get("/v1/events").problem(401, "unauthorized")
