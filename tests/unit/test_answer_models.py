@@ -15,6 +15,7 @@ from starlette.responses import Response
 from silkline.api import answer_models
 from silkline.api.answer_models import Answer, answers_of, to_json
 from silkline.api.app import describe
+from silkline.api.downloads import Downloads
 from silkline.api.events import Hub
 from silkline.api.problems import KINDS, Problem, ProblemDocument
 from silkline.api.routes.events import EventRoutes
@@ -50,8 +51,8 @@ def routes_of(database: Database) -> list[APIRoute]:
     settings, hub = Settings(), Hub(database)
     groups = (
         JobRoutes(database, settings, hub),
-        LedgerRoutes(database, Tallies(database)),
-        ExportRoutes(database, settings),
+        LedgerRoutes(database, Tallies(database), Downloads()),
+        ExportRoutes(database, settings, Downloads()),
         EventRoutes(database, hub),
         FetchRoutes(database, settings, hub),
         ExternalRoutes(database, settings),
