@@ -51,8 +51,11 @@ def test_the_command_of_the_image_serves_and_drains_as_pid_1(container: Containe
     assert not (tmp_path / "data" / "not-read-only").exists()
     assert "a secret" not in container.execute("cat", "/proc/1/environ").stdout
 
-    container.execute("sh", "-c", f"(sleep 0.1; touch {DATA}/orphan) &")  # its parent ends first
-    eventually("the orphan has ended", (tmp_path / "data" / "orphan").exists)
+    def orphan_ended() -> bool:
+        container.execute("sh", "-c", f"(sleep 0.1; touch {DATA}/orphan) &")  # its parent ends first
+        return (tmp_path / "data" / "orphan").exists()
+
+    eventually("an orphan has ended", orphan_ended)
     eventually("PID 1 has reaped the orphan", lambda: not container.unreaped())
 
     with closing(open_database(f"sqlite:///{tmp_path / 'data' / 'silkline.db'}")) as database:

@@ -42,7 +42,7 @@ def test_a_limited_job_is_limited_and_shown(yard: Yard) -> None:
     else:
         assert usage.cpus_limited_by == "affinity"
         assert len(os.sched_getaffinity(pid)) == 1
-        assert os.getpriority(os.PRIO_PROCESS, pid) == 8
+        assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0) + 8
     assert "at most 0.5 cores" in yard.lines(id)
     seen = fleet(yard.database, alive(yard.database, Settings().stale_after))
     (machine,), (job,) = seen.machines, seen.jobs

@@ -109,6 +109,9 @@ class Container:
     def command(self, *command: str) -> list[str]:
         """A command that runs another one inside, with the environment of the image."""
         enter = ["nsenter", f"--target={self.first}", *OTHERS, *self._enter, "--"]
+        if "--user" in self._enter:
+            # The other namespaces belong to the outer user namespace: an ordinary user must enter that one first.
+            enter = ["nsenter", f"--target={self._outside.pid}", "--user", "--preserve-credentials", "--", *enter]
         return [*enter, "env", "--ignore-environment", *self._environment, *command]
 
     def execute(self, *command: str) -> subprocess.CompletedProcess[str]:

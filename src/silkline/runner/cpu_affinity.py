@@ -24,7 +24,7 @@ class Cores:
     """Gives each limited process the cores that the fewest others have."""
 
     def __init__(self, nice: int) -> None:
-        self._nice = nice
+        self._nice = os.getpriority(os.PRIO_PROCESS, 0) + nice
         self._taken: Counter[int] = Counter()
         self._lock = threading.Lock()
 

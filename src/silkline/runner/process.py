@@ -14,6 +14,9 @@ import time
 PR_SET_PDEATHSIG = 1
 PR_SET_NAME = 15
 ADOPTION_LIMIT = 10.0
+NICEST = 19
+# The nice value of the process that starts runners, read before any of them is started.
+_INHERITED = os.getpriority(os.PRIO_PROCESS, 0)
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -63,7 +66,9 @@ def settle(stdout: int, stderr: int, *, nice: int, open_files: int) -> None:
     sys.stdout = os.fdopen(1, "w", buffering=1, errors="backslashreplace", closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace", closefd=False)
     with contextlib.suppress(OSError):
-        os.nice(nice)
+        # The supervisor may have made it even nicer already (cpu_affinity.py).
+        own = os.getpriority(os.PRIO_PROCESS, 0)
+        os.setpriority(os.PRIO_PROCESS, 0, min(max(own, _INHERITED + nice), NICEST))
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = open_files if most == resource.RLIM_INFINITY else min(open_files, most)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
