@@ -45,6 +45,9 @@ PAGES = {
         "this.attachShadow({mode: 'open'}).innerHTML = '<p>from the shadow, <slot></slot></p>' } });"
         "document.getElementById('app').innerHTML = '<in-shadow>into the light</in-shadow>'"
     ),
+    "/hidden-attributes": scripted(
+        "document.body.append('attributes ' + 'read')", "<form><input name=attributes></form>"
+    ),
     "/pushed": scripted("history.pushState({}, '', '/pushed/on'); document.body.append('pushed on')"),
     "/unseen": scripted("document.body.append('seen')", "<noscript>Please turn on JavaScript.</noscript>"),
     "/many": scripted("for (let i = 0; i < 400; i++) fetch('/words?' + i); document.body.append('asked')"),

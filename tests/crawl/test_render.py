@@ -31,6 +31,7 @@ GOOD = {
     "/download": "after the download",
     "/archive": "your download begins",
     "/shadow": "<in-shadow><p>from the shadow, into the light</p></in-shadow>",
+    "/hidden-attributes": "attributes read",
     "/pushed": "pushed on",
     "/unseen": "seen",
     "/worker": "service workers: false",

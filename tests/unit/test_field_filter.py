@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
-from silkline.export.field_columns import FieldColumns
+from silkline.export.field_columns import FieldColumns, _date
 from silkline.export.open import to_stream
 from silkline.export.table import COLUMNS
 from silkline.model.field_filter import BadCondition, has_all, read_condition
@@ -110,3 +110,8 @@ def test_rows_of_a_page_are_rows_of_the_table() -> None:
 def test_a_job_without_fields_has_the_table_of_before() -> None:
     header = written("csv", FieldColumns({}, rows=False), result(1, fields={"a": 1})).readline().decode().strip()
     assert header == ",".join((*COLUMNS, "fields"))
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_date_beyond_the_calendar_is_an_empty_cell(text: str) -> None:
+    assert _date(text) is None

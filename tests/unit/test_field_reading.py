@@ -223,3 +223,23 @@ def test_hostile_json_ld_ends() -> None:
 def test_a_selector_that_fails_with_a_page_is_an_error() -> None:
     data, _ = read({"x": {"xpath": "sum(//b)", "type": "number"}}, "<b>x</b>")
     assert data["fields"]["x"] is None
+
+
+@pytest.mark.parametrize("many", [True, False])
+def test_a_long_base_does_not_make_a_large_result(many: bool) -> None:
+    """Each short address becomes a long URL."""
+    page = f"<base href='https://shop.example/{'x' * 8_000}/'>" + "<div><a href=1>one</a></div>" * 900
+    field = {"css": "a", "type": "url", "many": many}
+    url = f"https://shop.example/{'x' * 8_000}/"
+    data, _ = FieldReader(read_fields({"x": field}, None if many else "div"), "" if many else "div").read(
+        parse(page), url, url
+    )
+    assert len(str(data)) < 3_000_000
+    assert {each["error"] for each in data["field_errors"]} == {"too_large"}
+
+
+def test_a_whole_number_that_no_column_can_hold_becomes_a_fraction() -> None:
+    page = '<script type="application/ld+json">{"@type": "Thing", "n": 9007199254740993}</script>'
+    value = one({"json_ld": "n", "type": "number"}, page)
+    assert isinstance(value, float)
+    assert value == pytest.approx(9007199254740993)

@@ -50,6 +50,8 @@ def test_a_default_that_is_zero_or_false_stays(default: Any) -> None:
         ({"a": "//li["}, "a.xpath", "not an XPath"),
         ({"a": "//li[nothing(.)]"}, "a.xpath", ""),
         ({"a": "//li[$x]"}, "a.xpath", ""),
+        ({"a": "//*[" * 12 + "x" + "]" * 12}, "a.xpath", "too complex"),
+        ({"a": "//*" + "[//*=//*]" * 5}, "a.xpath", "too complex"),
         ({"a": {"xpath": "//a[re:test(., 'x')]"}}, "a.xpath", "key regex"),
         ({"a": {"css": "p", "regex": "("}}, "a.regex", "not a regular expression"),
         ({"a": {"css": "p", "regex": "(?=x)"}}, "a.regex", "look-around"),

@@ -20,6 +20,7 @@ from silkline.parse.structured import Structured
 
 MAX_IMAGES: Final = 2_000
 _MAX_ALT: Final = 1_000
+_MAX_IMAGE_CHARACTERS: Final = 1_000_000
 SUGGESTIONS: Final = "suggestions"
 """A fact for `silkline fields --suggest`, which no job has."""
 READER_DIED: Final = "reader_died"
@@ -119,10 +120,14 @@ class Inspection:
 def _images(document: Document, base: str) -> list[dict[str, str | None]]:
     """The images of a page with their texts. An address that is not http(s), such as `data:`, is left out."""
     found: list[dict[str, str | None]] = []
+    left = _MAX_IMAGE_CHARACTERS
     for element in document.find_all("img", limit=MAX_IMAGES):
         source = element.attr("src") or element.attr("data-src") or ""
         address = canonical(source, base=base) if source and len(source) < 8_192 else None
         if address is not None:
+            left -= len(address)  # with a long base, a short address becomes a long one
+            if left < 0:
+                break
             alt = element.attr("alt")
             found.append({"src": address, "alt": None if alt is None else alt[:_MAX_ALT].replace("\x00", "")})
     return found

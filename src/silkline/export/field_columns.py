@@ -91,6 +91,6 @@ def _date(value: Any) -> datetime | None:
     """A date without a zone is in UTC, because a column has one zone."""
     try:
         moment = datetime.fromisoformat(value)
-    except (ValueError, TypeError):
+        return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, TypeError, OverflowError):  # in UTC it may be before the year 1
         return None
-    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).astimezone(UTC)

@@ -154,6 +154,9 @@ class Browser:
                     found = (await self.conversation.ask("SystemInfo.getProcessInfo"))["processInfo"]
                     of_pages = [each["id"] for each in found if each["type"] == "renderer"]
                     self._evicted += self._process.end_large(of_pages, self._limits.max_memory)
+                    # Blobs and files of pages are in the process of the browser. Its pages are tried again in another.
+                    its_own = [each["id"] for each in found if each["type"] == "browser"]
+                    self._process.end_large(its_own, self._limits.max_browser_memory)
 
 
 class Renderer:

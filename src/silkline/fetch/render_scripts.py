@@ -66,6 +66,8 @@ SNAPSHOT: Final = """
 (most => {
   const root = document.documentElement;
   if (!root) return {html: "", url: document.URL};
+  // A form with a field called "attributes" hides its own.
+  const attributesOf = Object.getOwnPropertyDescriptor(Element.prototype, "attributes").get;
   let size = 0;
   const hosts = [];
   const measure = tree => {
@@ -73,7 +75,7 @@ SNAPSHOT: Final = """
     for (let node = walk.nextNode(); node; node = walk.nextNode()) {
       if (node.nodeType === Node.ELEMENT_NODE) {
         size += 2 * node.localName.length + 5;
-        for (const attribute of node.attributes) size += attribute.name.length + attribute.value.length + 4;
+        for (const attribute of attributesOf.call(node)) size += attribute.name.length + attribute.value.length + 4;
         if (node.shadowRoot) {
           hosts.push(node);
           if (!measure(node.shadowRoot)) return false;

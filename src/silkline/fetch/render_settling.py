@@ -69,7 +69,10 @@ class Settling:
             self._use_real_time()
             return
         self._loading.add(request)
+        was_probing = self._probing is not None or self._done
         self._stop_probing()
+        if was_probing and self.virtual and not self._real_time:
+            self._give_time(_TICK)  # else the clock would stand still, and the request with it
         self.look_again()
 
     def ended(self, request: str) -> None:

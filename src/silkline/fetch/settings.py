@@ -104,6 +104,8 @@ class RenderLimits:
     max_bytes: int = 32 * MIB
     max_memory: int = 1024 * MIB
     """Memory of the page's process. Above this limit it is killed."""
+    max_browser_memory: int = 1536 * MIB
+    """Memory of the main process of the browser. Above this limit it is killed, and its pages are tried once more."""
     max_reloads: int = 2
     pages_per_browser: int = 200
     idle_seconds: float = 30.0

@@ -21,6 +21,8 @@ _CALLABLE: Final = frozenset(
         *("translate", "boolean", "not", "true", "false", "lang", "number", "sum", "floor", "ceiling", "round"),
     }
 )
+_MOST_WALKS: Final = 8
+_WALKS: Final = re.compile(r"//|descendant|following|preceding|ancestor")
 _WITHOUT_TEXTS: Final = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
@@ -47,6 +49,9 @@ def check_xpath(text: str) -> None:
         raise BadSelector(f"uses the function {unknown}, which XPath 1.0 does not have{hint}")
     if "$" in bare:
         raise BadSelector("uses a variable, and there are none")
+    if len(_WALKS.findall(bare)) > _MOST_WALKS:
+        # If they contain each other, the time is the number of elements to the power of their number.
+        raise BadSelector(f"is too complex: // and axes such as following may occur {_MOST_WALKS} times at most")
     try:
         turbohtml.XPath(text)
         turbohtml.parse("<p>").xpath(text)

@@ -154,7 +154,15 @@ class _CompiledField:
             page.note(field.name, str(limit), None, number)
         except ValueError as error:  # an XPath may fail with the values of this page
             page.note(field.name, "bad_selector", str(error), number)
-        values = [self._converted(raw, page, number) for raw in raws]
+        values: list[Any] = []
+        try:
+            for raw in raws:
+                value = self._converted(raw, page, number)
+                if field.type == "url" and isinstance(value, str):
+                    page.spend(len(value))  # a short text becomes a long URL if the page has a long base
+                values.append(value)
+        except _Limit as limit:
+            page.note(field.name, str(limit), None, number)
         good = [value for value in values if not isinstance(value, Problem)]
         self._store(row, good, found=bool(values))
         if values:
@@ -178,13 +186,15 @@ class _CompiledField:
         field = self._field
         value, kind = raw.value, field.type
         if kind == "number" and _is_number(value):
-            return value
+            return _exact(value)
         if kind == "boolean" and isinstance(value, bool):
             return value
         if kind == "price":
             value, currency = _offer(value)
             currency = raw.currency or currency
-            result: Any = Price(value, currency) if _is_number(value) else converted(text_of(value), kind, page.base)
+            result: Any = (
+                Price(_exact(value), currency) if _is_number(value) else converted(text_of(value), kind, page.base)
+            )
             if isinstance(result, Price) and currency:
                 result = result._replace(currency=currency)
         else:
@@ -263,6 +273,11 @@ def _tidy(text: str) -> str:
 def _is_number(value: Any) -> bool:
     """A number of JSON that fits into JSON: not infinite, not larger than databases accept."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+
+
+def _exact(value: float) -> float:
+    """A number that a column of numbers can hold: a larger whole number becomes a fraction."""
+    return value if abs(value) <= 1 << 53 else float(value)
 
 
 def _offer(value: Any) -> tuple[Any, str | None]:
