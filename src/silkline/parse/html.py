@@ -3,7 +3,6 @@
 The limits in `Wanted` bound time and memory for every input. `Page.truncated` names the parts that were cut.
 """
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -17,6 +16,7 @@ from silkline.parse.bomb_guard import defused, shortened
 from silkline.parse.charsets import decoded_as, encoding_of, is_utf8, marked_encoding
 from silkline.parse.directives import robots
 from silkline.parse.fingerprint import content_hash, simhash
+from silkline.parse.json_ld import json_ld_of
 from silkline.parse.page_facts import Harvest, label
 from silkline.parse.scripted import needs_scripts
 from silkline.parse.sniff import utf16_without_mark
@@ -24,7 +24,6 @@ from silkline.parse.sniff import utf16_without_mark
 Inspect = Callable[[Document, str, str], None]
 """Gets the document, the title of the page and the base of its links."""
 LINKS_ONLY: Final = Wanted()
-_MAX_JSON_LD: Final = 500_000
 _ESCAPE: Final = re.compile(rb"\x1b[($]")
 _ISO_2022_JP: Final = re.compile(rb"iso-?2022-?jp", re.IGNORECASE)
 _META_WITHIN: Final = 1024
@@ -134,33 +133,14 @@ def _facts(document: Document, harvest: Harvest, links: list[Link]) -> dict[str,
     """More facts, for an index."""
     return {
         "hreflang": [(link.text, link.url) for link in links if link.kind == "alternate" and link.text],
-        "json_ld": _json_ld(document),
+        "json_ld": json_ld_of(document),
         "opengraph": {name: value for name, value in reversed(harvest.metas) if name.startswith(_OPENGRAPH)},
     }
 
 
-def _json_ld(document: Document, holding: str = "") -> list[Any]:
-    """Every JSON-LD block that is valid JSON and contains `holding`, up to a limit in size."""
-    left, found = _MAX_JSON_LD, []
-    for script in document.find_all("script"):
-        if "ld+json" not in (script.attr("type") or "").lower():
-            continue
-        source = script.text
-        left -= len(source)
-        if left < 0:
-            break
-        if holding not in source:
-            continue
-        try:
-            found.append(_storable(json.loads(source, strict=False)))
-        except (ValueError, RecursionError):
-            continue  # Broken blocks are common, and we cannot repair them.
-    return found
-
-
 def _article_body(document: Document) -> str:
     """The text of the article from JSON-LD. On pages that scripts build, there is no other text."""
-    longest, stack = "", _json_ld(document, '"articleBody"')
+    longest, stack = "", json_ld_of(document, '"articleBody"')
     while stack:
         value = stack.pop()
         if isinstance(value, list):
@@ -171,13 +151,3 @@ def _article_body(document: Document) -> str:
                 longest = body
             stack += [item for item in value.values() if isinstance(item, dict | list)]
     return longest
-
-
-def _storable(value: Any) -> Any:
-    """The value without NUL and half surrogate pairs, which JSON allows and databases refuse."""
-    if isinstance(value, str):
-        value = value.replace("\x00", "")
-        return value if value.isascii() else value.encode("utf-8", "replace").decode()
-    if isinstance(value, dict):
-        return {_storable(key): _storable(item) for key, item in value.items()}
-    return [_storable(item) for item in value] if isinstance(value, list) else value

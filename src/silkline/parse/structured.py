@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 
 from turbohtml import Document
 
+from silkline.parse.json_ld import json_ld_of
 from silkline.parse.microdata import microdata_of
 
-_MAX_JSON: Final = 500_000
 _MAX_METAS: Final = 500
 _MAX_CONTENT: Final = 10_000
 _MAX_DEPTH: Final = 64
@@ -39,19 +39,7 @@ class Structured:
     @cached_property
     def json_ld(self) -> list[Any]:
         """Every JSON-LD block that is valid JSON."""
-        left, found = _MAX_JSON, []
-        for script in self._document.find_all("script"):
-            if "ld+json" not in (script.attr("type") or "").lower():
-                continue
-            source = script.text
-            left -= len(source)
-            if left < 0:
-                break
-            try:
-                found.append(storable(json.loads(source, strict=False)))
-            except (ValueError, RecursionError):
-                continue  # Broken blocks are common, and we cannot repair them.
-        return found
+        return json_ld_of(self._document, deepest=_MAX_DEPTH)
 
     @cached_property
     def microdata(self) -> list[dict[str, Any]]:
@@ -174,17 +162,3 @@ def _items(nodes: Any, budget: list[int]) -> Iterator[dict[str, Any]]:
         elif isinstance(each, dict):
             yield each
             stack += [value for value in reversed(each.values()) if isinstance(value, dict | list)]
-
-
-def storable(value: Any, deepest: int = _MAX_DEPTH) -> Any:
-    """The value without NUL and half surrogate pairs, which databases refuse. `ValueError`: too deep."""
-    if isinstance(value, str):
-        value = value.replace("\x00", "")
-        return value if value.isascii() else value.encode("utf-8", "replace").decode()
-    if not isinstance(value, dict | list):
-        return value
-    if deepest == 0:
-        raise ValueError("nested too deeply")
-    if isinstance(value, dict):
-        return {storable(key): storable(item, deepest - 1) for key, item in value.items()}
-    return [storable(item, deepest - 1) for item in value]
