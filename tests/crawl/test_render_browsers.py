@@ -31,7 +31,7 @@ from tests.crawl.renderers import (
     shown,
     tree_of,
 )
-from tests.crawl.scripted_pages import ScriptedPages
+from tests.crawl.scripted_pages import ScriptedPages, scripted
 from tests.support.supervisors import eventually
 
 pytestmark = pytest.mark.usefixtures("chromium")
@@ -267,3 +267,29 @@ def test_without_a_browser_it_says_what_to_install(
     failed, noted = run(tmp_path, work)
     assert (failed.reason, failed.detail) == ("renderer_missing", WHAT_TO_INSTALL)
     assert (noted.reason, noted.rendered.reason) == (None, "renderer_missing")
+
+
+FILLS = {
+    # The script that never comes keeps the page open.
+    "/blobs": scripted(
+        "globalThis.kept = []; for (let i = 0; i < 60; i++) kept.push(new Blob([new Uint8Array(2e7).fill(i)]))",
+        "<script async src=/hang></script>",
+    ),
+    "/good": scripted("document.body.append('here ' + 'I am')"),
+}
+
+
+def test_a_page_that_fills_the_process_of_the_browser_ends_it_and_no_other_page(tmp_path: Path) -> None:
+    """Blobs are not in the process of their page. Whatever page is beside it is tried again in another browser."""
+    with ScriptedPages(FILLS) as own:
+
+        async def work(renderers: Renderers) -> tuple[Fetched, Fetched]:
+            client = renderers.client(own)
+            renderer = renderers(client, limits=replace(LIMITS, max_browser_memory=600 << 20))
+            filling = await shown(renderer, client, f"{own.url}/blobs")
+            return filling, await shown(renderer, client, f"{own.url}/good")
+
+        filling, good = run(tmp_path, work)
+    assert filling.reason == "render_crashed", filling.rendered
+    assert good.rendered is not None
+    assert b"here I am" in good.rendered.body
