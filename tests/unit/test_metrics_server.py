@@ -19,6 +19,7 @@ from silkline.metrics import process
 from silkline.metrics.instruments import ROBOTS_REFUSALS
 from silkline.runner.readiness import why_not_ready
 from silkline.runner.scrape import Scrape
+from silkline.service import metrics_server
 from silkline.service.metrics_server import MOST_AT_ONCE, MetricsListener, MetricsServer
 from silkline.store.opening import open_database
 
@@ -112,3 +113,23 @@ def test_connections_that_say_nothing_do_not_pile_up(tmp_path: Path) -> None:
         assert one_more.recv(1) == b"", "it is closed at once"
         for connection in (*silent, one_more):
             connection.close()
+
+
+def test_who_sends_a_byte_now_and_then_does_not_keep_a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server hangs up, though the client never was silent for long."""
+    monkeypatch.setattr(metrics_server._Server, "seconds", 0.3)
+    with serving(tmp_path) as url:
+        host, _, port = url.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port)), timeout=60) as slow:
+            slow.settimeout(0.05)
+            slow.sendall(b"GET /healthz HTTP/1.1\r\nX: ")
+            while True:
+                try:
+                    slow.sendall(b"x")
+                    if slow.recv(1) == b"":
+                        break
+                except TimeoutError:
+                    continue
+                except OSError:
+                    break
+        assert get(f"{url}/healthz")[0] == 200

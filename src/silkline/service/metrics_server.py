@@ -6,6 +6,7 @@ It only reads. Beyond loopback, `/metrics` wants the token of the API. On loopba
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import ipaddress
 import json
@@ -21,7 +22,7 @@ from urllib.parse import urlsplit
 from silkline.metrics.exposition import MEDIA_TYPE
 from silkline.metrics.instruments import tell_cpu
 
-TIMEOUT: Final = 10.0  # seconds to send a request, and to read the answer
+TIMEOUT: Final = 10.0  # seconds for a whole connection: to send a request, and to read the answer
 MOST_AT_ONCE: Final = 16
 JSON: Final = "application/json"
 
@@ -77,6 +78,7 @@ class MetricsServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    seconds = TIMEOUT
 
     def __init__(self, listener: socket.socket, answer: Callable[[str, str, str], tuple[HTTPStatus, str, str]]) -> None:
         super().__init__(listener.getsockname()[:2], _Handler, bind_and_activate=False)
@@ -86,9 +88,14 @@ class _Server(ThreadingHTTPServer):
         self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
+        # The timeout of a socket is for each byte: a client that sends one now and then would keep its place.
+        deadline = threading.Timer(self.seconds, _hang_up, (request,))
+        deadline.daemon = True
+        deadline.start()
         try:
             super().process_request_thread(request, client_address)
         finally:
+            deadline.cancel()
             self._places.release()
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
@@ -97,6 +104,11 @@ class _Server(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         log.debug("a request for metrics failed", exc_info=True)
+
+
+def _hang_up(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # it has ended already
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):
