@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 
 from silkline.errors import StoreError
 from silkline.model.database import Database
 from silkline.model.usage import WorkerUsage
+from silkline.service.background_thread import BackgroundThread
 from silkline.service.runner_process import RunnerProcess, boot_clock
 from silkline.store import jobs
 
@@ -17,7 +17,7 @@ RETRY = 1.0  # seconds after a heartbeat that could not be stored
 log = logging.getLogger("silkline.heartbeat")
 
 
-class Heartbeat:
+class Heartbeat(BackgroundThread):
     """Stores every few seconds that this supervisor and its jobs are alive, and learns which jobs it has lost."""
 
     def __init__(
@@ -31,6 +31,7 @@ class Heartbeat:
         forgotten: Callable[[], None],
         usage: Callable[[], WorkerUsage | None] = lambda: None,
     ) -> None:
+        super().__init__("heartbeat")
         self._database = database
         self._worker_id = worker_id
         self._interval = interval
@@ -38,19 +39,13 @@ class Heartbeat:
         self._describe = describe
         self._forgotten = forgotten
         self._usage = usage
-        self._stopping = threading.Event()
         self._unknown_before: set[tuple[str, int]] = set()
-        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
         self.renewed_at = boot_clock()
         self.unknown: set[tuple[str, int]] = set()
 
     def start(self) -> None:
         self.renewed_at = boot_clock()  # this process has just registered; the start may have taken some time
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        self._thread.join(timeout=30)
+        super().start()
 
     def _run(self) -> None:
         wait = say_after = self._interval

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from functools import partial
 
@@ -13,6 +12,7 @@ from silkline.model.database import Database
 from silkline.model.job import Backoff
 from silkline.runner.leftovers import kill_marked
 from silkline.service import cgroup
+from silkline.service.background_thread import BackgroundThread
 from silkline.service.cleaner import Cleaner
 from silkline.service.marks_files import forget_old, left_behind
 from silkline.service.watchdog import Watchdog
@@ -22,8 +22,9 @@ from silkline.store.identity import Identity
 log = logging.getLogger("silkline.housekeeping")
 
 
-class Housekeeping:
+class Housekeeping(BackgroundThread):
     def __init__(self, database: Database, identity: Identity, settings: Settings, backoff: Backoff) -> None:
+        super().__init__("housekeeping")
         self._database = database
         self._identity = identity
         self._cleaner_interval = settings.cleaner_interval
@@ -39,15 +40,6 @@ class Housekeeping:
         forget_old(settings)
         self._cleaner = Cleaner(database, settings)
         self._cleaned_at = time.monotonic()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        self._thread.join(timeout=30)
 
     def settle_dead_neighbours(self) -> None:
         """For each dead supervisor of this machine: kill the processes that it left, then take its jobs back."""

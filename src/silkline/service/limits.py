@@ -7,7 +7,6 @@ reacts within a second after this process was suspended and resumed.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 
@@ -16,6 +15,7 @@ from silkline.model.job import AttemptEnd, End
 from silkline.process_usage import children_by_parent
 from silkline.reading_marks import LEADER, Mark
 from silkline.service import process_table
+from silkline.service.background_thread import BackgroundThread
 from silkline.service.runner_process import RunnerProcess, boot_clock
 
 TICK = 0.25
@@ -27,28 +27,20 @@ AFTER_FAILURE = 1.0  # the thread continues after every error: nothing else enfo
 log = logging.getLogger("silkline.limits")
 
 
-class Limits:
+class Limits(BackgroundThread):
     """Checks the run time, memory, progress and orders of each child, and the age of the last heartbeat."""
 
     def __init__(
         self, settings: Settings, held: Callable[[], list[RunnerProcess]], renewed_at: Callable[[], float]
     ) -> None:
+        super().__init__("limits")
         self._settings = settings
         self._held = held
         self._renewed_at = renewed_at
-        self._stopping = threading.Event()
         self._memory_at = 0.0
         self._near = False
         # At most one heartbeat interval: within it the runner must show that it is alive.
         self._read_limit = min(settings.read_seconds, max(settings.heartbeat_interval, LEAST_READING))
-        self._thread = threading.Thread(target=self._run, name="limits", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        self._thread.join(timeout=10)
 
     def _run(self) -> None:
         while not self._stopping.wait(NEAR_TICK if self._near else TICK):

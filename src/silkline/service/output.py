@@ -21,6 +21,7 @@ from silkline.model.database import Database
 from silkline.model.redaction import without_secrets
 from silkline.runner import protocol
 from silkline.runner.log_file import LogFile, printable
+from silkline.service.background_thread import BackgroundThread
 from silkline.store.logs import NewLine, append
 
 LINE = 4_096
@@ -121,21 +122,13 @@ class LogQueue:
         self._lines.extendleft(reversed(lines[-room:] if room else []))
 
 
-class LogWriter:
+class LogWriter(BackgroundThread):
     """Stores lines in `job_logs`, in batches, in its own thread."""
 
     def __init__(self, database: Database, lines: LogQueue) -> None:
+        super().__init__("job-logs")
         self._database = database
         self._lines = lines
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="job-logs", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        self._thread.join(timeout=10)
 
     def _run(self) -> None:
         while not self._stopping.is_set():

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Final
 from silkline.kinds import registry
 from silkline.model.usage import MOST_PROCESSES, AttemptUsage, MachineUsage, ProcessShare, WorkerUsage
 from silkline.process_usage import LEADER, RUNNER, ProcessUsage, children_by_parent, usage_of
+from silkline.service.background_thread import BackgroundThread
 from silkline.service.runner_process import RunnerProcess
 
 LONGEST_INTERVAL: Final = 5.0
@@ -25,24 +25,16 @@ _KIB: Final = 1024
 log = logging.getLogger("silkline.usage")
 
 
-class UsageSampler:
+class UsageSampler(BackgroundThread):
     """`latest` is the last measurement; None before the first."""
 
     def __init__(self, held: Callable[[], list[RunnerProcess]], *, interval: float, memory_limit: int) -> None:
+        super().__init__("usage")
         self._held = held
         self._interval = min(interval, LONGEST_INTERVAL)
         self._memory_limit = memory_limit
         self._before: dict[int, tuple[float, float]] = {}
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="usage", daemon=True)
         self.latest: WorkerUsage | None = None
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        self._thread.join(timeout=10)
 
     def _run(self) -> None:
         while True:
