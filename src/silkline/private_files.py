@@ -41,6 +41,9 @@ def allocate(descriptor: int, size: int) -> None:
     A write into a mapped page without a block would need space at that moment: on a full disk the kernel ends the
     process with SIGBUS. This raises an OSError instead. The content of the file does not change.
     """
+    found = os.fstat(descriptor)
+    if found.st_size == size and found.st_blocks * 512 >= size:
+        return
     os.posix_fallocate(descriptor, 0, size)
     os.ftruncate(descriptor, size)  # it may have been longer
 

@@ -26,6 +26,7 @@ _FORKED_BY: Final = (
 )
 # Indexes of fields in /proc/PID/stat, counted from the state of the process: proc_pid_stat(5).
 _PARENT, _USER_TIME, _SYSTEM_TIME = 1, 11, 12
+_STAT_BYTES: Final = 512
 
 
 class ProcessUsage(NamedTuple):
@@ -50,7 +51,8 @@ def children_by_parent() -> dict[int, list[int]]:
     found: dict[int, list[int]] = defaultdict(list)
     for pid in process_ids():
         with contextlib.suppress(OSError, ValueError, IndexError):
-            stat = Path(f"/proc/{pid}/stat").read_bytes()
+            with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:  # noqa: PTH123 - half the cost of Path
+                stat = file.read(_STAT_BYTES)
             state, parent = stat[stat.rindex(b")") + 2 :].split(None, 2)[:2]
             if state not in (b"Z", b"X"):
                 found[int(parent)].append(pid)

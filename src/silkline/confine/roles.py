@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import resource
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -92,18 +93,28 @@ def confine_fetcher(writable: Iterable[Path] = ()) -> Confinement:
 
 
 def confine_runner() -> Confinement:
-    """For a process that uses the database and may start browsers and plug-ins: it loses only what none of them needs.
+    """For a process that uses the database and may start browsers and plug-ins: it loses what none of them needs."""
+    confinement = confine_fork_server()
+    if not confinement.no_new_privileges:
+        return confinement
+    _keep_capabilities(_ALL & ~_OF_THE_MACHINE)
+    return replace(confinement, files=landlock.fence())
 
-    If Chromium cannot create its own namespace, it needs its setuid helper, and then new privileges stay allowed.
+
+@functools.cache
+def confine_fork_server() -> Confinement:
+    """What a runner loses and its fork server does not need. A forked runner inherits it, and this result.
+
+    The rest each runner gives up itself: its own fence, so that no job can inspect another one, and rights of root that
+    the fork server needs to find what dead runners left. If Chromium cannot create its own namespace, it needs its
+    setuid helper, and then new privileges stay allowed.
     """
     no_core_dumps = _no_core_dumps()
     if (os.geteuid() != 0 and not user_namespaces()) or not _no_new_privileges():
         return Confinement(no_core_dumps)
-    _keep_capabilities(_ALL & ~_OF_THE_MACHINE)
-    files = landlock.fence()
     machine = architecture()
     calls = machine is not None and seccomp.install(seccomp.runner_filter(machine), cheap=True)
-    return Confinement(no_core_dumps, True, files=files, system_calls=calls)
+    return Confinement(no_core_dumps, True, system_calls=calls)
 
 
 def user_namespaces(root: Path = Path("/proc/sys")) -> bool:

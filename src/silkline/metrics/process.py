@@ -27,6 +27,9 @@ ABOVE: Final = "+Inf"
 log = logging.getLogger("silkline.metrics")
 
 
+_NO_VALUES: Final = memoryview(bytearray()).cast("d")
+
+
 class _Current:
     """What changes when the process gets its meter, or is forked."""
 
@@ -34,13 +37,22 @@ class _Current:
         self.reset()
 
     def reset(self) -> None:
-        self.meter = Meter()
-        self.values = self.meter.values
+        self.values = _NO_VALUES
+        self.made: Meter | None = None
         self.lock = threading.Lock()
         self.folder: Path | None = None
         self.role = "other"
         self.cpu = 0.0
         self.later: tuple[Path, str] | None = None
+
+    @property
+    def meter(self) -> Meter:
+        """Made in memory when something is counted for the first time: many forked processes count nothing there."""
+        return self.use(Meter()) if self.made is None else self.made
+
+    def use(self, meter: Meter) -> Meter:
+        self.made, self.values = meter, meter.values
+        return meter
 
 
 _current: Final = _Current()
@@ -125,7 +137,7 @@ def attach(data: Path, role: str) -> None:
     If the directory cannot be written, or its disk is full, the process goes on to count in memory, where nobody reads
     it.
     """
-    if _current.meter.descriptor is None:
+    if not _has_file():
         meter = _claim_if_possible(data / FOLDER, role)
         if meter is not None:
             _use(meter, data / FOLDER)
@@ -160,7 +172,7 @@ def role() -> str:
 
 def name() -> str:
     """The name of the meter, such as `fetcher-1`. Empty without one."""
-    return _current.meter.name
+    return _current.made.name if _current.made is not None else ""
 
 
 def meter_id() -> str | None:
@@ -169,18 +181,21 @@ def meter_id() -> str | None:
         later, _current.later = _current.later, None
     if later is not None:
         attach(*later)
-    return None if _current.meter.descriptor is None else _current.meter.id
+    return _current.meter.id if _has_file() else None
+
+
+def _has_file() -> bool:
+    return _current.made is not None and _current.made.descriptor is not None
 
 
 def _use(meter: Meter, folder: Path | None) -> None:
     with _current.lock:
-        before = _current.meter
         _clear_gauges(meter)
         meter.take()
-        for key, value in before.items():
+        for key, value in _current.made.items() if _current.made is not None else ():
             if value:
                 meter.values[meter.cell(key)] += value
-        _current.meter, _current.values = meter, meter.values
+        _current.use(meter)
         _current.folder, _current.role = folder, meter.role
         for instrument in _instruments:
             instrument.forget_cells()
@@ -203,11 +218,12 @@ def new_cpu_seconds() -> float:
 
 def detach() -> None:
     """Count in memory again, from zero. In a forked process this releases only its copy of the descriptor."""
-    before = _current.meter
+    before = _current.made
     _current.reset()
     for instrument in _instruments:
         instrument.forget_cells()
-    before.close()
+    if before is not None:
+        before.close()
 
 
 os.register_at_fork(after_in_child=detach)

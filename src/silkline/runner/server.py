@@ -21,7 +21,7 @@ from typing import NoReturn
 
 import msgspec
 
-from silkline.confine.roles import confine_runner
+from silkline.confine.roles import confine_fork_server, confine_runner
 from silkline.metrics.instruments import tell_cpu
 from silkline.metrics.process import attach
 from silkline.reading_marks import path_of
@@ -47,6 +47,7 @@ def serve(channel: socket.socket, *, postgres: bool) -> None:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor handles Ctrl-C
+    confine_fork_server()
     gc.collect()
     gc.freeze()
     protocol.send(channel, protocol.Launched(0))
