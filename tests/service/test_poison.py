@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from silkline.crawl.shards import Shards
+from silkline.crawl.host_owners import HostOwners
 from silkline.model.job import Job, NewJob, Status
 from silkline.model.ledger import Url
 from silkline.reading_marks import LEADER, Mark, ReadingMarks
@@ -70,7 +70,7 @@ def test_each_poison_gets_its_reason_and_every_good_page_is_stored(
 
 def test_poison_in_another_process_than_the_runner_costs_no_attempt(yard: Yard) -> None:
     with poisoned_web({}, hosts=12) as web:
-        owner_of = Shards(2).owner_of
+        owner_of = HostOwners(2).owner_of
         theirs = [host for host in web.server.addresses if owner_of(f"{host}:{web.server.port}") == 1]
         web.poison.update(zip(theirs, (["loop"], ["memory"], ["crash"]), strict=False))
         yard.start(environment=ENVIRONMENT, **LIMITS)

@@ -19,6 +19,7 @@ from silkline.model.url import (
     origin_of,
     parse,
     shard_of,
+    slot_of,
     url_key,
 )
 
@@ -177,10 +178,10 @@ def test_host_and_origin():
     assert host_of("http://[::1]/") == "[::1]"
 
 
-def test_keys_and_shards_are_the_same_in_every_process():
+def test_keys_and_slots_are_the_same_in_every_process():
     """Fixed values: a ledger written by one version must be read by the next."""
     assert url_key("https://example.com/") == 5522761390303137003
-    assert shard_of("example.com", 7) == 6
+    assert slot_of("example.com", 7) == 6
 
 
 def test_keys_are_signed_64_bit():
@@ -196,6 +197,14 @@ def test_shards_are_even():
         counts[shard_of(f"host{number}.example", 8)] += 1
     assert min(counts) > 850
     assert max(counts) < 1150
+
+
+def test_the_hosts_of_one_shard_have_all_slots():
+    slots = [0] * 8
+    for number in range(16_000):
+        host = f"host{number}.example"
+        slots[slot_of(host, 8)] += shard_of(host, 4) == 1
+    assert min(slots) > 400
 
 
 def test_importing_it_stays_light():

@@ -3,7 +3,7 @@
 1.  **Seeds** enter the ledger in the first checkpoint (leader.py). After that, every process gets its work from the
     ledger. So a first start and a start after a crash are the same.
 2.  The **leader** is fetcher 0 and the recorder. It starts the other fetchers and the parsers (process_tree.py,
-    child_process.py). A hash assigns hosts to fetchers (shards.py). A fetcher owns the queues, clocks, rules and
+    child_process.py). A hash assigns hosts to fetchers (host_owners.py). A fetcher owns the queues, clocks, rules and
     seen-set of its hosts.
 3.  A fetcher requests queued URLs from the ledger (`Refill`) and adds them to its **frontier** (frontier.py): a window
     of per-host queues, breadth first. URLs that do not fit stay in the ledger until there is room.

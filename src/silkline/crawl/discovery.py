@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from silkline.crawl import traps
+from silkline.crawl.host_owners import HostOwners
 from silkline.crawl.messages import FoundUrl, KnownBudgets, Links
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Plan
 from silkline.crawl.scope import EXCLUDED, OUT_OF_SCOPE, Scope
 from silkline.crawl.seen import Seen, key_of
-from silkline.crawl.shards import Shards
 from silkline.crawl.sitemap_limits import FOREIGN, MOST_NESTED, OVER_LIMIT, SITEMAP_VIAS, level_of
 from silkline.crawl.traps import ROW_BYTES, TRAP
 from silkline.metrics.instruments import TRAP_URLS
@@ -36,7 +36,7 @@ class Discovery:
         self._alone = plan.fetchers == 1
         self._has_closed_hosts = bool(plan.exclude_hosts)
         self._outbox = outbox
-        self._shards = Shards(plan.fetchers)
+        self._owners = HostOwners(plan.fetchers)
         self._seen = Seen()
         self._known_elsewhere = Seen()
         self._counted = Seen()
@@ -69,7 +69,7 @@ class Discovery:
             return
         own: list[str] = []
         elsewhere: dict[int, list[str]] = {}
-        owner_of, known = self._shards.owner_of, self._known_elsewhere
+        owner_of, known = self._owners.owner_of, self._known_elsewhere
         size, most = 0, links.most_bytes or sys.maxsize
         for url in dict.fromkeys(urls):
             owner = owner_of(host_of(url))

@@ -21,6 +21,7 @@ from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.fetcher_rates import FetcherRates
 from silkline.crawl.field_counts import check_fields
 from silkline.crawl.guarded_reader import GuardedReader
+from silkline.crawl.host_owners import HostOwners
 from silkline.crawl.host_status import most_waiting
 from silkline.crawl.link_acks import LinkAcks
 from silkline.crawl.messages import (
@@ -50,7 +51,6 @@ from silkline.crawl.recorder import Delivery, Recorder
 from silkline.crawl.scope import Scope
 from silkline.crawl.seed_verdict import check_seeds, try_failed_seeds_again
 from silkline.crawl.seen import Seen, digest_of, key_of
-from silkline.crawl.shards import Shards
 from silkline.crawl.suspects import Suspects
 from silkline.crawl.traps import CLOSE_LOOK, ROW_BYTES
 from silkline.errors import StoreError
@@ -88,7 +88,7 @@ class Leader:
         self._recorder = Recorder(context.progress, plan, context.log)
         self._story = CrawlLog(context.log, plan, self._recorder)
         self._tickets = LinkAcks()
-        self._shards = Shards(plan.fetchers)
+        self._owners = HostOwners(plan.fetchers)
         self._seats: list[Seat] = []
         self._live: list[Live] = [Live()] * plan.fetchers
         self._waits: list[list[Wait]] = [[]] * plan.fetchers
@@ -177,7 +177,7 @@ class Leader:
     async def _brief(self, seats: Sequence[Seat]) -> None:
         """Send fetchers the state they need, and start them."""
         job_id = self._context.progress.job.id
-        owner_of = None if self._plan.fetchers == 1 else self._shards.owner_of
+        owner_of = None if self._plan.fetchers == 1 else self._owners.owner_of
         chunks = urls.keys(self._database, job_id)
         while (
             keys := await self._recorder.ask(_keys_of, chunks, owner_of, [seat.index for seat in seats])
@@ -308,7 +308,7 @@ class Leader:
         """Read more of the ledger for a fetcher. Write a checkpoint first, so that the ledger has everything."""
         await self._recorder.save()
         wanted = self._plan.tuning.refill_rows
-        owner_of = self._shards.owner_of
+        owner_of = self._owners.owner_of
         mine = None if self._plan.fetchers == 1 else lambda host: owner_of(host) == seat.index
         rows, read_to = await self._recorder.ask(self._recorder.read_queued, cursor, wanted, mine)
         seat.send(Refilled(rows, read_to, read_to >= self._recorder.next_id - 1))

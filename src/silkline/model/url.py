@@ -137,12 +137,18 @@ def origin_of(url: str) -> str:
     return "/".join(url.split("/", 3)[:3])
 
 
+def slot_of(host: str, slots: int) -> int:
+    """The slot of a host, which decides the fetcher that owns it; the same in every process and every run."""
+    return xxh3_64_intdigest(host.encode()) % slots
+
+
 def shard_of(host: str, shards: int) -> int:
-    """The number of the fetcher that owns this host; the same in every process and every run."""
-    return xxh3_64_intdigest(host.encode()) % shards
+    """The shard of a host. Independent of its slot, so that the hosts of one shard have all slots."""
+    return xxh3_64_intdigest(host.encode(), seed=_SHARD_SEED) % shards
 
 
 _SIGN: Final = 1 << 63
+_SHARD_SEED: Final = 0x5EED
 _PARTS: Final = re.compile(
     r"(https?://)(?:[^/?#]*@)?([^/?#@]*?[^/?#@.])(\.?)((?::\d+)?)(/[^?#]*)(\?[^#]*)?"  # scheme host dot port path query
 )

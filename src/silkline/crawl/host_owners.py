@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from silkline.model.url import shard_of
+from silkline.model.url import slot_of
 
 SLOTS: Final = 840
 """Divisible by every number of fetchers up to eight."""
@@ -12,7 +12,7 @@ RECORDING: Final = 0.29
 """The cost of writing all checkpoints, relative to fetching all pages (measured: 3.8 to 13.1 s of CPU)."""
 
 
-class Shards:
+class HostOwners:
     """Hosts are assigned to slots, and slots to fetchers."""
 
     def __init__(self, fetchers: int) -> None:
@@ -25,7 +25,7 @@ class Shards:
         if owner is None:
             if len(self._known) > 200_000:
                 self._known.clear()
-            owner = self._known[host] = self._owners[shard_of(host, SLOTS)]
+            owner = self._known[host] = self._owners[slot_of(host, SLOTS)]
         return owner
 
 

@@ -6,15 +6,15 @@ from collections import Counter
 
 import pytest
 
-from silkline.crawl.shards import RECORDING, SLOTS, Shards, slots
+from silkline.crawl.host_owners import RECORDING, SLOTS, HostOwners, slots
 
 HOSTS = [f"host-{number}.example" for number in range(4_000)]
 
 
 @pytest.mark.parametrize("fetchers", [1, 2, 3, 4, 7, 64])
 def test_every_fetcher_gets_its_share(fetchers: int) -> None:
-    shards = Shards(fetchers)
-    counted = Counter(shards.owner_of(host) for host in HOSTS)
+    owners = HostOwners(fetchers)
+    counted = Counter(owners.owner_of(host) for host in HOSTS)
     assert set(counted) == set(range(fetchers))
     fair = len(HOSTS) / fetchers
     assert all(0.1 * fair < hosts < 2 * fair for hosts in counted.values())
@@ -32,9 +32,7 @@ def test_the_leader_of_many_still_fetches() -> None:
 
 
 def test_another_process_agrees() -> None:
-    ask = (
-        "from silkline.crawl.shards import Shards; print([Shards(5).owner_of(f'host-{n}.example') for n in range(50)])"
-    )
+    ask = "from silkline.crawl.host_owners import HostOwners; print([HostOwners(5).owner_of(f'host-{n}.example') for n in range(50)])"
     said = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout
-    shards = Shards(5)
-    assert said.strip() == str([shards.owner_of(f"host-{number}.example") for number in range(50)])
+    owners = HostOwners(5)
+    assert said.strip() == str([owners.owner_of(f"host-{number}.example") for number in range(50)])
