@@ -149,6 +149,9 @@ class Settings(BaseModel):
         1.0, gt=0, description="How often a worker looks for jobs when no notification arrives."
     )
     wish_interval: float = Field(0.5, gt=0, description="How often a worker checks for pause, stop and cancel.")
+    balance_interval: float = Field(
+        10.0, gt=0, description="How often a worker checks whether another one has fewer shards of crawls."
+    )
     heartbeat_interval: float = Field(10.0, gt=0, description="How often a worker renews its leases.")
     fence_after: float = Field(
         90.0, gt=0, description="A worker that could not renew its leases for this long kills its runners."

@@ -6,6 +6,7 @@ SilklineError
 ├── NotFound              no such job, page or URL: exit code 5, HTTP 404
 ├── Refused               the job's state does not allow this: exit code 1, HTTP 409
 ├── LeaseLost             this attempt no longer owns the job: stop writing at once
+├── NothingToDo           a shard gives its slot back: it waits for the other shards of its crawl
 ├── JobFailure            raised by the code of a kind to end its attempt
 │   ├── Temporary         try again later: exit code 75
 │   └── Permanent         the input is wrong, do not try again: exit code 65
@@ -56,6 +57,10 @@ class NotFound(SilklineError):
 
 class Refused(SilklineError):
     """The job's state does not allow this."""
+
+
+class NothingToDo(SilklineError):
+    """The shard has nothing to do until links of other shards arrive."""
 
 
 class LeaseLost(SilklineError):

@@ -83,8 +83,8 @@ def open_archive(place: tuple[str, str, int] | None, fetcher: int = 0) -> Archiv
 
 
 def place_of(data: Path, job: Job) -> tuple[str, str, int]:
-    """The place of the archive of an attempt."""
-    return str(data.absolute()), job.id, job.run_lease
+    """The place of the archive of an attempt. The shards of a crawl have one archive on each machine."""
+    return str(data.absolute()), job.id if job.shard is None else str(job.parent_id), job.run_lease
 
 
 def remove(data: Path, logs: Path, job_id: str) -> None:

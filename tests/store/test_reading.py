@@ -1,5 +1,6 @@
 """Finding, listing, noting and deleting jobs."""
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -126,7 +127,7 @@ def full_job(database: Database, pages: int = 7) -> str:
             links.append(transaction, job.id, [links.PageLinks(id, bytes(8))])
     logs.append(database, [logs.NewLine(job.id, 1, "info", f"line {id}", database.now()) for id in numbers])
     finished(database, job)
-    urls.index(database, job.id)
+    urls.index(database, job)
     return job.id
 
 
@@ -138,7 +139,7 @@ def rows_of(database: Database, id: str) -> tuple[int, int, int, int, int, bool]
         len(urls.page(database, id)),
         len(by_key),
         len(database.rows("links.page", job_id=id, after=0, wanted=100)),
-        bool(database.rows("urls.state", job_id=id)),
+        bool(database.rows("urls.states", job_ids=json.dumps([id]))),
     )
 
 

@@ -32,7 +32,8 @@ def test_the_leader_of_many_still_fetches() -> None:
 
 
 def test_another_process_agrees() -> None:
-    ask = "from silkline.crawl.host_owners import HostOwners; print([HostOwners(5).owner_of(f'host-{n}.example') for n in range(50)])"
+    owners_of = "[HostOwners(5).owner_of(f'host-{n}.example') for n in range(50)]"
+    ask = f"from silkline.crawl.host_owners import HostOwners; print({owners_of})"
     said = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout
     owners = HostOwners(5)
     assert said.strip() == str([owners.owner_of(f"host-{number}.example") for number in range(50)])

@@ -8,7 +8,8 @@ import pytest
 from silkline.store.statements import SQL, _translate, load, parameters_of, statement
 
 NOUNS = sorted(file.stem for file in SQL.glob("*.sql"))
-ONLY_POSTGRES = {"jobs.wake_supervisors"}
+SHARDS = ("shards", "shard_links")  # a crawl over many machines needs PostgreSQL
+ONLY_POSTGRES = {"jobs.wake_supervisors"} | {f"{noun}.{verb}" for noun in SHARDS for verb in load(noun, "postgres")}
 ONLY_SQLITE: set[str] = set()
 STORE = Path(SQL).parent
 

@@ -13,8 +13,9 @@ log = logging.getLogger("silkline.api")
 
 
 def remove(database: Database, settings: Settings, id: str) -> None:
-    jobs.delete(database, id)
+    removed = jobs.delete(database, id)
     try:
-        warc_files.remove(settings.data, settings.logs, id)
+        for each in removed:
+            warc_files.remove(settings.data, settings.logs, each)
     except OSError as error:
         log.warning("job %s was removed, but not all of its files: %s", id, error, extra={"job": id})

@@ -28,6 +28,7 @@ from silkline.kinds import requirements
 from silkline.model.database import Database
 from silkline.model.excluded_host import excluded_hosts_of
 from silkline.model.job import ENDED, Job, NewJob, Status, Verb
+from silkline.model.sharding import is_parent
 from silkline.model.spec import SiteSpec
 from silkline.runner.job_commands import ask
 from silkline.store import jobs
@@ -69,6 +70,7 @@ LEAST_FILES = 128  # the same number as in crawl/file_budget.py, which commands 
 )
 @click.option("--parsers", type=int, help="Number of parser processes. Default: 0, fetchers parse their own pages.")
 @click.option("--concurrency", type=int, help="Concurrent requests of one fetcher.")
+@click.option("--shards", type=int, help="Split the crawl into this many parts, for many machines. PostgreSQL only.")
 @click.option("--max-duration", metavar="TIME", type=seconds, help="End after this time: 90, 10m, 2h, 1d.")
 @click.option("--warc", is_flag=True, help="Also keep the raw HTTP responses, for `results --format warc`.")
 @click.option("--detach", is_flag=True, help="Print the id of the job and end; a worker runs the job.")
@@ -187,7 +189,10 @@ def _first_seen(lines: Any) -> Any:
 def _plant(session: Session, database: Database, job: Job, lines: Any) -> Job:
     found = Seeds(lines)
     try:
-        found.plant(database, job.id)
+        if is_parent(job):
+            found.send(database, job.id, job.payload["shards"])
+        else:
+            found.plant(database, job.id)
         if not found.planted:
             raise UsageError(f"the seeds file contains no URL; its first line is {found.first_wrong[:80]!r}")
     except BaseException:  # Ctrl-C as well: do not crawl with only some of the seeds

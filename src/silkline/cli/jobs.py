@@ -18,8 +18,10 @@ from silkline.errors import NotFound, UsageError
 from silkline.model.database import Database
 from silkline.model.job import Job, Status, Verb
 from silkline.model.ledger import FAILED, Counts
+from silkline.model.sharding import is_parent
 from silkline.store import jobs as store
 from silkline.store import results, urls
+from silkline.store import shards as stored_shards
 from silkline.store.usage_view import usage_of_job
 from silkline.store.waiting import SOON, why_it_waits
 from silkline.store.workers import alive
@@ -60,9 +62,10 @@ def jobs() -> None:
 @click.option(
     "--limit", type=click.IntRange(1, 100_000), default=30, show_default=True, help="The maximum number of jobs."
 )
+@click.option("--shards", is_flag=True, help="Also the shards of each crawl, below it.")
 @everywhere()
 @click.pass_obj
-def ls(session: Session, status: str | None, limit: int) -> None:
+def ls(session: Session, status: str | None, limit: int, shards: bool) -> None:
     """List jobs, newest first."""
     settings = settings_of(session)
     with existing(settings) as database:
@@ -70,6 +73,9 @@ def ls(session: Session, status: str | None, limit: int) -> None:
             _nothing_yet(session, settings)
             return
         found = list(islice(_listed(database, status), limit + 1))
+        if shards:
+            found = [each for job in found for each in (job, *_shards_of(database, job))]
+            limit = len(found)
         counts = urls.counts_of(database, [job.id for job in found])
         now = database.now()
     short = views.short_ids([job.id for job in found])
@@ -84,6 +90,10 @@ def ls(session: Session, status: str | None, limit: int) -> None:
             session.say(f"These are the newest {limit}; --limit shows more.")
     else:
         session.say("No jobs." if status is None else f"No jobs are {status}.")
+
+
+def _shards_of(database: Database, job: Job) -> list[Job]:
+    return stored_shards.of(database, job.id) if is_parent(job) else []
 
 
 def _nothing_yet(session: Session, settings: Settings) -> None:

@@ -13,9 +13,9 @@ from silkline.cli.typed_url import LOCAL, with_scheme, wrong_scheme
 from silkline.errors import UsageError
 from silkline.model.database import Database
 from silkline.model.ledger import NewUrl
-from silkline.model.url import KEEP_ALL, canonical_links, host_of, url_key
+from silkline.model.url import KEEP_ALL, canonical_links, host_of, shard_of, url_key
 from silkline.model.user_info import REFUSAL, has_user_info
-from silkline.store import urls
+from silkline.store import shard_links, urls
 
 CHUNK = 20_000
 _LONGEST_LINE = 1 << 20
@@ -86,6 +86,22 @@ class Seeds:
             rows = list(self._rows(chunk, seen))
             if rows:
                 urls.seed(database, job_id, rows)
+
+    def send(self, database: Database, job_id: str, shards: int) -> None:
+        """The same for a crawl in several shards: each takes in the seeds of its hosts when it starts."""
+        from silkline.model.parcel import packed_seeds
+
+        lines, seen = iter(self._lines), set[int]()
+        for number in itertools.count(1):
+            chunk = list(itertools.islice(lines, CHUNK))
+            if not chunk:
+                return
+            parts: dict[int, list[str]] = {}
+            for row in self._rows(chunk, seen):
+                parts.setdefault(shard_of(row.host, shards), []).append(row.url)
+            if parts:
+                packed = {shard: packed_seeds(several) for shard, several in parts.items()}
+                shard_links.plant(database, job_id, number, packed)
 
     def _rows(self, lines: list[str], seen: set[int]) -> Iterator[NewUrl]:
         for line, url in zip(lines, canonical_links(_NO_BASE, map(_url_of, lines), KEEP_ALL), strict=True):

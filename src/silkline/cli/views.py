@@ -46,7 +46,8 @@ def short_ids(ids: Sequence[str]) -> list[str]:
 def row(job: Job, short: str, counts: Counts, now: datetime) -> list[str]:
     """One line of the list."""
     url = without_password(job.request_url or "")
-    return [short, job.kind, shown(job, now), progress(counts), duration(now - job.created_at), url]
+    kind = job.kind if job.shard is None else f"shard {job.shard}"
+    return [short, kind, shown(job, now), progress(counts), duration(now - job.created_at), url]
 
 
 def progress(counts: Counts) -> str:

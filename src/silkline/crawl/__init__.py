@@ -26,6 +26,10 @@
     are not durable yet.
 10. The crawl is finished when the recorder has nothing pending and no ticket is open.
 
+A shard of a crawl over many machines takes the same steps. Links to hosts of other shards go into the checkpoint, and
+links of other shards become tickets like those between fetchers (shard_traffic.py). Its end is that of the whole crawl
+(shard_part.py).
+
 `page` and `map` jobs take the same steps from 3 on, in one process with a small leader (small_leader.py). The kinds
 differ in the **purpose** of their fetcher (purpose.py). A crawl (site_crawl.py) adds links and redirect targets as new
 URLs. A `page` job follows redirects within one row and stores one result for each URL. A `map` job stores the URLs that

@@ -64,7 +64,7 @@ class CrawlLog:
         self._stored, self._said_at = recorder.stored, self._loop.time()
         self._log.info(
             "crawling with %d fetchers and %d parsers; %d URLs are known, %d to do",
-            *(self._plan.fetchers, self._plan.parsers, recorder.next_id - 1, recorder.pending),
+            *(self._plan.fetchers, self._plan.parsers, recorder.known, recorder.pending),
         )
 
     def robots(self, words: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
 """Turns links into URLs of the ledger: which are new, and whether to fetch them. No I/O.
 
-Links to hosts of other fetchers are sent to those fetchers. Links to our own hosts are compared with all URLs seen
-before. New ones enter the ledger, as queued or as skipped with the reason.
+Links to hosts of other fetchers, or of other shards, are sent to those. Links to our own hosts are compared with all
+URLs seen before. New ones enter the ledger, as queued or as skipped with the reason.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 from silkline.crawl import traps
 from silkline.crawl.host_owners import HostOwners
-from silkline.crawl.messages import FoundUrl, KnownBudgets, Links
+from silkline.crawl.messages import FoundUrl, KnownBudgets
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Plan
 from silkline.crawl.scope import EXCLUDED, OUT_OF_SCOPE, Scope
@@ -22,6 +22,7 @@ from silkline.crawl.sitemap_limits import FOREIGN, MOST_NESTED, OVER_LIMIT, SITE
 from silkline.crawl.traps import ROW_BYTES, TRAP
 from silkline.metrics.instruments import TRAP_URLS
 from silkline.model.ledger import QUEUED, SKIPPED
+from silkline.model.parcel import Links
 from silkline.model.url import host_of
 
 _MOST_KNOWN_ELSEWHERE: Final = 1_000_000
@@ -33,10 +34,10 @@ class Discovery:
 
     def __init__(self, index: int, plan: Plan, outbox: Outbox) -> None:
         self._index = index
-        self._alone = plan.fetchers == 1
+        self._alone = plan.fetchers == 1 and plan.shard is None
         self._has_closed_hosts = bool(plan.exclude_hosts)
         self._outbox = outbox
-        self._owners = HostOwners(plan.fetchers)
+        self._owners = HostOwners(plan.fetchers, plan.shard, plan.shards)
         self._seen = Seen()
         self._known_elsewhere = Seen()
         self._counted = Seen()

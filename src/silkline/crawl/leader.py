@@ -40,6 +40,7 @@ from silkline.crawl.messages import (
     KnownBudgets,
     Level,
     Live,
+    PageOutcome,
     Refill,
     Refilled,
     Roots,
@@ -51,6 +52,8 @@ from silkline.crawl.recorder import Delivery, Recorder
 from silkline.crawl.scope import Scope
 from silkline.crawl.seed_verdict import check_seeds, try_failed_seeds_again
 from silkline.crawl.seen import Seen, digest_of, key_of
+from silkline.crawl.shard_part import ShardPart
+from silkline.crawl.shard_traffic import OpenParcel
 from silkline.crawl.suspects import Suspects
 from silkline.crawl.traps import CLOSE_LOOK, ROW_BYTES
 from silkline.errors import StoreError
@@ -61,7 +64,7 @@ from silkline.model.ledger import QUEUED
 from silkline.model.url import canonical, host_of
 from silkline.model.wait import Wait
 from silkline.reading_marks import Mark, ReadingMarks
-from silkline.store import blames, urls
+from silkline.store import blames, shards, urls
 
 OVER_LIMIT = "over_limit"
 OVER_DURATION = "over_duration"
@@ -88,7 +91,7 @@ class Leader:
         self._recorder = Recorder(context.progress, plan, context.log)
         self._story = CrawlLog(context.log, plan, self._recorder)
         self._tickets = LinkAcks()
-        self._owners = HostOwners(plan.fetchers)
+        self._owners = HostOwners(plan.fetchers, plan.shard, plan.shards)
         self._seats: list[Seat] = []
         self._live: list[Live] = [Live()] * plan.fetchers
         self._waits: list[list[Wait]] = [[]] * plan.fetchers
@@ -111,6 +114,7 @@ class Leader:
             self._log.warning,
         )
         self._deaths = [0] * plan.fetchers
+        self._shard = ShardPart(self._recorder, self._tickets, self._send_on, self._widen)
 
     async def run(self) -> End | None:
         """Crawl until finished. Returns the order that stopped the crawl. None: completed."""
@@ -119,7 +123,7 @@ class Leader:
         recorder.on_saved, recorder.live, recorder.in_flight = self._saved, self._show, self._in_flight
         self._story.begin(self._seeds)
         try:
-            if await recorder.ask(try_failed_seeds_again, self._context.progress):
+            if recorder.traffic is None and await recorder.ask(try_failed_seeds_again, self._context.progress):
                 self._log.info("nothing was stored so far: the failed seeds are retried")
             await recorder.open()
             self._stored_at_start = recorder.stored
@@ -130,10 +134,11 @@ class Leader:
             self._attempt.hear(self._context.control)
             reason = await self._watch()
             await self._settle_down()
+            self._shard.check_idle()
             if self._attempt.order is None:
                 await self._complete(reason)
             await self._summarize()
-            if self._attempt.order is None:
+            if self._attempt.order is None and recorder.traffic is None:
                 await recorder.ask(check_seeds, self._context.progress, self._log)
                 check_fields(self._plan, recorder.fields, self._log)
             return self._attempt.order
@@ -147,17 +152,17 @@ class Leader:
     # Start.
 
     async def _plant_seeds(self) -> None:
-        if self._recorder.next_id > 1:
+        if self._recorder.known:
             return
         scope, seen = Scope(self._plan), Seen()
         found = []
         for url in filter(None, map(canonical, self._seeds)):
-            if seen.add(url):
+            if self._owners.owner_of(host_of(url)) >= 0 and seen.add(url):
                 reason = scope.judge(url, host_of(url), 0)
                 state = QUEUED if reason is None else "skipped"
                 found.append(FoundUrl(key_of(digest_of(url)), url, host_of(url), 0, state, reason, None, None, "seed"))
         self._recorder.append(found)
-        await self._recorder.save()
+        await self._recorder.save(idle=self._recorder.traffic is not None)  # a shard tells that it has no seeds
 
     async def _start(self) -> None:
         inbox = LocalInbox(self.heard)
@@ -187,12 +192,12 @@ class Leader:
         small = self._plan.tuning.small_bytes
         spent = await self._recorder.ask(urls.spent, self._database, job_id, ROW_BYTES, CLOSE_LOOK, small)
         by_source: list[tuple[str, int]] = []
-        if self._recorder.next_id <= MOST_TO_ADD_UP:
+        if self._recorder.known <= MOST_TO_ADD_UP:
             by_source = await self._recorder.ask(urls.bytes_by_source, self._database, job_id, ROW_BYTES, small)
         for seat in seats:
             own = [row for row in spent if owner_of is None or owner_of(row[0]) == seat.index]
             seat.send(KnownBudgets(own, by_source))
-        roots = urls.roots(self._database, job_id) if self._plan.scoped else iter(())
+        roots = self._roots() if self._plan.scoped else iter(())
         while (some := await self._recorder.ask(next, roots, None)) is not None:
             for seat in seats:
                 seat.send(Roots(some))
@@ -201,13 +206,26 @@ class Leader:
             if self._recorder.levels.current is not None:
                 seat.send(Level(self._recorder.levels.current))
             seat.send(Go())
+            if self._recorder.traffic is not None:
+                seat.send(Committed([], self._shard.allowance))
             for ticket in self._tickets.unanswered(seat.index):
                 seat.send(Incoming(ticket, self._tickets.links(ticket)))
+
+    def _roots(self) -> Iterator[list[str]]:
+        """Seeds and the targets of their redirects, those of all shards."""
+        job = self._context.progress.job
+        if job.shard is None:
+            yield from urls.roots(self._database, job.id)
+            return
+        yield list(filter(None, map(canonical, self._seeds)))
+        for shard in shards.of(self._database, str(job.parent_id)):
+            yield from urls.roots(self._database, shard.id)
 
     def _fetcher_died(self, seat: Seat) -> None:
         seat.ready = False
         self._live[seat.index], self._waits[seat.index] = Live(), []
         self._tickets.disown(seat)
+        self._recorder.disown(seat)
         if self._attempt.order is None:
             self._attempt.spawn(self._replace(seat))
 
@@ -278,17 +296,22 @@ class Leader:
             seat.send(Assigned(batch.seq, first))
         for ticket in batch.answers:
             complete = self._tickets.answered(ticket)
-            if complete is not None:
+            if complete is not None and isinstance(complete.delivery[0], OpenParcel):
+                self._shard.complete(complete.delivery[0])
+            elif complete is not None:
                 recorder.deliver(complete.delivery, complete.pages)
-        if batch.foreign:
-            for ticket, owner in self._tickets.issue(delivery, batch.pages, batch.foreign):
-                if self._seats[owner].ready:
-                    self._seats[owner].send(Incoming(ticket, self._tickets.links(ticket)))
-        else:
+        if not self._send_on(delivery, batch.pages, self._shard.send(batch.foreign)):
             recorder.deliver(delivery, batch.pages)
         self._rise()
         if recorder.due or self._nothing_left():
             self._attempt.wake()
+
+    def _send_on(self, delivery: Delivery, pages: list[PageOutcome], parts: list[tuple[int, bytes]]) -> bool:
+        """Send links to the fetchers that own their hosts. Returns whether there are any: then the pages wait."""
+        for ticket, owner in self._tickets.issue(delivery, pages, parts):
+            if self._seats[owner].ready:
+                self._seats[owner].send(Incoming(ticket, self._tickets.links(ticket)))
+        return bool(parts)
 
     def _rise(self) -> None:
         """Allow the next depth when the current one is finished."""
@@ -299,10 +322,14 @@ class Leader:
 
     def _spread_roots(self, found: list[FoundUrl]) -> None:
         """Redirect targets of seeds widen the scope. Tell all fetchers before they see links of these pages."""
-        roots = [each.url for each in found if each.depth == 0 and each.found_via == "redirect"]
+        roots = [each.url for each in found if each.depth == 0 and each.found_via in ("redirect", "seed")]
         if roots:
-            for seat in self._seats:
-                seat.send(Roots(roots))
+            self._widen(roots)
+            self._shard.send_roots(roots)
+
+    def _widen(self, roots: list[str]) -> None:
+        for seat in self._seats:
+            seat.send(Roots(roots))
 
     async def _refill(self, seat: Seat, cursor: int) -> None:
         """Read more of the ledger for a fetcher. Write a checkpoint first, so that the ledger has everything."""
@@ -320,7 +347,8 @@ class Leader:
             by_seat.setdefault(seat, []).append(seq)
         for seat, seqs in by_seat.items():
             self._deaths[seat.index] = 0
-            seat.send(Committed(seqs, self._recorder.allowance))
+            seat.send(Committed(seqs, self._shard.allowance))
+        self._shard.tell_allowance(self._seats)
 
     # The main loop of a crawl.
 
@@ -331,12 +359,10 @@ class Leader:
             self._rise()
             self._look_at_marks()
             self._attempt.check()
-            if self._nothing_left():
-                return None
-            if recorder.allowance == 0:
-                return OVER_LIMIT
-            if self._out_of_time():
-                return OVER_DURATION
+            if await self._shard.is_over():
+                return self._shard.reason
+            if recorder.traffic is None and (over := self._over()) is not None:
+                return over or None
             if recorder.due or (recorder.unsaved and self._starved()):
                 await recorder.save()
                 continue
@@ -350,6 +376,14 @@ class Leader:
                 self._context.progress.report()
             await self._attempt.pause(_BEAT)
         return None
+
+    def _over(self) -> str | None:
+        """Whether a whole crawl is over: the reason if URLs are left over, else an empty string. None: it goes on."""
+        if self._nothing_left():
+            return ""
+        if self._recorder.allowance == 0:
+            return OVER_LIMIT
+        return OVER_DURATION if self._out_of_time() else None
 
     def _nothing_left(self) -> bool:
         return self._recorder.pending == 0 and not self._tickets
@@ -381,14 +415,14 @@ class Leader:
         job = self._context.progress.job
         if reason is not None:
             await self._recorder.ask(urls.skip_queued, self._database, job, reason)
-        if self._recorder.next_id > INDEX_FROM:
-            await self._recorder.ask(urls.index, self._database, job.id)
+        if self._recorder.known > INDEX_FROM:
+            await self._recorder.ask(urls.index, self._database, job)
 
     async def _summarize(self) -> None:
         recorder, job = self._recorder, self._context.progress.job
         counts = await recorder.ask(urls.counts, self._database, job.id)
         reasons: list[tuple[str, str, int]] = []
-        if recorder.next_id <= INDEX_FROM:
+        if recorder.known <= INDEX_FROM:
             reasons = await recorder.ask(urls.reasons, self._database, job.id)
         self._story.end(counts, reasons, self._attempt.order)
 

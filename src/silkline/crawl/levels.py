@@ -16,7 +16,9 @@ PATIENCE: Final = 10.0
 class Levels:
     """Counts the pending URLs at each depth. `known`: whether it was told about all of them."""
 
-    def __init__(self, *, limited: bool, now: float) -> None:
+    def __init__(self, *, limited: bool, now: float, shared: bool = False) -> None:
+        self._shared = 0 if shared else None
+        self._settled = 0
         self._pending: Counter[int] = Counter()
         self._found: Counter[int] = Counter()
         self._moved_at = now
@@ -42,13 +44,26 @@ class Levels:
         """How many URLs to fetch this attempt found at a depth."""
         return self._found[depth]
 
+    @property
+    def lowest(self) -> int | None:
+        """The lowest depth with a pending URL."""
+        return min((depth for depth, urls in self._pending.items() if urls > 0), default=None)
+
+    def share(self, level: int | None, settled: int, now: float) -> None:
+        """In a shard: the lowest depth with something to do in all shards, and how many URLs they have settled."""
+        if level is not None:
+            self._shared = level
+        if settled != self._settled:
+            self._settled, self._moved_at = settled, now
+
     def advance(self, now: float) -> bool:
         """Whether the level rose."""
         if self.current is None:
             return False
         deepest = max((depth for depth, urls in self._pending.items() if urls > 0), default=self.current)
         level = self.current
-        while level < deepest and not self._pending[level]:
+        allowed = deepest if self._shared is None else min(deepest, self._shared)
+        while level < allowed and not self._pending[level]:
             level += 1
         if level == self.current and level < deepest and now - self._moved_at > PATIENCE:
             level += 1

@@ -10,6 +10,7 @@ import msgspec
 from silkline.crawl.plan import Plan
 from silkline.model.kept_html import NewDictionary, NewHtml
 from silkline.model.ledger import NewResult, QueuedUrl, Settled
+from silkline.model.parcel import Links, Parcel
 from silkline.model.wait import Wait
 
 
@@ -26,21 +27,6 @@ class FoundUrl(NamedTuple):
     found_on: int | None
     found_via: str
     chain: str | None = None
-
-
-class Links(NamedTuple):
-    """Links of one page to hosts of one other fetcher. `chain` as in the ledger, or empty.
-
-    `source` is the host of the page, whose budget they use. `most_bytes` limits the size of the new URLs; 0: no limit.
-    """
-
-    found_on: int
-    depth: int
-    via: str
-    chain: str
-    urls: list[str]
-    source: str = ""
-    most_bytes: int = 0
 
 
 class PageOutcome(NamedTuple):
@@ -74,17 +60,17 @@ class Live(NamedTuple):
 class Batch(msgspec.Struct, array_like=True, tag=True, gc=False):
     """All output of a fetcher in a few milliseconds.
 
-    `settled` (each with its depth) has no links and counts at once. `pages` count when each part of `foreign` (the
-    number of a fetcher, and encoded `Links` for it) was answered. `answers` are the tickets of foreign links that this
-    fetcher has processed; the new URLs among them are in `found`. `not_stored` is the number of URLs that were only
-    counted, since this fetcher started.
+    `settled` (each with its depth) has no links and counts at once. `pages` count when each part of `foreign` (its
+    owner as in `HostOwners`, the lowest depth, and encoded `Links`) was answered; other shards do not answer. `answers`
+    are the tickets of foreign links that this fetcher has processed; the new URLs among them are in `found`.
+    `not_stored` is the number of URLs that were only counted, since this fetcher started.
     """
 
     seq: int
     settled: list[tuple[Settled, int]]
     pages: list[PageOutcome]
     found: list[FoundUrl]
-    foreign: list[tuple[int, bytes]]
+    foreign: list[tuple[int, int, bytes]]
     answers: list[int]
     wire_bytes: int
     live: Live
@@ -227,6 +213,10 @@ def from_fetcher() -> msgspec.msgpack.Decoder[Any]:
 
 def to_fetcher() -> msgspec.msgpack.Decoder[Any]:
     return msgspec.msgpack.Decoder(ToFetcher)
+
+
+def parcel_decoder() -> msgspec.msgpack.Decoder[Parcel]:
+    return msgspec.msgpack.Decoder(Parcel)
 
 
 def links_decoder() -> msgspec.msgpack.Decoder[list[Links]]:

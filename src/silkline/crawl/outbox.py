@@ -7,8 +7,9 @@ from operator import attrgetter
 
 import msgspec
 
-from silkline.crawl.messages import Batch, FoundUrl, Links, Live, PageOutcome
+from silkline.crawl.messages import Batch, FoundUrl, Live, PageOutcome
 from silkline.model.ledger import QUEUED, Settled
+from silkline.model.parcel import Links
 
 _url_of = attrgetter("url")
 _encode = msgspec.msgpack.Encoder().encode
@@ -49,9 +50,9 @@ class Outbox:
         self.unsaved_bytes += size
         self.unsaved_pages += ended.result is not None
 
-    def foreign(self, fetcher: int, links: Links) -> None:
-        """Add links that another fetcher must check."""
-        self._foreign[fetcher].append(links)
+    def foreign(self, owner: int, links: Links) -> None:
+        """Add links that another fetcher, or another shard, must check."""
+        self._foreign[owner].append(links)
 
     def __bool__(self) -> bool:
         return bool(self.settled or self.pages or self.found or self.answers or self._foreign)
@@ -80,7 +81,9 @@ class Outbox:
             settled=self.settled,
             pages=self.pages,
             found=self.found,
-            foreign=[(fetcher, _encode(links)) for fetcher, links in self._foreign.items()],
+            foreign=[
+                (owner, min(each.depth for each in links), _encode(links)) for owner, links in self._foreign.items()
+            ],
             answers=self.answers,
             wire_bytes=self.wire_bytes,
             live=live,

@@ -141,6 +141,9 @@ class Plan(msgspec.Struct, frozen=True):
     """Each URL was requested by name: it is read even with `noindex`, and as text if it is a feed or other XML."""
     listings: bool = False
     """Readings of sitemaps hold their entries, with dates and priorities."""
+    shard: int | None = None
+    """Which shard of a crawl over many machines this is; None: it is a whole crawl."""
+    shards: int = 1
 
     fields: tuple[Field, ...] = ()
     each: str = ""

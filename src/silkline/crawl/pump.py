@@ -61,8 +61,8 @@ class Pump:
         self.gate = HostGate(plan, client, frontier, reader, self._introduced, self.soon)
         answers.on_waits, answers.on_read = self.gate.waits_to_be_read, self.gate.was_read
         self._flying: dict[int, tuple[FrontierUrl, float, Exchange | None]] = {}
-        self.allowance = plan.limit
-        """Pages that may still be stored; None: no limit."""
+        self.allowance = plan.limit if plan.shard is None or plan.limit is None else 0
+        """Pages that may still be stored; None: no limit. A shard gets its share of the limit later."""
         self._back_pressure = BackPressure()
         self._running = False
         self._asked = False

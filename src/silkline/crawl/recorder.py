@@ -19,6 +19,7 @@ from silkline.crawl.html_counts import HtmlCounts
 from silkline.crawl.levels import Levels
 from silkline.crawl.messages import FoundUrl, PageOutcome
 from silkline.crawl.plan import Plan
+from silkline.crawl.shard_traffic import ShardTraffic
 from silkline.model.kept_html import NewDictionary, NewHtml
 from silkline.model.kind import Progress
 from silkline.model.ledger import (
@@ -33,6 +34,7 @@ from silkline.model.ledger import (
     Settled,
     not_stored,
 )
+from silkline.model.sharding import ShardProgress, ids_before
 from silkline.store import pages, urls
 from silkline.store.statements import load_all
 
@@ -57,7 +59,8 @@ class Recorder:
         self._bytes = 0
         self._saving = asyncio.Lock()
         self._saved_at = self._loop.time()
-        self.next_id = 1
+        self.first_id = 1 + ids_before(plan.shard or 0)
+        self.next_id = self.first_id
         self.pending = 0
         self.stored = 0
         self.seconds = 0.0
@@ -67,7 +70,9 @@ class Recorder:
         self._html: list[NewHtml] = []
         self._dictionaries: list[NewDictionary] = []
         self._html_counts = HtmlCounts()
-        self.levels = Levels(limited=plan.depth is not None, now=self._saved_at)
+        self.traffic = ShardTraffic(progress, plan) if plan.shard is not None else None
+        self._over: list[tuple[Any, PageOutcome]] = []
+        self.levels = Levels(limited=plan.depth is not None, now=self._saved_at, shared=plan.shard is not None)
         self.reasons: Counter[str] = Counter()
         self.failures: Counter[str] = Counter()
         """The reasons of failed URLs; `reasons` has those of skipped URLs too."""
@@ -81,18 +86,20 @@ class Recorder:
         load_all(database.dialect)
         pages.prepare()
         counts = await self.ask(urls.counts, database, job_id)
-        self.next_id = 1 + await self.ask(urls.last_id, database, job_id)
+        self.next_id = max(self.first_id, 1 + await self.ask(urls.last_id, database, job_id))
         self.pending = counts.queued + counts.in_flight
         self.stored = counts.done
         self.seconds = counts.seconds
         self._not_stored_before = not_stored(counts)
         self.fields.load(counts.live)
         self._html_counts.load(counts.live)
+        if self.traffic is not None:
+            await self.ask(self.traffic.load)
         if self._plan.depth is not None:
             for depth, pending in (await self.ask(urls.queued_depths, database, job_id)).items():
                 self.levels.add(depth, pending)
         else:
-            self.levels.known = self.next_id == 1
+            self.levels.known = not self.known
 
     async def ask(self, question: Callable[..., Any], *arguments: Any) -> Any:
         """Run a function that uses the database in the recorder's thread."""
@@ -122,26 +129,40 @@ class Recorder:
                 self._end(each, depth)
 
     def deliver(self, delivery: Delivery, pages: list[PageOutcome]) -> None:
-        """Record pages whose links are all recorded. Pages beyond the limit are ignored, as if never fetched."""
-        limit = self._plan.limit
-        for settled, result, depth, names, tally, html, dictionary in pages:
-            if dictionary is not None:
-                self._dictionaries.append(dictionary)
-            if settled.state == DONE:
-                if limit is not None and self.stored >= limit:
+        """Record pages whose links are all recorded. Pages beyond the limit do not count, as if never fetched."""
+        for page in pages:
+            if page.dictionary is not None:
+                self._dictionaries.append(page.dictionary)
+            if page.settled.state == DONE:
+                if self.allowance == 0:
+                    self._over.append((delivery[0], page))
                     continue
                 self.stored += 1
-            self._end(settled, depth)
-            self._settled[settled.id] = settled
-            self._links.append(PageLinks(settled.id, names))
-            if result is not None:
-                self._results.append(result)
-            if tally:
-                self.fields.add(tally)
-            if html is not None:
-                self._html.append(html)
-                self._html_counts.add(html)
+            self._deliver(page)
         self._deliveries.append(delivery)
+
+    def deliver_rest(self) -> None:
+        """A shard may store more pages: record those that were beyond its share of the limit."""
+        while self._over and self.allowance:
+            self.stored += 1
+            self._deliver(self._over.pop(0)[1])
+
+    def disown(self, seat: Any) -> None:
+        """A fetcher died: its pages that do not count yet will be fetched again."""
+        self._over = [(owner, page) for owner, page in self._over if owner is not seat]
+
+    def _deliver(self, page: PageOutcome) -> None:
+        settled, result, depth, names, tally, html, _ = page
+        self._end(settled, depth)
+        self._settled[settled.id] = settled
+        self._links.append(PageLinks(settled.id, names))
+        if result is not None:
+            self._results.append(result)
+        if tally:
+            self.fields.add(tally)
+        if html is not None:
+            self._html.append(html)
+            self._html_counts.add(html)
 
     def end(self, settled: Settled, result: NewResult | None = None) -> None:
         """Record the end of a URL that no fetcher requested."""
@@ -175,13 +196,30 @@ class Recorder:
     @property
     def allowance(self) -> int | None:
         """Pages that may still be stored."""
-        return None if self._plan.limit is None else max(0, self._plan.limit - self.stored)
+        if self.traffic is not None and self.traffic.quiet:
+            return 0
+        limit = self._plan.limit if self.traffic is None else self.traffic.outlook.allowed
+        return None if limit is None else max(0, limit - self.stored)
+
+    @property
+    def known(self) -> int:
+        """How many URLs the ledger has."""
+        return self.next_id - self.first_id
+
+    @property
+    def wanted(self) -> int:
+        """How many more pages of the limit a shard wants; negative: it returns what it does not need."""
+        if self.traffic is None or self.allowance is None:
+            return 0
+        if self.pending == 0:
+            return -1 if self.allowance else 0
+        return max(0, self._plan.tuning.checkpoint_pages - self.allowance)
 
     @property
     def due(self) -> bool:
         """Whether it is time for a checkpoint."""
         tuning = self._plan.tuning
-        if self._saving.locked() or not (self._settled or self._found or self._deliveries):
+        if self._saving.locked() or not (self._settled or self._found or self._deliveries or self._traffic_waits):
             return False
         return len(self._settled) >= tuning.checkpoint_pages or self.since_saved >= tuning.checkpoint_seconds
 
@@ -191,7 +229,11 @@ class Recorder:
 
     @property
     def unsaved(self) -> bool:
-        return bool(self._settled or self._found or self._deliveries or self._bytes)
+        return bool(self._settled or self._found or self._deliveries or self._bytes or self._traffic_waits)
+
+    @property
+    def _traffic_waits(self) -> bool:
+        return self.traffic is not None and self.traffic.waits
 
     @property
     def unsaved_results(self) -> int:
@@ -218,6 +260,7 @@ class Recorder:
             live={**self.live(), **self.fields.live(), **self._html_counts.live()},
             html=self._html,
             dictionaries=self._dictionaries,
+            shard=self._shard_progress(),
         )
         deliveries = self._deliveries
         self._found, self._settled, self._results, self._links = [], {}, [], []
@@ -226,7 +269,15 @@ class Recorder:
         self._saved_at = now
         self.seconds += checkpoint.seconds
         await self.ask(self._progress.record, checkpoint)
+        if self.traffic is not None and self._plan.limit is not None:
+            await self.ask(self.traffic.look)
+            self.deliver_rest()
         self.on_saved(deliveries)
+
+    def _shard_progress(self) -> ShardProgress | None:
+        if self.traffic is None:
+            return None
+        return self.traffic.pack(self.levels.lowest if self._plan.depth is not None else None, self.wanted)
 
     # Reading the ledger.
 
@@ -234,6 +285,7 @@ class Recorder:
         """Queued URLs of some hosts after an id, and how far the ledger was read. Runs in the recorder's thread."""
         database, job_id = self._progress.database, self._progress.job.id
         found: list[QueuedUrl] = []
+        cursor = max(cursor, self.first_id - 1)
         while len(found) < wanted:
             rows = urls.queued(database, job_id, after=cursor, wanted=wanted)
             found += rows if mine is None else [row for row in rows if mine(row.host)]

@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from typing import Final
 
 from silkline.errors import SeedsFailed
 from silkline.model.kind import Progress
-from silkline.model.ledger import DONE, FAILED, REDIRECTED, SKIPPED, UNCHANGED, RootEnd
+from silkline.model.ledger import REDIRECTED, SKIPPED
+from silkline.model.seed_ends import SEEDS, told, verdict
 from silkline.store import urls
-
-SEEDS: Final = ("seed", "redirect")
-_SHOWN: Final = 3
 
 
 def check_seeds(progress: Progress, log: logging.Logger, vias: Collection[str] | None = SEEDS) -> None:
@@ -32,16 +29,7 @@ def check_seeds(progress: Progress, log: logging.Logger, vias: Collection[str] |
         raise SeedsFailed(problem)
     skipped = [end for end in ends if end.state == SKIPPED and end.reason != REDIRECTED]
     if skipped:
-        log.info("nothing was stored: every seed was skipped: %s", _told(skipped))
-
-
-def verdict(ends: Collection[RootEnd]) -> str | None:
-    """Why a job that stored nothing has failed. None: it has not."""
-    failed = [end for end in ends if end.state == FAILED]
-    if not failed or any(end.state in (DONE, UNCHANGED) for end in ends):
-        return None
-    whole = "every seed failed" if all(end.state == FAILED for end in _last(ends)) else "nothing could be stored"
-    return f"{whole}: {_told(failed)}"
+        log.info("nothing was stored: every seed was skipped: %s", told(skipped))
 
 
 def try_failed_seeds_again(progress: Progress) -> bool:
@@ -50,16 +38,4 @@ def try_failed_seeds_again(progress: Progress) -> bool:
     counts = urls.counts(database, id)
     if counts.done or counts.unchanged or counts.queued or counts.in_flight or not counts.failed:
         return False
-    reasons = {end.reason for end in urls.root_ends(database, id) if end.state == FAILED and end.reason}
-    return sum(urls.requeue(database, id, reason) for reason in sorted(reasons)) > 0
-
-
-def _last(ends: Collection[RootEnd]) -> list[RootEnd]:
-    """The ends without seeds that only redirect: their targets are checked instead."""
-    return [end for end in ends if end.reason != REDIRECTED]
-
-
-def _told(ends: Collection[RootEnd]) -> str:
-    told = [f"{end.url} ({end.reason}{f': {end.detail[:200]}' if end.detail else ''})" for end in list(ends)[:_SHOWN]]
-    more = sum(end.urls for end in ends) - len(told)
-    return ", ".join(told) + (f", and {more:,} more" if more else "")
+    return urls.requeue_failed_roots(database, id) > 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from silkline.crawl.discovery import Discovery
 from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.kept_pages import PageKeeper, with_html
-from silkline.crawl.messages import Links, PageOutcome
+from silkline.crawl.messages import PageOutcome
 from silkline.crawl.outcomes import all_wire_bytes, body_of, page_of, redirect_of
 from silkline.crawl.plan import Plan
 from silkline.crawl.reading import Body, Reading
@@ -14,6 +14,7 @@ from silkline.crawl.sitemaps import Sitemaps
 from silkline.fetch.robots import Robots
 from silkline.model.fetched import Fetched
 from silkline.model.ledger import Settled
+from silkline.model.parcel import Links
 from silkline.model.url import host_of
 from silkline.warc_files import open_archive
 

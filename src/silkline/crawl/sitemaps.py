@@ -10,7 +10,6 @@ import msgspec
 
 from silkline.crawl.discovery import Discovery
 from silkline.crawl.frontier import FrontierUrl
-from silkline.crawl.messages import Links
 from silkline.crawl.plan import Plan
 from silkline.crawl.reading import SITEMAP, Reading
 from silkline.crawl.sitemap_limits import (
@@ -22,6 +21,7 @@ from silkline.crawl.sitemap_limits import (
     level_of,
 )
 from silkline.fetch.robots import Robots
+from silkline.model.parcel import Links
 from silkline.model.url import canonical, host_of
 
 _DIGEST = 8  # bytes for each address that a page names (seen.py)

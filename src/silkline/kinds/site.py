@@ -43,9 +43,12 @@ def crawl(context: Context[SiteSpec], tuning: Tuning) -> End | None:
         tuning=tuning,
         rendering=rendering_for(spec, context),
     )
+    job = context.progress.job
+    if job.shard is not None:
+        plan = msgspec.structs.replace(plan, shard=job.shard, shards=spec.shards or 1)
     plan = msgspec.structs.replace(fitted(plan, context.log), hooks=installed_hooks())
     if spec.warc:
-        plan = msgspec.structs.replace(plan, archive=place_of(Path(settings.data), context.progress.job))
+        plan = msgspec.structs.replace(plan, archive=place_of(Path(settings.data), job))
 
     async def lead() -> End | None:
         return await Leader(context, plan, list(spec.all_urls())).run()
@@ -61,7 +64,9 @@ def usable_cores(cpus: float) -> int:
 
 
 def useful_fetchers(spec: SiteSpec, cores: int) -> int:
-    """One fetcher for each core, but not more than there are hosts."""
+    """One fetcher for each core, but not more than there are hosts. A shard has one: a worker holds several shards."""
+    if spec.shards is not None:
+        return 1
     if spec.scope == "any" or spec.seeded:
         return cores
     hosts = {host_of(url) for url in map(canonical, spec.all_urls()) if url is not None}

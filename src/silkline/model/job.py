@@ -75,7 +75,7 @@ TRANSITIONS: frozenset[tuple[Status, Status]] = frozenset(
 LIVE = frozenset({Status.QUEUED, Status.RUNNING, Status.PAUSED})
 ENDED = frozenset(Status) - LIVE
 
-_WISH_BECOMES = {Wish.PAUSE: Status.PAUSED, Wish.STOP: Status.STOPPED, Wish.CANCEL: Status.CANCELLED}
+WISH_BECOMES = {Wish.PAUSE: Status.PAUSED, Wish.STOP: Status.STOPPED, Wish.CANCEL: Status.CANCELLED}
 _STRENGTH = {Wish.RUN: 0, Wish.PAUSE: 1, Wish.STOP: 2, Wish.CANCEL: 3}
 
 
@@ -112,6 +112,7 @@ class Job:
     updated_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+    shard: int | None = None
 
     @property
     def log_fields(self) -> dict[str, Any]:
@@ -206,7 +207,7 @@ def answer(verb: Verb, status: Status, desired: Wish) -> Change | Refusal:
         hint = "; use retry" if status in (Status.FAILED, Status.STOPPED) else ""
         return Refusal(f"only a paused job can be resumed; this one is {shown}{hint}")
     wish = Wish(verb.value)
-    target = _WISH_BECOMES[wish]
+    target = WISH_BECOMES[wish]
     if status is target:
         return Change(status, desired)
     if status in ENDED:
@@ -220,7 +221,7 @@ def answer(verb: Verb, status: Status, desired: Wish) -> Change | Refusal:
 
 def decide(job: Job, ended: AttemptEnd, *, backoff: Backoff, now: datetime, jitter: float) -> Decision:
     """The new state of `job` after its attempt ended. `jitter` is a random number in [0, 1)."""
-    wished = _WISH_BECOMES.get(job.desired)
+    wished = WISH_BECOMES.get(job.desired)
 
     def to(
         status: Status, *, retries: int = job.retry_count, crashes: int = job.crash_count, failures: int = 0

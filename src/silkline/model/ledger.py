@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from silkline.model.kept_html import NewDictionary, NewHtml
+from silkline.model.sharding import ShardProgress
 
 QUEUED, DONE, UNCHANGED, FAILED, SKIPPED = "queued", "done", "unchanged", "failed", "skipped"
 STATES = (QUEUED, DONE, UNCHANGED, FAILED, SKIPPED)
@@ -78,6 +79,7 @@ class Checkpoint:
     live: Mapping[str, object] = field(default_factory=dict)
     html: Sequence[NewHtml] = ()
     dictionaries: Sequence[NewDictionary] = ()
+    shard: ShardProgress | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,43 @@ class Counts:
     seconds: float = 0.0
     updated_at: datetime | None = None
     live: dict[str, Any] = field(default_factory=dict)
+
+
+def added_up(several: Sequence[Counts], seconds: float | None = None) -> Counts:
+    """The counts of a crawl in several shards. `seconds`: its crawling time, which is not the sum of theirs."""
+    if len(several) == 1:
+        return several[0]
+    sums = {name: sum(getattr(each, name) for each in several) for name in _ADDED}
+    moments = [each.updated_at for each in several if each.updated_at is not None]
+    slowest = max((each.seconds for each in several), default=0.0)
+    return Counts(
+        **sums,
+        seconds=slowest if seconds is None else seconds,
+        updated_at=max(moments, default=None),
+        live=_live_of_all([each.live for each in several]),
+    )
+
+
+_ADDED = (
+    *("discovered", "queued", "in_flight", "done", "unchanged", "failed", "skipped"),
+    *("bytes", "checkpoints"),
+)
+
+
+def _live_of_all(several: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The facts for a person who watches, of all shards: numbers are added up, lists are put together."""
+    merged: dict[str, Any] = {}
+    for live in several:
+        for name, value in live.items():
+            if isinstance(value, int | float):
+                merged[name] = merged.get(name, 0) + value
+            elif isinstance(value, list):
+                merged[name] = [*merged.get(name, []), *value]
+            elif isinstance(value, dict):
+                before = merged.setdefault(name, {})
+                for key, number in value.items():
+                    before[key] = before.get(key, 0) + number
+    return merged
 
 
 @dataclass(frozen=True, slots=True)

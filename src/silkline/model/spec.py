@@ -27,6 +27,7 @@ from silkline.model.fields import LONGEST, BadFields, as_table, read_fields
 from silkline.model.framing_headers import FRAMING_HEADERS
 from silkline.model.pattern import MAX_PATTERNS, UrlPattern, compile_patterns
 from silkline.model.redaction import SECRET_FIELDS
+from silkline.model.sharding import MOST_SHARDS
 from silkline.model.url import canonical
 from silkline.model.user_info import REFUSAL, has_user_info, without_user_info
 
@@ -249,6 +250,7 @@ class SiteSpec(UrlSpec, Fetching, Extracting, CrawlSizes):
     seeded: bool = False  # the seeds are already in the ledger, written from a seeds file
     planting: bool = False  # some seeds are missing: the file is still being read, or the reading process was killed
     max_duration: ApiSeconds | None = Field(None, gt=0)
+    shards: int | None = Field(None, ge=1, le=MOST_SHARDS)
 
     @model_validator(mode="after")
     def _some_url(self) -> SiteSpec:

@@ -9,17 +9,28 @@ import sys
 import traceback
 from pathlib import Path
 
-from silkline.errors import DiskFull, LeaseLost, Permanent, SilklineError, Temporary, Unavailable, UsageError
+from silkline.errors import (
+    DiskFull,
+    LeaseLost,
+    NothingToDo,
+    Permanent,
+    SilklineError,
+    Temporary,
+    Unavailable,
+    UsageError,
+)
 from silkline.kinds import registry
 from silkline.metrics.instruments import tell_cpu
 from silkline.metrics.process import attach
 from silkline.model.job import End
 from silkline.model.kind import Context
+from silkline.model.sharding import IDLE
 from silkline.runner import protocol
 from silkline.runner.context import Channel, ChannelLog, JobProgress
 from silkline.store import jobs
 from silkline.store.opening import open_database
 
+LONGEST_IDLE = 3600.0  # seconds until an idle shard starts by itself; normally it is started when there is work
 DATABASE_WAIT = 5.0  # seconds until the next try after the disk was full or the database did not answer
 
 
@@ -44,6 +55,8 @@ def _run(start: protocol.StartAttempt, channel_socket: socket.socket, marks: str
     except LeaseLost as error:
         log.warning("%s", error)
         return protocol.EXIT_LEASE_LOST
+    except NothingToDo as error:
+        return _end(channel, End.RELEASED, reason=IDLE, message=str(error), wait=LONGEST_IDLE)
     except DiskFull as error:
         log.error("%s; waiting for space", error)
         return _end(channel, End.RELEASED, reason="disk_full", message=str(error), wait=DATABASE_WAIT)

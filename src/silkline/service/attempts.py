@@ -18,9 +18,10 @@ from silkline.metrics.instruments import ATTEMPTS, CRASHES, crash_label
 from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, Backoff, Decision, End, Job, Status, Wish, decide
 from silkline.model.redaction import secrets_of
+from silkline.model.sharding import is_parent
 from silkline.process_usage import below, children_by_parent
 from silkline.reading_marks import ReadingMarks
-from silkline.runner import protocol
+from silkline.runner import protocol, shard_parents
 from silkline.runner.cpu_affinity import Cores, wanted_cpus
 from silkline.runner.log_file import LogFile, log_path
 from silkline.service import process_table
@@ -80,6 +81,9 @@ class Attempts:
 
     def start(self, job: Job) -> None:
         """Start a process for a claimed job. If that fails, the job goes back to the queue and no retry is counted."""
+        if is_parent(job):
+            self._start_shards(job)
+            return
         try:
             child = self._launch(job)
         except (LaunchFailed, OSError) as error:
@@ -99,6 +103,17 @@ class Attempts:
         except StoreError as error:
             log.warning("job %s: the start could not be stored: %s", job.id, error, extra=job.log_fields)
 
+    def _start_shards(self, job: Job) -> None:
+        """A crawl in several shards needs no process of its own, and no slot."""
+        try:
+            if not shard_parents.start(self._database, job):
+                self._release(job, AttemptEnd(End.RELEASED, "not started"))
+        except LeaseLost as error:
+            log.warning("%s", error)
+        except StoreError as error:
+            log.error("the shards of job %s could not be started: %s", job.id, error)
+            self._release(job, AttemptEnd(End.RELEASED, "not started", str(error), LAUNCH_WAIT))
+
     def pass_on_wishes(self, worker_id: str) -> None:
         """Send the wishes of people to the runners."""
         held = {(held.id, held.run_lease): held.desired for held in jobs.wishes(self._database, worker_id)}
@@ -106,6 +121,15 @@ class Attempts:
             end = _ENDS.get(held.get(child.key, Wish.RUN))
             if end is not None:
                 child.give_order(end)
+
+    def release_one_shard(self) -> bool:
+        """Give one shard back to the queue, for a worker that has fewer. Returns whether there was one."""
+        for child in self._children.values():
+            if child.job.shard is not None and child.order is None:
+                log.info("job %s: a worker with fewer shards continues it", child.job.id)
+                child.give_order(End.RELEASED)
+                return True
+        return False
 
     def release_all(self) -> None:
         """The supervisor is ending: order every runner to save its checkpoint and to end."""
@@ -220,6 +244,8 @@ class Attempts:
         ATTEMPTS.add(1, child.job.kind, decision.status.value)
         if ended.end is End.CRASHED:
             CRASHES.add(1, crash_label(ended.reason))
+        if decision.status is Status.QUEUED and not ended.wait:
+            self._database.wake_supervisors()  # a worker with a free slot continues the job at once
         line = _summary(child.job, ended, decision)
         failed = decision.status is Status.FAILED
         child.output.say("error" if failed else "info", line)

@@ -42,13 +42,15 @@ class Cleaner:
 
     def _delete(self, ids: list[str]) -> int:
         for id in ids:
+            removed = [id]
             try:
-                jobs.delete(self._database, id)
+                removed = jobs.delete(self._database, id)
             except Refused:
                 continue  # it was retried meanwhile
             except NotFound:
                 pass  # it was deleted meanwhile; its log file may still exist here
-            self._remove_files(id)
+            for each in removed:
+                self._remove_files(each)
         if ids:
             log.info("retention deleted %d finished jobs", len(ids))
         return len(ids)

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from silkline.config import Settings
 from silkline.errors import Refused, SilklineError
 from silkline.model.job import Job, Status, Verb
+from silkline.model.sharding import OWNER
 from silkline.service.job_loop import JobLoop
-from silkline.store import jobs
+from silkline.store import jobs, shards
 
 log = logging.getLogger("silkline.supervisor")
 
@@ -49,6 +50,9 @@ class ForegroundRun:
         into the queue and this run continues it.
         """
         job = jobs.get(loop.database, self._job_id)
+        if job.worker_id == OWNER:
+            self.slots = max(self.slots, self._settings.slots)
+            return shards.claim(loop.database, loop.identity.id, loop.identity.host, job.id, free)
         if job.status is not Status.QUEUED:
             if job.status is not Status.RUNNING:
                 loop.start_drain()

@@ -40,6 +40,7 @@ from silkline.service.metrics_server import MetricsListener, MetricsServer
 from silkline.service.open_files import allow_open_files
 from silkline.service.output import LogQueue, LogWriter, OutputThread
 from silkline.service.runner_process import boot_clock
+from silkline.service.shard_keeper import ShardKeeper
 from silkline.service.usage_sampler import UsageSampler
 from silkline.store import workers
 from silkline.store.identity import Identity
@@ -48,6 +49,7 @@ from silkline.store.opening import open_database
 IDLE_POLLS = 5  # an idle supervisor that gets database notifications polls this many times less often
 OUTAGE_WAIT = 0.5
 DRAIN_TICK = 0.1
+BALANCE_HOLD = 5.0  # seconds in which a worker that released a shard claims nothing, so that another worker gets it
 
 log = logging.getLogger("silkline.supervisor")
 
@@ -108,6 +110,7 @@ class JobLoop:
         self._hurried = False
         self._next_claim = 0.0
         self._next_wishes = 0.0
+        self._hold_claims_until = 0.0
         self._complained_at = 0.0
         self._events = EventWait()
 
@@ -210,11 +213,19 @@ class JobLoop:
             self.database, self.identity, settings, Backoff(settings.backoff_base, settings.backoff_cap)
         )
         self._metrics = self._metrics_server()
+        self._shard_keeper = ShardKeeper(
+            self.database,
+            self.identity.id,
+            interval=settings.wish_interval,
+            balance=settings.balance_interval,
+            stale_after=settings.stale_after,
+        )
         self._housekeeping.settle_dead_neighbours()
         if self._companion:
             self._companion.start()
         self._launcher.warm_up()
-        for part in (self._pump, self._writer, self._usage, self._heartbeat, self._limits, self._housekeeping):
+        keeper = self._shard_keeper
+        for part in (self._pump, self._writer, self._usage, self._heartbeat, self._limits, self._housekeeping, keeper):
             part.start()
         if self._metrics:
             self._metrics.start()
@@ -224,7 +235,7 @@ class JobLoop:
         self._attempts.kill_all()
         if self._companion:
             self._companion.stop()
-        for part in (self._housekeeping, self._limits, self._heartbeat, self._usage):
+        for part in (self._shard_keeper, self._housekeeping, self._limits, self._heartbeat, self._usage):
             part.stop()
         if self._metrics:
             self._metrics.stop()
@@ -302,6 +313,7 @@ class JobLoop:
         try:
             self._attempts.write_ends()
             self._pass_on_wishes()
+            self._balance()
             self._fill_slots()
         except StoreError as error:
             self._warn_of_outage(error)
@@ -320,7 +332,7 @@ class JobLoop:
         now = time.monotonic()
         until = self._next_wishes if len(self._attempts) else now + self._settings.poll_interval * IDLE_POLLS
         if self._free_slots():
-            until = min(until, self._next_claim)
+            until = min(until, max(self._next_claim, self._hold_claims_until))
         if self._companion and (due := self._companion.tend()) is not None:
             until = min(until, now + due)
         if self.draining:
@@ -334,7 +346,7 @@ class JobLoop:
     def _fill_slots(self) -> None:
         """Claim as many due jobs as there are free slots."""
         free = self._free_slots()
-        if free < 1 or time.monotonic() < self._next_claim:
+        if free < 1 or time.monotonic() < max(self._next_claim, self._hold_claims_until):
             return
         self.claim_after(self._settings.poll_interval)
         if self._heartbeat_is_late() or not self._disk.check():
@@ -356,6 +368,13 @@ class JobLoop:
         if len(self._attempts) and time.monotonic() >= self._next_wishes and not self.draining:
             self._next_wishes = time.monotonic() + self._settings.wish_interval
             self._attempts.pass_on_wishes(self.identity.id)
+
+    def _balance(self) -> None:
+        """Release a shard to a worker that has fewer, and leave it to that worker."""
+        if self._shard_keeper.gives_one.is_set():
+            self._shard_keeper.gives_one.clear()
+            if not self.draining and self._attempts.release_one_shard():
+                self._hold_claims_until = time.monotonic() + BALANCE_HOLD
 
     def _grace_is_over(self) -> bool:
         since = self._draining_since

@@ -5,12 +5,15 @@ A sample is due after a two-hundredth of the crawl's age, so a week of crawling 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from silkline.model.database import Database, Transaction
+from silkline.store.members import members
 
 FINEST = 1.0
+_ADDED = ("discovered", "done", "unchanged", "failed", "skipped", "bytes")
 SHARE = 200
 
 
@@ -35,4 +38,27 @@ def take(transaction: Transaction, job_id: str, *, age: float, now: datetime) ->
 
 
 def every(database: Database, job_id: str, *, wanted: int = 5_000) -> list[Sample]:
-    return [Sample(**row) for row in database.rows("count_history.all", job_id=job_id, wanted=wanted)]
+    """The samples of a job, oldest first. Those of its shards are added up."""
+    several = [
+        [Sample(**row) for row in database.rows("count_history.all", job_id=member, wanted=wanted)]
+        for member in members(database, job_id)
+    ]
+    return several[0] if len(several) == 1 else _together(several)[-wanted:]
+
+
+def _together(several: Sequence[Sequence[Sample]]) -> list[Sample]:
+    """At each second with a sample: the sum of the last samples of all shards."""
+    latest: dict[int, Sample] = {}
+    found: dict[datetime, Sample] = {}
+    start: datetime | None = None
+    for sample, shard in sorted(((each, shard) for shard, some in enumerate(several) for each in some), key=_moment):
+        latest[shard] = sample
+        start = start or sample.at
+        sums = {name: sum(getattr(each, name) for each in latest.values()) for name in _ADDED}
+        seconds = (sample.at - start).total_seconds()
+        found[sample.at.replace(microsecond=0)] = Sample(at=sample.at, **sums, seconds=seconds)
+    return list(found.values())
+
+
+def _moment(found: tuple[Sample, int]) -> tuple[datetime, int]:
+    return found[0].at, found[1]

@@ -9,6 +9,7 @@ from datetime import timedelta
 from silkline.model.database import Database
 from silkline.model.job import Job, NewJob
 from silkline.store.jobs import enqueue_in
+from silkline.store.postgres_only import check_shards
 
 KEPT = timedelta(hours=24)
 SWEPT = 100  # expired keys that are removed whenever a new key is stored
@@ -29,6 +30,7 @@ def enqueue_once(
 ) -> StoredAnswer:
     """Store the job under the key, or return the stored answer."""
     now = database.now()
+    check_shards(database, [job])
     with database.transaction(durable=True) as transaction:
         if not transaction.rows("idempotency.claim", key=key, fingerprint=fingerprint, now=now):
             row = transaction.rows("idempotency.get", key=key)[0]

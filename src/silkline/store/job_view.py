@@ -99,6 +99,7 @@ class JobView:
     tenant: str
     dedupe_key: str | None
     parent_id: str | None
+    shard: int | None = field(metadata={"description": "Which shard of the parent this job is."})
     worker_id: str | None
     host: str | None = field(metadata={"description": "The machine that runs the job, or ran it last."})
     run_at: datetime
@@ -141,6 +142,7 @@ def job_view(
         tenant=job.tenant,
         dedupe_key=job.dedupe_key,
         parent_id=job.parent_id,
+        shard=job.shard,
         worker_id=job.worker_id,
         host=job.host,
         run_at=job.run_at,

@@ -24,9 +24,12 @@ from silkline.model.job import (
     Wish,
     answer,
 )
+from silkline.model.sharding import is_parent
 from silkline.model.usage import WorkerUsage, to_text
 from silkline.store import logs
 from silkline.store.logs import NewLine
+from silkline.store.postgres_only import check_shards
+from silkline.store.shard_wishes import spread
 from silkline.store.text import clean, to_json
 
 LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
@@ -37,6 +40,7 @@ DATA_REMOVALS = (
     *("urls.forget_keys", "urls.forget", "links.forget", "redirects.forget", "blames.forget"),
     *("html.forget", "html.forget_dictionaries"),
 )
+SHARD_REMOVALS = ("shard_links.forget", "shards.forget_crawl", "shards.forget_shards", "shards.forget_cursors")
 _ENQUEUE = (
     *("id", "kind", "status", "desired", "request_url", "payload", "metadata", "priority", "tenant"),
     *("run_at", "dedupe_key", "parent_id", "max_retries", "created_at"),
@@ -72,6 +76,7 @@ def from_row(row: Row) -> Job:
 def enqueue(database: Database, job: NewJob) -> tuple[Job, bool]:
     """Store one job. If a live job of the same tenant has the same dedupe key: returns that job, and False."""
     now = database.now()
+    check_shards(database, [job])
     with database.transaction(durable=True) as transaction:
         stored = enqueue_in(transaction, job, now)
     database.wake_supervisors()
@@ -90,6 +95,7 @@ def enqueue_in(transaction: Transaction, job: NewJob, now: datetime) -> tuple[Jo
 def enqueue_many(database: Database, jobs: Sequence[NewJob]) -> list[str]:
     """Store many jobs in one transaction. Returns the ids of the new ones, in order."""
     now = database.now()
+    check_shards(database, jobs)
     rows = [_new_row(job, now) for job in jobs]
     ids = [row[0] for row in rows]
     if any(job.dedupe_key is not None for job in jobs):
@@ -272,6 +278,8 @@ def wish(database: Database, id: str, verb: Verb) -> Job:
     while True:
         job = get(database, id)
         change = answer(verb, job.status, job.desired)
+        if job.shard is not None:
+            raise Refused(f"cannot {verb} job {id}: it is shard {job.shard} of the crawl {job.parent_id}")
         if isinstance(change, Refusal):
             raise Refused(f"cannot {verb} job {id}: {change.why}")
         if change == Change(job.status, job.desired):
@@ -284,21 +292,26 @@ def wish(database: Database, id: str, verb: Verb) -> Job:
 
 def _change(database: Database, job: Job, change: Change) -> Job | None:
     now = database.now()
+    values: dict[str, Any] = {
+        "id": job.id,
+        "seen_status": job.status.value,
+        "seen_desired": job.desired.value,
+        "run_lease": job.run_lease,
+        "status": change.status.value,
+        "desired": change.desired.value,
+        "run_at": now if change.due_now else job.run_at,
+        "fresh_retries": int(change.fresh_retries),
+        "finished_at": now if change.status in ENDED else None,
+        "now": now,
+    }
     try:
-        found = database.rows(
-            "jobs.change",
-            durable=True,
-            id=job.id,
-            seen_status=job.status.value,
-            seen_desired=job.desired.value,
-            run_lease=job.run_lease,
-            status=change.status.value,
-            desired=change.desired.value,
-            run_at=now if change.due_now else job.run_at,
-            fresh_retries=int(change.fresh_retries),
-            finished_at=now if change.status in ENDED else None,
-            now=now,
-        )
+        if is_parent(job):
+            with database.transaction(durable=True) as transaction:
+                found = transaction.rows("jobs.change", **values)
+                if found and change.status is not Status.QUEUED:
+                    spread(transaction, job.id, change.desired, now)
+        else:
+            found = database.rows("jobs.change", durable=True, **values)
     except (Unavailable, DiskFull):
         raise
     except StoreError as error:
@@ -417,18 +430,25 @@ def finished_beyond(database: Database, keep: int, wanted: int = 100) -> list[st
     return [row["id"] for row in database.rows("jobs.finished_beyond", keep=keep, wanted=wanted)]
 
 
-def delete(database: Database, id: str, *, chunk: int = CHUNK) -> None:
-    """Remove a job with all its data, in transactions of bounded size. A live job is refused.
+def delete(database: Database, id: str, *, chunk: int = CHUNK) -> list[str]:
+    """Remove a job and its shards with all their data, in transactions of bounded size. A live job is refused.
 
     The job itself goes first, so that nothing can start it again; what is left to remove is written down, so that
-    `finish_deletions` goes on after a crash.
+    `finish_deletions` goes on after a crash. Returns the ids of what was removed.
     """
     with database.transaction() as transaction:
-        if not transaction.rows("jobs.forget", id=_checked(id)):
+        forgotten = transaction.rows("jobs.forget", id=_checked(id))
+        if not forgotten:
             job = get(database, id)
             raise Refused(f"job {id} is {job.status}: cancel it first")
-        transaction.rows("jobs.mark_deleted", id=id)
-    _delete_data(database, id, chunk)
+        ids = [id]
+        if is_parent(from_row(forgotten[0])):
+            ids = [*(row["id"] for row in transaction.rows("shards.forget", parent_id=id)), id]
+        for each in ids:
+            transaction.rows("jobs.mark_deleted", id=each)
+    for each in ids:
+        _delete_data(database, each, chunk)
+    return ids
 
 
 def finish_deletions(database: Database, *, chunk: int = CHUNK) -> list[str]:
@@ -446,7 +466,8 @@ def _delete_data(database: Database, id: str, chunk: int) -> None:
         while len(database.rows(name, job_id=id, wanted=some)) == some:
             pass
     with database.transaction() as transaction:
-        transaction.rows("urls.forget_state", job_id=id)
+        for name in ("urls.forget_state", *(SHARD_REMOVALS if database.dialect == "postgres" else ())):
+            transaction.rows(name, job_id=id)
         transaction.rows("jobs.unmark_deleted", id=id)
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from silkline.model.database import Database, Transaction
 from silkline.model.ledger import PageLinks
+from silkline.store.members import family, member_of
 
 KEY: Final = 8
 ROW_BYTES: Final = 256 << 10
@@ -49,7 +50,7 @@ def sources(database: Database, job_id: str, keys: Iterable[int], *, most: int) 
     names = {_as_read(key): key for key in keys}
     found = {key: Sources() for key in names.values()}
     wanted = frozenset(names)
-    for row in _every_row(database, job_id) if names else ():
+    for row in _every_row(database, family(database, job_id)) if names else ():
         links = memoryview(row["keys"]).cast("Q")
         here = wanted.intersection(links)
         start = 0
@@ -65,6 +66,7 @@ def sources(database: Database, job_id: str, keys: Iterable[int], *, most: int) 
 
 def keys_of(database: Database, job_id: str, url_id: int) -> list[int] | None:
     """The addresses that one page names, in its order; None if its links were not written down."""
+    job_id = member_of(database, job_id, url_id)
     for around in database.rows("links.around", job_id=job_id, id=url_id):
         start = 0
         for id, number in _pages(around):
@@ -97,11 +99,12 @@ def _rows(links: Sequence[PageLinks]) -> Iterator[list[PageLinks]]:
         yield some
 
 
-def _every_row(database: Database, job_id: str) -> Iterator[dict[str, Any]]:
-    after = 0
-    while rows := database.rows("links.page", job_id=job_id, after=after, wanted=_ROWS):
-        yield from rows
-        after = rows[-1]["first_id"]
+def _every_row(database: Database, job_ids: Iterable[str]) -> Iterator[dict[str, Any]]:
+    for job_id in job_ids:
+        after = 0
+        while rows := database.rows("links.page", job_id=job_id, after=after, wanted=_ROWS):
+            yield from rows
+            after = rows[-1]["first_id"]
 
 
 def _pages(row: dict[str, Any]) -> Iterator[tuple[int, int]]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import attrgetter
+from typing import Any
 
 from silkline.model.database import Database, Transaction
+from silkline.store.members import members
 from silkline.store.text import clean
 
 _COLUMNS = ("job_id", "attempt", "level", "message", "at")
@@ -49,7 +52,7 @@ def _rows(lines: Sequence[NewLine]) -> list[tuple[str, int, str, str, datetime]]
 
 def page(database: Database, job_id: str, *, after: int = 0, wanted: int = 500) -> list[LogLine]:
     """Lines after the cursor, oldest first."""
-    return [LogLine(**row) for row in database.rows("logs.page", job_id=job_id, after=after, wanted=wanted)]
+    return _lines(database, job_id, "logs.page", wanted=wanted, after=after)[:wanted]
 
 
 def search(
@@ -63,20 +66,24 @@ def search(
 ) -> list[LogLine]:
     """Lines after the cursor that contain a text, of the given levels if there are any. Ignores case."""
     escaped = re.sub(r"([%_\\])", r"\\\1", clean(text).lower())
-    found = database.rows(
-        "logs.search",
-        job_id=job_id,
-        after=after,
-        wanted=wanted,
-        levels=f",{','.join(levels)}," if levels else "",
-        pattern=f"%{escaped}%",
-    )
-    return [LogLine(**row) for row in found]
+    some = f",{','.join(levels)}," if levels else ""
+    more: dict[str, Any] = {"after": after, "levels": some, "pattern": f"%{escaped}%"}
+    return _lines(database, job_id, "logs.search", wanted=wanted, **more)[:wanted]
 
 
 def tail(database: Database, job_id: str, wanted: int = 50) -> list[LogLine]:
     """The newest lines, oldest first."""
-    return [LogLine(**row) for row in reversed(database.rows("logs.tail", job_id=job_id, wanted=wanted))]
+    return _lines(database, job_id, "logs.tail", wanted=wanted)[-wanted:]
+
+
+def _lines(database: Database, job_id: str, statement: str, **parameters: Any) -> list[LogLine]:
+    """Lines of a job and of its shards, oldest first. Those of a shard name it."""
+    found = [LogLine(**row) for row in database.rows(statement, job_id=job_id, **parameters)]
+    for shard, member in enumerate(members(database, job_id)):
+        if member != job_id:
+            lines = [LogLine(**row) for row in database.rows(statement, job_id=member, **parameters)]
+            found += [replace(line, message=f"shard {shard}: {line.message}") for line in lines]
+    return sorted(found, key=attrgetter("id"))
 
 
 def trim(database: Database, job_id: str, keep: int) -> None:

@@ -6,6 +6,8 @@ how far it came, so no list reads a whole job, however large the job is.
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +16,8 @@ from typing import Any, Final, NamedTuple
 
 from silkline.errors import UsageError
 from silkline.model.database import Database, Transaction
+from silkline.model.sharding import ids_before, shard_of_id
+from silkline.store.members import by_member, members
 
 TITLE_LENGTH: Final = 300
 KEY_LENGTH: Final = 60
@@ -102,7 +106,11 @@ def _time(value: Any) -> float:
 
 def of(database: Database, job_id: str, ids: Sequence[int]) -> dict[int, PageFacts]:
     """The facts of several pages, by the ids of their URLs."""
-    rows = database.rows("pages.by_ids", job_id=job_id, ids=json.dumps(list(ids))) if ids else []
+    rows = [
+        row
+        for member, some in (by_member(database, job_id, ids) if ids else ())
+        for row in database.rows("pages.by_ids", job_id=member, ids=json.dumps(some))
+    ]
     return {
         row["url_id"]: PageFacts(
             row["title"],
@@ -130,8 +138,9 @@ def search(
     id = _LAST_ID if sort.startswith("-") else 0
     if cursor:
         place, id = _read_cursor(cursor, place)
+    several = members(database, job_id)
     if sort == "found" and state is not None and not text:
-        return _in_state(database, job_id, state, id, wanted, stretch or STATE_STRETCH)
+        return _in_states(database, several, state, id, wanted, stretch or STATE_STRETCH)
     stretch = stretch or (STRETCH if sort.endswith("found") else SORTED_STRETCH)
     needle, looked_at = text.casefold(), 0
     ids: list[int] = []
@@ -139,7 +148,7 @@ def search(
     while looked_at < stretch:
         asked = wanted + 1 if plain else min(_CHUNK, stretch - looked_at)
         parameters = {"id": id, "wanted": asked} | ({} if sort.endswith("found") else {"place": place})
-        rows = database.rows(statement, job_id=job_id, **parameters)
+        rows = _sorted_rows(database, several, statement, parameters, down=sort.startswith("-"))
         for row in rows:
             if len(ids) == wanted:
                 return Stretch(ids, _cursor(place, id), looked_at)
@@ -150,6 +159,30 @@ def search(
         if len(rows) < asked:
             return Stretch(ids, None, looked_at)
     return Stretch(ids, _cursor(place, id), looked_at)
+
+
+def _sorted_rows(
+    database: Database, several: Sequence[str], statement: str, parameters: dict[str, Any], *, down: bool
+) -> list[dict[str, Any]]:
+    """The next rows of a list, of all shards together."""
+    found = [database.rows(statement, job_id=member, **parameters) for member in several]
+    if len(found) == 1:
+        return found[0]
+    merged = heapq.merge(*found, key=lambda row: (row["place"], row["id"]), reverse=down)
+    return list(itertools.islice(merged, parameters["wanted"]))
+
+
+def _in_states(
+    database: Database, several: Sequence[str], state: str, after: int, wanted: int, stretch: int
+) -> Stretch:
+    """The next URLs of one state, in the order of discovery; of shards, one after the other."""
+    first = min(shard_of_id(after), len(several) - 1)
+    start = max(after, ids_before(first) if len(several) > 1 else 0)
+    found = _in_state(database, several[first], state, start, wanted, stretch)
+    if found.cursor is not None or first == len(several) - 1:
+        return found
+    place = ids_before(first + 1)
+    return Stretch(found.ids, _cursor(place, place), found.looked_at)
 
 
 def _in_state(database: Database, job_id: str, state: str, after: int, wanted: int, stretch: int) -> Stretch:

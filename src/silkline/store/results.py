@@ -6,9 +6,11 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from silkline.model.database import Database
+from silkline.store.members import from_cursor, member_of, members
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +50,36 @@ def _from_row(row: dict[str, Any]) -> Result:
 
 def page(database: Database, job_id: str, *, after: int = 0, wanted: int = 100) -> list[Result]:
     """Results of a job after the cursor `id`, in the order in which they were stored, so a reader gets every result."""
-    return [_from_row(row) for row in database.rows("results.page", job_id=job_id, after=after, wanted=wanted)]
+    several = members(database, job_id)
+    horizon = database.rows("shards.horizon", id=job_id) if len(several) > 1 else []
+    found = [
+        _from_row(row)
+        for member in several
+        for row in database.rows("results.page", job_id=member, after=after, wanted=wanted)
+    ]
+    if horizon:
+        found = [result for result in found if result.id <= horizon[0]["horizon"]]
+    return sorted(found, key=attrgetter("id"))[:wanted]
 
 
 def newest(database: Database, job_id: str, *, wanted: int = 300) -> list[Timing]:
     """The time and the metadata of the latest results, without their content."""
-    found = database.rows("results.newest", job_id=job_id, wanted=wanted)
+    several = members(database, job_id)
+    found = [row for member in several for row in database.rows("results.newest", job_id=member, wanted=wanted)]
+    if len(several) > 1:
+        found = sorted(found, key=itemgetter("created_at"), reverse=True)[:wanted]
     return [Timing(row["url_id"], json.loads(row["metadata"]), row["created_at"]) for row in found]
 
 
 def page_by_discovery(database: Database, job_id: str, *, after: int = 0, wanted: int = 100) -> list[Result]:
     """Results after the cursor `url_id`, in the order of discovery of their URLs: the home page comes first."""
-    rows = database.rows("results.page_by_discovery", job_id=job_id, after=after, wanted=wanted)
-    return [_from_row(row) for row in rows]
+    found: list[Result] = []
+    for member in from_cursor(members(database, job_id), after):
+        rows = database.rows("results.page_by_discovery", job_id=member, after=after, wanted=wanted - len(found))
+        found += [_from_row(row) for row in rows]
+        if len(found) >= wanted:
+            break
+    return found
 
 
 def every(database: Database, job_id: str, *, chunk: int = 500) -> Iterator[Result]:
@@ -72,7 +91,7 @@ def every(database: Database, job_id: str, *, chunk: int = 500) -> Iterator[Resu
 
 
 def by_url_id(database: Database, job_id: str, url_id: int) -> Result | None:
-    found = database.rows("results.by_url_id", job_id=job_id, url_id=url_id)
+    found = database.rows("results.by_url_id", job_id=member_of(database, job_id, url_id), url_id=url_id)
     return _from_row(found[0]) if found else None
 
 
@@ -83,4 +102,4 @@ def cached(database: Database, url_key: int, since: datetime) -> Result | None:
 
 
 def count(database: Database, job_id: str) -> int:
-    return int(database.rows("results.count", job_id=job_id)[0]["results"])
+    return sum(int(database.rows("results.count", job_id=member)[0]["results"]) for member in members(database, job_id))

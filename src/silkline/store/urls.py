@@ -6,6 +6,7 @@ many more there were, at least. `model.ledger` has the types.
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections import Counter
@@ -34,10 +35,13 @@ from silkline.model.ledger import (
     RootEnd,
     Settled,
     Url,
+    added_up,
     not_stored,
 )
-from silkline.store import checkpoint_counts, count_history, html, links, pages, redirects
+from silkline.model.sharding import ids_before
+from silkline.store import checkpoint_counts, count_history, html, links, pages, redirects, shard_links
 from silkline.store.jobs import fence
+from silkline.store.members import by_member, family, from_cursor, member_of, members
 from silkline.store.text import clean, clean_json, to_json
 
 INDEX_CHUNK = 200_000
@@ -50,6 +54,8 @@ def record(database: Database, job: Job, checkpoint: Checkpoint) -> Counts:
     with database.transaction() as transaction:
         fence(transaction, job, lock=False)
         counts = write(transaction, job.id, checkpoint, database.now())
+        if checkpoint.shard is not None:
+            shard_links.write(transaction, job, checkpoint.shard)
         fence(transaction, job)
     CHECKPOINT_SECONDS.observe(time.perf_counter() - began)
     return counts
@@ -115,15 +121,16 @@ _new_state = itemgetter(NewUrl._fields.index("state"))
 
 
 def counts(database: Database, job_id: str) -> Counts:
-    """The counters of a job; all zero before it has any."""
-    found = database.rows("urls.state", job_id=job_id)
-    return _counts(found[0]) if found else Counts()
+    """The counters of a job; all zero before it has any. Those of its shards are added up, in one snapshot."""
+    return counts_of(database, [job_id]).get(job_id, Counts())
 
 
 def counts_of(database: Database, job_ids: Sequence[str]) -> dict[str, Counts]:
     """The counters of several jobs."""
-    found = database.rows("urls.states", job_ids=json.dumps(list(job_ids)))
-    return {row["job_id"]: _counts(row) for row in found}
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in database.rows("urls.states", job_ids=json.dumps(list(job_ids))):
+        found.setdefault(row["asked"], []).append(row)
+    return {id: added_up([_counts(row) for row in rows], rows[0]["crawling"]) for id, rows in found.items()}
 
 
 # These values of the last checkpoint are not valid after the attempt has ended.
@@ -152,13 +159,19 @@ def _counts(row: dict[str, Any]) -> Counts:
 
 def tally(database: Database, job_id: str) -> dict[str, int]:
     """The number of URLs in each state, from the rows of the ledger. The counters must be equal."""
-    found = {row["state"]: row["urls"] for row in database.rows("urls.tally", job_id=job_id)}
-    return {state: found.get(state, 0) for state in STATES}
+    found: Counter[str] = Counter()
+    for member in members(database, job_id):
+        found.update({row["state"]: row["urls"] for row in database.rows("urls.tally", job_id=member)})
+    return {state: found[state] for state in STATES}
 
 
 def reasons(database: Database, job_id: str) -> list[tuple[str, str, int]]:
     """State, reason and number of URLs that failed or were skipped, most frequent first."""
-    return [(row["state"], row["reason"], row["urls"]) for row in database.rows("urls.tally_reasons", job_id=job_id)]
+    found: Counter[tuple[str, str]] = Counter()
+    for member in members(database, job_id):
+        for row in database.rows("urls.tally_reasons", job_id=member):
+            found[row["state"], row["reason"]] += row["urls"]
+    return [(*why, number) for why, number in sorted(found.items(), key=lambda each: (-each[1], *each[0]))]
 
 
 def spent(
@@ -186,7 +199,10 @@ def why_not_stored(database: Database, job_id: str) -> str:
 
 def statuses(database: Database, job_id: str) -> list[tuple[int, int]]:
     """Each HTTP status and its number of URLs. Reads the whole ledger of the job."""
-    return [(row["http_status"], row["urls"]) for row in database.rows("urls.tally_statuses", job_id=job_id)]
+    found: Counter[int] = Counter()
+    for member in members(database, job_id):
+        found.update({row["http_status"]: row["urls"] for row in database.rows("urls.tally_statuses", job_id=member)})
+    return sorted(found.items())
 
 
 def hosts(database: Database, job_id: str, *, wanted: int = MOST_HOSTS) -> list[dict[str, Any]]:
@@ -194,7 +210,11 @@ def hosts(database: Database, job_id: str, *, wanted: int = MOST_HOSTS) -> list[
 
     Reads the whole ledger of the job.
     """
-    return database.rows("urls.tally_hosts", job_id=job_id, wanted=wanted)
+    several = members(database, job_id)
+    found = [row for member in several for row in database.rows("urls.tally_hosts", job_id=member, wanted=wanted)]
+    if len(several) > 1:
+        found.sort(key=lambda row: (row["out_of_scope"] == row["discovered"], -row["discovered"], row["host"]))
+    return found[:wanted]
 
 
 def failures(
@@ -207,28 +227,42 @@ def failures(
     wanted: int = 100,
 ) -> list[Url]:
     """URLs that failed, or were skipped, after a cursor; for one reason if it is named."""
-    found = database.rows("urls.page_by_reason", job_id=job_id, state=state, reason=reason, after=after, wanted=wanted)
-    return [Url(**row) for row in found]
+    return _pages(database, job_id, "urls.page_by_reason", after, wanted, state=state, reason=reason)
 
 
 def named_on(database: Database, job_id: str, id: int, *, wanted: int = 100) -> list[Url]:
     """URLs that were discovered on one page. Reads the whole ledger of the job."""
-    return [Url(**row) for row in database.rows("urls.named_on", job_id=job_id, id=id, wanted=wanted)]
+    found: list[Url] = []
+    for member in family(database, job_id):
+        rows = database.rows("urls.named_on", job_id=member, id=id, wanted=wanted - len(found))
+        found += [Url(**row) for row in rows]
+    return found
 
 
 def by_ids(database: Database, job_id: str, ids: Sequence[int]) -> dict[int, Url]:
     """Several URLs of the ledger, by id."""
-    found = database.rows("urls.by_ids", job_id=job_id, ids=json.dumps(sorted(set(ids)))) if ids else []
-    return {row["id"]: Url(**row) for row in found}
+    found: dict[int, Url] = {}
+    for member, some in by_member(database, job_id, ids) if ids else ():
+        found |= {row["id"]: Url(**row) for row in database.rows("urls.by_ids", job_id=member, ids=json.dumps(some))}
+    return found
 
 
 def page(database: Database, job_id: str, *, after: int = 0, wanted: int = 500, state: str | None = None) -> list[Url]:
     """Rows of the ledger after a cursor, in the order of discovery."""
     if state is None:
-        found = database.rows("urls.page", job_id=job_id, after=after, wanted=wanted)
-    else:
-        found = database.rows("urls.page_by_state", job_id=job_id, after=after, wanted=wanted, state=state)
-    return [Url(**row) for row in found]
+        return _pages(database, job_id, "urls.page", after, wanted)
+    return _pages(database, job_id, "urls.page_by_state", after, wanted, state=state)
+
+
+def _pages(database: Database, job_id: str, name: str, after: int, wanted: int, **more: Any) -> list[Url]:
+    """Rows after a cursor, of one shard after the other."""
+    found: list[Url] = []
+    for member in from_cursor(members(database, job_id), after):
+        rows = database.rows(name, job_id=member, after=after, wanted=wanted - len(found), **more)
+        found += [Url(**row) for row in rows]
+        if len(found) >= wanted:
+            break
+    return found
 
 
 def queued(database: Database, job_id: str, *, after: int = 0, wanted: int = 10_000) -> list[QueuedUrl]:
@@ -251,7 +285,7 @@ def root_ends(database: Database, job_id: str) -> list[RootEnd]:
 
 def skip_queued(database: Database, job: Job, reason: str, *, chunk: int = 100_000) -> Counts:
     """Give every URL still queued the state `skipped`, for a crawl that ends before them. Fenced by the lease."""
-    for after in range(0, last_id(database, job.id), chunk):
+    for after in range(ids_before(job.shard or 0), last_id(database, job.id), chunk):
         with database.transaction() as transaction:
             fence(transaction, job)
             some = [(after, after + chunk)]
@@ -260,6 +294,12 @@ def skip_queued(database: Database, job: Job, reason: str, *, chunk: int = 100_0
             checkpoint_counts.add(transaction, database.now(), skipped=moved)
             fence(transaction, job)
     return counts(database, job.id)
+
+
+def requeue_failed_roots(database: Database, job_id: str) -> int:
+    """Queue the URLs of depth 0 again that failed, and all others with the same reasons. Returns how many."""
+    reasons = {end.reason for end in root_ends(database, job_id) if end.state == FAILED and end.reason}
+    return sum(requeue(database, job_id, reason) for reason in sorted(reasons))
 
 
 def queued_depths(database: Database, job_id: str) -> dict[int, int]:
@@ -280,37 +320,43 @@ def last_id(database: Database, job_id: str) -> int:
 
 
 def by_id(database: Database, job_id: str, id: int) -> Url | None:
-    found = database.rows("urls.by_id", job_id=job_id, id=id)
+    found = database.rows("urls.by_id", job_id=member_of(database, job_id, id), id=id)
     return Url(**found[0]) if found else None
 
 
 def by_key(database: Database, job_id: str, url_key: int) -> Url | None:
     """One URL of the ledger, by the index of an ended crawl or a scan of a live one."""
     for name in ("urls.by_indexed_key", "urls.by_key"):
-        found = database.rows(name, job_id=job_id, url_key=url_key)
-        if found:
-            return Url(**found[0])
+        for member in family(database, job_id):
+            found = database.rows(name, job_id=member, url_key=url_key)
+            if found:
+                return Url(**found[0])
     return None
 
 
 def by_keys(database: Database, job_id: str, keys: Sequence[int]) -> dict[int, Url]:
     """Several URLs of the ledger, by key. Keys that the index does not have are found by a scan."""
     found: dict[int, Url] = {}
-    for name in ("urls.by_indexed_keys", "urls.by_keys"):
+    several = family(database, job_id)
+    for name, member in itertools.product(("urls.by_indexed_keys", "urls.by_keys"), several):
         missing = [key for key in keys if key not in found]
-        rows = database.rows(name, job_id=job_id, keys=json.dumps(missing)) if missing else []
+        rows = database.rows(name, job_id=member, keys=json.dumps(missing)) if missing else []
         found |= {row["url_key"]: Url(**row) for row in rows}
     return found
 
 
-def index(database: Database, job_id: str, *, chunk: int = INDEX_CHUNK) -> None:
+def index(database: Database, job: Job, *, chunk: int = INDEX_CHUNK) -> None:
     """Index the URLs of an ended crawl by key. Safe to repeat."""
-    for after in range(0, last_id(database, job_id), chunk):
-        database.rows("urls.index", job_id=job_id, after=after, upto=after + chunk)
+    for after in range(ids_before(job.shard or 0), last_id(database, job.id), chunk):
+        database.rows("urls.index", job_id=job.id, after=after, upto=after + chunk)
 
 
 def requeue(database: Database, job_id: str, reason: str, *, chunk: int = 2_000) -> int:
     """Queue the URLs again that failed for one reason. Returns their number."""
+    return sum(_requeue(database, member, reason, chunk) for member in members(database, job_id))
+
+
+def _requeue(database: Database, job_id: str, reason: str, chunk: int) -> int:
     total = 0
     while True:
         with database.transaction() as transaction:

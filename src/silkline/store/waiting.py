@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final, Literal
 
 from silkline.model.job import Job, Status
+from silkline.model.sharding import IDLE
 from silkline.store.workers import NO_SPACE, Worker
 
 HoldUp = Literal["", "nobody", "kind", "disk", "slot"]
@@ -40,6 +41,8 @@ def why_it_waits(job: Job, alive: Sequence[Worker], now: datetime) -> str | None
     """What a queued job waits for, as a sentence. None: the job is not queued."""
     if job.status is not Status.QUEUED:
         return None
+    if job.exit_reason == IDLE:
+        return "Waits for links from other shards."
     if job.run_at > now:
         return f"Starts at {job.run_at:%Y-%m-%d %H:%M:%S} UTC"
     if job.kind == EXTERNAL:

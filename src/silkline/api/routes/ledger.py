@@ -31,11 +31,12 @@ from silkline.api.views import (
 from silkline.export.limited_reads import CHUNK_BYTES, limited_reads
 from silkline.model.database import Database
 from silkline.model.field_filter import MOST, BadCondition, Condition, has_all, read_condition
+from silkline.model.ledger import Counts
 from silkline.model.redaction import secrets_of
-from silkline.store import jobs, logs, results, urls
+from silkline.store import jobs, logs, results, shards, urls
 from silkline.store.backlinks import into
 from silkline.store.explain import explain
-from silkline.store.job_view import waits_of
+from silkline.store.job_view import JobView, job_view, waits_of
 from silkline.store.url_view import (
     ErrorView,
     Explanation,
@@ -114,6 +115,8 @@ class LedgerRoutes:
         self._add("logs", self.logs, "Log lines of a job, also while it runs")
         waits = "Hosts of a job, and why the crawl waits for them"
         add_route(self.router, "GET", "/hosts", self.hosts, waits, "not-found")
+        parts = "Shards of a crawl over many machines, each with its machine and its counts"
+        add_route(self.router, "GET", "/shards", self.shards, parts, "not-found")
         found = "State of one URL, and how the crawl found it"
         add_route(self.router, "GET", "/explain", self.explain, found, "not-found")
 
@@ -179,6 +182,12 @@ class LedgerRoutes:
         waits, now = waits_of(job, urls.counts(self._database, id)), self._database.now()
         items = [host_view(row) for row in self._tallies.get(urls.hosts, job)]
         return Answer(HostReport([wait_view(wait, now) for wait in waits], items))
+
+    def shards(self, id: str) -> Answer[ListPage[JobView]]:
+        """In order. Empty for a job that has no shards."""
+        found, now = shards.of(self._database, jobs.get(self._database, id).id), self._database.now()
+        counts = urls.counts_of(self._database, [shard.id for shard in found])
+        return Answer(ListPage([job_view(shard, counts.get(shard.id, Counts()), now) for shard in found], None))
 
     def logs(
         self, request: Request, id: str, query: Annotated[LogQuery, Query()], accept: Accept = ""

@@ -28,11 +28,12 @@ from silkline.kinds import registry
 from silkline.model.database import Database
 from silkline.model.job import Change, Job, Status, Verb
 from silkline.model.job import answer as answer_to
-from silkline.model.ledger import Url
+from silkline.model.ledger import Counts, Url
 from silkline.model.redaction import secrets_of
+from silkline.model.sharding import is_parent
 from silkline.model.wait import BUSY, LEVEL, TURN, Wait, event, seconds_to, what_next, why
 from silkline.runner.job_commands import ask
-from silkline.store import jobs, logs, pages, results, urls, workers
+from silkline.store import jobs, logs, pages, results, shards, urls, workers
 from silkline.store.backlinks import into
 from silkline.store.explain import explained, in_words
 from silkline.store.job_view import job_view, progress_view, waits_of
@@ -41,7 +42,7 @@ from silkline.store.url_view import url_view
 from silkline.store.usage_view import usage_of_job
 from silkline.store.waiting import hold_up
 
-TABS = ("overview", "pages", "fields", "errors", "skipped", "hosts", "logs", "details")
+TABS = ("overview", "pages", "fields", "errors", "skipped", "hosts", "shards", "logs", "details")
 ROWS = 100
 LINES = 500
 MANY_LINKS = 10  # more than that are folded away
@@ -86,6 +87,7 @@ class JobPages:
             "skipped": self._skipped,
             "hosts": self._hosts,
             "fields": self._fields,
+            "shards": self._shards,
             "logs": self._logs,
             "details": self._details,
         }
@@ -120,7 +122,8 @@ class JobPages:
         name = "job.html"
         if request.headers.get("hx-target") in ("tab-place", "panels-place"):
             name = "_tab.html"
-        tabs = [each for each in TABS if each != "fields" or job.payload.get("fields")]
+        hidden = {"fields": not job.payload.get("fields"), "shards": not is_parent(job)}
+        tabs = [each for each in TABS if not hidden.get(each)]
         return self._templates.page(name, tab=tab, tabs=tabs, **self._head(job), **values)
 
     def waiting(self, id: str) -> Response:
@@ -244,6 +247,11 @@ class JobPages:
 
     def _host_rows(self, job: Job, counted: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
         return host_rows(waits_of(job, urls.counts(self._database, job.id)), counted or [], self._database.now())
+
+    def _shards(self, job: Job, query: TabQuery) -> dict[str, Any]:
+        found, now = shards.of(self._database, job.id), self._database.now()
+        counts = urls.counts_of(self._database, [shard.id for shard in found])
+        return {"shards": [job_view(shard, counts.get(shard.id, Counts()), now) for shard in found]}
 
     def _logs(self, job: Job, query: TabQuery) -> dict[str, Any]:
         if query.q or query.level or query.cursor:

@@ -211,14 +211,14 @@ WHERE id = :id AND status = :seen_status AND desired = :seen_desired AND run_lea
 RETURNING *;
 
 -- name: running
--- The running jobs, for the watchdog.
-SELECT * FROM crawl_jobs WHERE status = 'running';
+-- The running jobs that a worker holds, for the watchdog. The parents of shards have no worker.
+SELECT * FROM crawl_jobs WHERE status = 'running' AND worker_id <> 'shards';
 
 -- name: get
 SELECT * FROM crawl_jobs WHERE id = :id;
 
 -- name: newest
-SELECT * FROM crawl_jobs ORDER BY id DESC LIMIT 1;
+SELECT * FROM crawl_jobs WHERE shard IS NULL ORDER BY id DESC LIMIT 1;
 
 -- name: with_prefix [sqlite]
 -- The jobs whose id begins with these characters.
@@ -228,20 +228,22 @@ SELECT id FROM crawl_jobs WHERE id >= :prefix AND id < :prefix || 'g' LIMIT 2;
 SELECT id FROM crawl_jobs WHERE id >= :low::uuid AND id <= :high::uuid AND id::text LIKE :prefix || '%' LIMIT 2;
 
 -- name: page
--- A list of jobs, newest first, below a cursor.
-SELECT * FROM crawl_jobs WHERE id < :before ORDER BY id DESC LIMIT :wanted;
+-- A list of jobs, newest first, below a cursor. Lists have the parents of shards, not the shards.
+SELECT * FROM crawl_jobs WHERE id < :before AND CASE WHEN shard IS NULL THEN true ELSE false END ORDER BY id DESC LIMIT :wanted;
 
 -- name: page_by_status
 -- The same for one status and, unless :kind is null, one kind. It reads a range of crawl_jobs_status. For
 -- `status = :status` PostgreSQL uses its statistics, which may be old or missing, and may then read and sort every job.
 SELECT * FROM crawl_jobs
-WHERE (status, id) < (:status, :before) AND status >= :status
-  AND (CAST(:kind AS text) IS NULL OR kind = CAST(:kind AS text))
+WHERE (status, id) < (:status, :before) AND status >= :status AND CASE
+    WHEN shard IS NOT NULL THEN false
+    WHEN CAST(:kind AS text) <> kind THEN false
+    ELSE true END
 ORDER BY status DESC, id DESC LIMIT :wanted;
 
 -- name: page_by_kind
 -- CASE as in `search`.
-SELECT * FROM crawl_jobs WHERE id < :before AND CASE WHEN kind = :kind THEN true ELSE false END
+SELECT * FROM crawl_jobs WHERE id < :before AND CASE WHEN kind = :kind AND shard IS NULL THEN true ELSE false END
 ORDER BY id DESC LIMIT :wanted;
 
 -- name: search
@@ -249,14 +251,18 @@ ORDER BY id DESC LIMIT :wanted;
 -- enough. With a plain LIKE, it expects very few matches, and may read all jobs and sort the matches.
 SELECT * FROM crawl_jobs
 WHERE id < :before AND CASE
+    WHEN shard IS NOT NULL THEN false
     WHEN CAST(:status AS text) <> status THEN false
     WHEN CAST(:kind AS text) <> kind THEN false
     ELSE lower(request_url) LIKE :pattern ESCAPE '\' END
 ORDER BY id DESC LIMIT :wanted;
 
 -- name: counts
--- How many jobs are in each state.
-SELECT status, count(*) AS jobs FROM crawl_jobs GROUP BY status;
+-- How many jobs are in each state. Shards are parts of a job; they are subtracted, so that an index suffices.
+SELECT status, CAST(sum(jobs) AS bigint) AS jobs FROM (
+    SELECT status, count(*) AS jobs FROM crawl_jobs GROUP BY status
+    UNION ALL SELECT status, -count(*) FROM crawl_jobs WHERE shard IS NOT NULL GROUP BY status) AS counted
+GROUP BY status HAVING sum(jobs) > 0;
 
 -- name: counts_by_kind
 -- How many jobs of each kind are in each state.
@@ -287,15 +293,15 @@ RETURNING id;
 
 -- name: finished_before
 -- The jobs that retention by age may delete.
-SELECT id FROM crawl_jobs WHERE finished_at < :before ORDER BY finished_at LIMIT :wanted;
+SELECT id FROM crawl_jobs WHERE finished_at < :before AND shard IS NULL ORDER BY finished_at LIMIT :wanted;
 
 -- name: finished_beyond
 -- The jobs that retention by count may delete: all but the newest :keep finished jobs.
-SELECT id FROM crawl_jobs WHERE finished_at IS NOT NULL ORDER BY finished_at DESC LIMIT :wanted OFFSET :keep;
+SELECT id FROM crawl_jobs WHERE finished_at IS NOT NULL AND shard IS NULL ORDER BY finished_at DESC LIMIT :wanted OFFSET :keep;
 
 -- name: forget
 -- Delete the job itself, if it has ended.
-DELETE FROM crawl_jobs WHERE id = :id AND status NOT IN ('queued', 'running', 'paused') RETURNING id;
+DELETE FROM crawl_jobs WHERE id = :id AND shard IS NULL AND status NOT IN ('queued', 'running', 'paused') RETURNING *;
 
 -- name: mark_deleted
 -- Mark a job as deleted. Its data is removed later.

@@ -50,22 +50,25 @@ SET total_pending = total_pending + :pending, discovered = discovered + :discove
 WHERE job_id = :job_id
 RETURNING *;
 
--- name: state
--- `runs`: a job that does not run has no URLs in flight, even if its last checkpoint has some.
-SELECT crawl_states.*, EXISTS (
-    SELECT 1 FROM crawl_jobs WHERE crawl_jobs.id = crawl_states.job_id AND crawl_jobs.status = 'running') AS runs
-FROM crawl_states WHERE job_id = :job_id;
-
 -- name: states [sqlite]
--- The counters of several jobs, for lists.
-SELECT crawl_states.*, EXISTS (
+-- The counters of several jobs. `runs`: a job that does not run has no URLs in flight, even if its last checkpoint has
+-- some. `crawling`: the crawling time, if it is not the sum of the parts.
+SELECT crawl_states.*, job_id AS asked, NULL AS crawling, EXISTS (
     SELECT 1 FROM crawl_jobs WHERE crawl_jobs.id = crawl_states.job_id AND crawl_jobs.status = 'running') AS runs
 FROM crawl_states WHERE job_id IN (SELECT value FROM json_each(:job_ids));
 
 -- name: states [postgres]
-SELECT crawl_states.*, EXISTS (
-    SELECT 1 FROM crawl_jobs WHERE crawl_jobs.id = crawl_states.job_id AND crawl_jobs.status = 'running') AS runs
-FROM crawl_states WHERE job_id = ANY(ARRAY(SELECT jsonb_array_elements_text(:job_ids::jsonb)::uuid));
+-- The same, and one row for each shard of a job. One statement reads all shards in one snapshot.
+SELECT t.*, part.asked, part.crawling, EXISTS (
+    SELECT 1 FROM crawl_jobs WHERE crawl_jobs.id = t.job_id AND crawl_jobs.status = 'running') AS runs
+FROM (
+    SELECT value::uuid AS asked, value::uuid AS job_id, NULL::double precision AS crawling
+    FROM jsonb_array_elements_text(:job_ids::jsonb)
+    UNION ALL
+    SELECT s.parent_id, s.job_id, c.seconds
+    FROM jsonb_array_elements_text(:job_ids::jsonb) JOIN crawl_shards s ON s.parent_id = value::uuid
+    JOIN sharded_crawls c ON c.job_id = s.parent_id) AS part
+JOIN crawl_states t ON t.job_id = part.job_id;
 
 -- name: tally
 -- The number of URLs in each state, from the rows. The counters must be equal.

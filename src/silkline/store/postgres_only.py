@@ -1,0 +1,15 @@
+"""What SQLite cannot do, with the sentence that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from silkline.errors import UsageError
+from silkline.model.database import Database
+from silkline.model.job import NewJob
+
+
+def check_shards(database: Database, jobs: Sequence[NewJob]) -> None:
+    """Refuse a crawl in several shards on SQLite."""
+    if database.dialect != "postgres" and any(job.payload.get("shards") is not None for job in jobs):
+        raise UsageError("a crawl in several shards needs PostgreSQL; SQLite serves one machine: leave out the shards")
