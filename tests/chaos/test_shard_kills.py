@@ -86,8 +86,8 @@ def test_a_crawl_over_three_workers_survives_kills(own_postgres: PostgresServer,
         yard(own_postgres.create_database(), tmp_path) as place,
     ):
         reachable = web.reachable()
-        step = max(1, len(reachable) // (KILLS + 2))
-        payload = {"url": web.start, "scope": "any", "speed": "max", "content": "none", "shards": 6, "concurrency": 4}
+        step = max(1, len(reachable) // (KILLS * 5 // 4 + 2))
+        payload = {"url": web.start, "scope": "any", "speed": "max", "content": "none", "shards": 6, "fetchers": 2}
         private = {"allow_private": ["127.0.0.0/8"]}
         new = NewJob("site", {**payload, **private}, request_url=web.start, max_retries=1_000)
         id = jobs.enqueue(place.database, new)[0].id

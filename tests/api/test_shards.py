@@ -1,0 +1,60 @@
+"""A crawl in several shards at the API and on the page: one crawl, and its shards where they are asked for."""
+
+from datetime import timedelta
+
+from silkline.model.database import Database
+from silkline.model.job import AttemptEnd, Backoff, End, NewJob, Verb, decide
+from silkline.model.ledger import Checkpoint, NewUrl, Settled
+from silkline.model.sharding import ids_before
+from silkline.store import jobs, shards, urls
+from tests.support.served import Client
+
+SPEC = {"url": "https://one.example/", "shards": 2}
+
+
+def paused_crawl(database: Database) -> str:
+    """A crawl whose shards exist and do not run: it was paused before it could start."""
+    later = database.now() + timedelta(days=1)  # so that the worker of this server does not claim it
+    id = jobs.enqueue(database, NewJob("site", SPEC, request_url=SPEC["url"], run_at=later))[0].id  # type: ignore[arg-type]
+    job = jobs.claim_one(database, "w", "here", id)
+    jobs.wish(database, id, Verb.PAUSE)
+    assert not shards.open_shards(database, job)
+    ended, now = AttemptEnd(End.RELEASED), database.now()
+    jobs.finish(database, job, lambda seen: decide(seen, ended, backoff=Backoff(), now=now, jitter=0.0))
+    for number, shard in enumerate(shards.of(database, id)):
+        first = ids_before(number) + 1
+        found = [NewUrl(first + place, place, f"https://h{number}.example/{place}", "h", 0) for place in range(3)]
+        with database.transaction() as transaction:
+            urls.write(
+                transaction, shard.id, Checkpoint(found=found, settled=[Settled(first, "failed", "http_404")]), now
+            )
+    return id
+
+
+def test_a_crawl_in_shards_is_one_crawl(client: Client, database: Database) -> None:
+    if database.dialect == "sqlite":
+        client.post("/v1/jobs", {"kind": "site", **SPEC}).problem(422, "invalid", "needs PostgreSQL")
+        return
+    id = paused_crawl(database)
+    shown = client.get(f"/v1/jobs/{id}").json
+    counts = shown["progress"]
+    assert (counts["discovered"], counts["queued"], counts["failed"]) == (6, 4, 2)
+    assert (shown["status"], shown["shard"]) == ("paused", None)
+    parts = client.get(f"/v1/jobs/{id}/shards").json["items"]
+    assert [(part["shard"], part["status"], part["progress"]["discovered"]) for part in parts] == [
+        (0, "paused", 3),
+        (1, "paused", 3),
+    ]
+    first_page = client.get(f"/v1/jobs/{id}/urls?limit=4").json
+    rest = client.get(f"/v1/jobs/{id}/urls?limit=4&cursor={first_page['next_cursor']}").json
+    listed = [item["url"] for item in first_page["items"] + rest["items"]]
+    assert listed == [f"https://h{number}.example/{place}" for number in range(2) for place in range(3)]
+    failed = [item["url"] for item in client.get(f"/v1/jobs/{id}/errors").json["items"]]
+    assert failed == ["https://h0.example/0", "https://h1.example/0"]
+    ids = [job["id"] for job in client.get("/v1/jobs?limit=500").json["items"]]
+    assert id in ids
+    assert not {part["id"] for part in parts} & set(ids)
+    assert client.get(f"/jobs/{id}/shards").text.count('data-name="shard"') == 2
+    client.post(f"/v1/jobs/{parts[0]['id']}/resume", {}).problem(409, "refused", "shard 0 of the crawl")
+    assert client.post(f"/v1/jobs/{id}/cancel", {}).json["status"] == "cancelled"
+    assert {part["status"] for part in client.get(f"/v1/jobs/{id}/shards").json["items"]} == {"cancelled"}
