@@ -24,10 +24,9 @@ def paused_crawl(database: Database) -> str:
     for number, shard in enumerate(shards.of(database, id)):
         first = ids_before(number) + 1
         found = [NewUrl(first + place, place, f"https://h{number}.example/{place}", "h", 0) for place in range(3)]
+        checkpoint = Checkpoint(found=found, settled=[Settled(first, "failed", "http_404")])
         with database.transaction() as transaction:
-            urls.write(
-                transaction, shard.id, Checkpoint(found=found, settled=[Settled(first, "failed", "http_404")]), now
-            )
+            urls.write(transaction, shard.id, checkpoint, now)
     return id
 
 
