@@ -52,7 +52,7 @@ def open_shards(database: Database, job: Job) -> bool:
 
 def _withdraw(transaction: Transaction, parent_id: str, now: datetime) -> None:
     """The parent does not start after all: its new shards must not start either."""
-    transaction.rows("shards.spread", parent_id=parent_id, desired=Wish.PAUSE, status=Status.PAUSED, now=now)
+    spread(transaction, parent_id, from_row(transaction.rows("jobs.get", id=parent_id)[0]).desired, now)
 
 
 def parents(database: Database) -> list[str]:
