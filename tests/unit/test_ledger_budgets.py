@@ -96,7 +96,7 @@ def test_links_to_other_fetchers_are_bounded_too() -> None:
     found, outbox = discovery(SMALL, scope="any", fetchers=2)
     found.links([f"https://h{number}.example/{LONG}" for number in range(100)], page(most_bytes=24_000))
     batch = outbox.pack(live=None)  # type: ignore[arg-type]
-    assert sum(len(links) for _, links in batch.foreign) < 30_000
+    assert sum(len(links) for _, _, links in batch.foreign) < 30_000
     assert len(batch.found) == 3
     assert batch.not_stored >= 90
     assert outbox.unsaved_bytes > 40_000, "what waits to be stored slows the fetcher down"
