@@ -7,6 +7,7 @@ from typing import Any
 
 from silkline.model.database import Database, Transaction
 from silkline.model.kept_html import NewDictionary, NewHtml
+from silkline.store.members import family, from_cursor, member_of, members
 
 
 def append(
@@ -21,16 +22,23 @@ def append(
 
 def page(database: Database, job_id: str, *, after: int = 0, wanted: int = 50) -> list[NewHtml]:
     """Pages after a cursor, in the order of discovery of their URLs."""
-    return [_from_row(row) for row in database.rows("html.page", job_id=job_id, after=after, wanted=wanted)]
+    found: list[NewHtml] = []
+    for member in from_cursor(members(database, job_id), after):
+        rows = database.rows("html.page", job_id=member, after=after, wanted=wanted - len(found))
+        found += [_from_row(row) for row in rows]
+        if len(found) >= wanted:
+            break
+    return found
 
 
 def by_url_id(database: Database, job_id: str, url_id: int) -> NewHtml | None:
-    found = database.rows("html.by_url_id", job_id=job_id, url_id=url_id)
+    found = database.rows("html.by_url_id", job_id=member_of(database, job_id, url_id), url_id=url_id)
     return _from_row(found[0]) if found else None
 
 
 def dictionary(database: Database, job_id: str, id: int) -> bytes | None:
-    found = database.rows("html.dictionary", job_id=job_id, id=id)
+    several = family(database, job_id)
+    found = [row for member in several for row in database.rows("html.dictionary", job_id=member, id=id)]
     return bytes(found[0]["data"]) if found else None
 
 

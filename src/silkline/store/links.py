@@ -79,7 +79,7 @@ def keys_of(database: Database, job_id: str, url_id: int) -> list[int] | None:
 
 def every(database: Database, job_id: str) -> Iterator[tuple[int, list[int]]]:
     """The ledger id of every page, and the keys of the addresses that it names."""
-    for row in _every_row(database, job_id):
+    for row in _every_row(database, family(database, job_id)):
         start = 0
         for url_id, number in _pages(row):
             yield url_id, list(struct.unpack_from(f">{number}q", row["keys"], KEY * start))
