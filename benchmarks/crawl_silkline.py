@@ -27,6 +27,9 @@ class NoOrders:
     def subscribe(self, callback: Callable[[End], None]) -> None:
         """There are no orders here."""
 
+    def subscribe_to_links(self, callback: Callable[[], None]) -> None:
+        """There are no other shards here."""
+
 
 class Progress:
     def __init__(self, database: Database, job: Job) -> None:

@@ -57,3 +57,6 @@ def test_a_crawl_in_shards_is_one_crawl(client: Client, database: Database) -> N
     client.post(f"/v1/jobs/{parts[0]['id']}/resume", {}).problem(409, "refused", "shard 0 of the crawl")
     assert client.post(f"/v1/jobs/{id}/cancel", {}).json["status"] == "cancelled"
     assert {part["status"] for part in client.get(f"/v1/jobs/{id}/shards").json["items"]} == {"cancelled"}
+    events = {name: data for _, name, data in client.events(f"/v1/jobs/{id}/events")}
+    assert events["status"]["progress"]["discovered"] == 6
+    assert "end" in events

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
 
@@ -149,11 +151,11 @@ class Crawl:
 
 
 class Server:
-    """A server process; its first line of output is its port."""
+    """A server process; its first line of output is its port. `inside`: a command that runs it in another network."""
 
-    def __init__(self, script: str, *arguments: str) -> None:
+    def __init__(self, script: str, *arguments: str, inside: Sequence[str] = ()) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, str(HERE / script), *arguments],
+            [*inside, sys.executable, str(HERE / script), *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -164,8 +166,12 @@ class Server:
 
     def log(self) -> list[tuple[float, str, str]]:
         """Every request so far: time, host, path."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/__log", timeout=60) as answer:
-            return [tuple(json.loads(line)) for line in answer.read().splitlines()]
+        return [tuple(json.loads(line)) for line in self.ask("/__log").splitlines()]
+
+    def ask(self, path: str) -> bytes:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=60) as answer:
+            found: bytes = answer.read()
+        return found
 
     def close(self) -> None:
         assert self.process.stdin is not None
@@ -176,9 +182,34 @@ class Server:
 
 
 class SyntheticWeb(Server):
-    def __init__(self, hosts: int, pages: int, *, seed: int = 1, latency: float = 0.0) -> None:
-        self.web = Web(hosts, pages, seed)
-        super().__init__("synthetic_web.py", str(hosts), str(pages), str(seed), str(latency))
+    """`control`: the path of a socket for a web that is in another network."""
+
+    def __init__(
+        self,
+        hosts: int,
+        pages: int,
+        *,
+        seed: int = 1,
+        latency: float = 0.0,
+        network: str = "127",
+        inside: Sequence[str] = (),
+        control: Path | None = None,
+    ) -> None:
+        self.web = Web(hosts, pages, seed, network)
+        self._control = control
+        numbers = map(str, (hosts, pages, seed, latency))
+        super().__init__("synthetic_web.py", *numbers, network, str(control or ""), inside=inside)
+
+    def ask(self, path: str) -> bytes:
+        if self._control is None:
+            return super().ask(path)
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(60)
+            connection.connect(str(self._control))
+            answer = HTTPResponse(connection)
+            connection.sendall(f"GET {path} HTTP/1.1\r\n\r\n".encode())
+            answer.begin()
+            return answer.read()
 
     @property
     def start(self) -> str:
@@ -186,13 +217,11 @@ class SyntheticWeb(Server):
 
     def slow_after(self, pages: int | None) -> None:
         """Take a second for each page beyond so many more, or (None) no longer."""
-        after = "never" if pages is None else pages
-        urllib.request.urlopen(f"http://127.0.0.1:{self.port}/__slow/{after}", timeout=60).close()
+        self.ask(f"/__slow/{'never' if pages is None else pages}")
 
     def connections(self) -> int:
         """How many there have been, this one included."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/__connections", timeout=60) as answer:
-            return int(answer.read())
+        return int(self.ask("/__connections"))
 
     def reachable(self) -> set[str]:
         return {self.web.url(place, self.port) for place in self.web.reachable()}

@@ -1,9 +1,10 @@
 """A web with a known graph: many hosts on 127.x.y.z, one process, a log of every request.
 
-    python synthetic_web.py HOSTS PAGES SEED LATENCY
+    python synthetic_web.py HOSTS PAGES SEED LATENCY NETWORK CONTROL
 
 prints its port, then serves until its standard input ends. `GET /__log` on 127.0.0.1 gives the log as JSON lines:
-time, host and path; `GET /__connections` how many connections there were.
+time, host and path; `GET /__connections` how many connections there were. NETWORK is the first number of all addresses;
+CONTROL, if it is not empty, is the path of a socket that also answers these requests.
 After `GET /__slow/20` only twenty more pages come after LATENCY, the others after a second, so
 that a crawl is not over before the test has seen to it; `GET /__slow/never` ends that.
 """
@@ -25,9 +26,9 @@ SLOW = 1.0
 class Web:
     """Pages and their links, from a seed. The same numbers give the same web in every process."""
 
-    def __init__(self, hosts: int, pages: int, seed: int) -> None:
+    def __init__(self, hosts: int, pages: int, seed: int, network: str = "127") -> None:
         chance = random.Random(seed)
-        self.hosts = [f"127.{1 + number // 200}.{number % 200}.{1 + number % 7}" for number in range(hosts)]
+        self.hosts = [f"{network}.{1 + number // 200}.{number % 200}.{1 + number % 7}" for number in range(hosts)]
         self.places = [(host, page) for host in self.hosts for page in range(pages)]
         self.links: dict[tuple[str, int], list[tuple[str, int]]] = {}
         for host, page in self.places:
@@ -122,9 +123,11 @@ class Server:
         )
 
 
-async def main(hosts: int, pages: int, seed: int, latency: float) -> None:
+async def main(web: Web, latency: float, control: str) -> None:
     loop = asyncio.get_running_loop()
-    server = Server(Web(hosts, pages, seed), latency)
+    server = Server(web, latency)
+    if control:
+        await loop.create_unix_server(lambda: Site(server), control)
     listener = await loop.create_server(lambda: Site(server), "0.0.0.0", 0, backlog=4096)
     server.port = listener.sockets[0].getsockname()[1]
     print(server.port, flush=True)
@@ -132,4 +135,5 @@ async def main(hosts: int, pages: int, seed: int, latency: float) -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])))
+    served = Web(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[5])
+    uvloop.run(main(served, float(sys.argv[4]), sys.argv[6]))

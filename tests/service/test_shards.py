@@ -14,6 +14,7 @@ from silkline.model.job import LIVE, NewJob, Status, Verb
 from silkline.store import jobs, pages, results, shards, urls, workers
 from silkline.store.explain import explain
 from tests.crawl.harness import Crawl, SyntheticWeb, assert_links_are_those_of, closing
+from tests.support.postgres import PostgresDatabases
 from tests.support.supervisors import SupervisorProcess, Yard, eventually
 from tests.support.supervisors import yard as open_yard
 
@@ -25,13 +26,23 @@ def yard(postgres_url: str, tmp_path: Path) -> Iterator[Yard]:
 
 
 @pytest.fixture(scope="module")
+def shared(postgres: PostgresDatabases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
+    """A worker with three slots, for the tests that need no other."""
+    url = postgres.create_database()
+    with open_yard(url, tmp_path_factory.mktemp("shards")) as place:
+        place.start(slots=3)
+        yield place
+    postgres.drop_database(url)
+
+
+@pytest.fixture(scope="module")
 def web() -> Iterator[SyntheticWeb]:
-    with closing(SyntheticWeb(hosts=12, pages=10)) as served:
+    with closing(SyntheticWeb(hosts=9, pages=6)) as served:
         yield served
 
 
 def crawl(yard: Yard, web: SyntheticWeb, **payload: Any) -> str:
-    more = {"speed": "max", "allow_private": ["127.0.0.0/8"], "content": "none", "scope": "any", "shards": 6}
+    more = {"speed": "max", "allow_private": ["127.0.0.0/8"], "content": "none", "scope": "any", "shards": 3}
     new = NewJob("site", {"url": web.start, **more, **payload}, request_url=web.start, max_retries=1000)
     return jobs.enqueue(yard.database, new)[0].id
 
@@ -40,9 +51,9 @@ def stored(yard: Yard, id: str) -> Counter[str]:
     return Counter(result.final_url for result in results.every(yard.database, id))
 
 
-def test_a_worker_with_one_slot_finishes_a_crawl_of_six_shards(yard: Yard) -> None:
-    with closing(SyntheticWeb(hosts=6, pages=2)) as small:
-        id = crawl(yard, small)
+def test_a_worker_with_one_slot_finishes_a_crawl_of_four_shards(yard: Yard) -> None:
+    with closing(SyntheticWeb(hosts=4, pages=2)) as small:
+        id = crawl(yard, small, shards=4)
         yard.start(slots=1)
         job = yard.wait_for_end([id])[0]
         assert job.status is Status.COMPLETED, job
@@ -50,9 +61,9 @@ def test_a_worker_with_one_slot_finishes_a_crawl_of_six_shards(yard: Yard) -> No
         assert {shard.status for shard in shards.of(yard.database, id)} == {Status.COMPLETED}
 
 
-def test_a_reader_sees_one_crawl(yard: Yard, web: SyntheticWeb, tmp_path: Path) -> None:
-    id, database = crawl(yard, web), yard.database
-    yard.start(slots=6)
+def test_a_reader_sees_one_crawl(shared: Yard, web: SyntheticWeb, tmp_path: Path) -> None:
+    yard, database = shared, shared.database
+    id = crawl(yard, web)
     followed: list[results.Result] = []
     while yard.job(id).status in LIVE:  # a client that follows the crawl gets every result, whoever stores it when
         followed += results.page(database, id, after=followed[-1].id if followed else 0, wanted=7)
@@ -77,20 +88,22 @@ def test_a_reader_sees_one_crawl(yard: Yard, web: SyntheticWeb, tmp_path: Path) 
         done, cursor = done + part.ids, part.cursor
     assert sorted(by_size) == done == [row.id for row in urls.page(database, id, wanted=1_000)]
     lines = yard.lines(id)
-    assert "the crawl runs in 6 shards" in lines
-    assert all(f"shard {shard}: crawling with 1 fetchers" in lines for shard in range(6))
-    assert [job.id for job in jobs.page(database)] == [id]
-    assert jobs.counts(database)[Status.COMPLETED] == 1
+    assert "the crawl runs in 3 shards" in lines
+    assert all(f"shard {shard}: crawling with 1 fetchers" in lines for shard in range(3))
+    listed = jobs.page(database)
+    assert id in [job.id for job in listed]
+    assert [job.shard for job in listed] == [None] * len(listed)
+    assert jobs.counts(database)[Status.COMPLETED] == sum(job.status is Status.COMPLETED for job in listed)
 
 
 def test_the_limit_is_exact_and_the_rest_is_accounted_for(yard: Yard, web: SyntheticWeb) -> None:
-    id = crawl(yard, web, limit=47)
-    yard.start("one", slots=3)
-    yard.start("two", slots=3)
+    id = crawl(yard, web, limit=23)
+    yard.start("one", slots=2)
+    yard.start("two", slots=2)
     job = yard.wait_for_end([id])[0]
     assert (job.status, job.exit_reason) == (Status.COMPLETED, "over_limit"), job
     counts = urls.counts(yard.database, id)
-    assert (counts.done, sum(stored(yard, id).values())) == (47, 47)
+    assert (counts.done, sum(stored(yard, id).values())) == (23, 23)
     assert set(stored(yard, id).values()) == {1}
     assert counts.queued + counts.in_flight == 0
     assert yard.adds_up(id)
@@ -100,9 +113,8 @@ def test_the_limit_is_exact_and_the_rest_is_accounted_for(yard: Yard, web: Synth
         assert {web.web.url(target, web.port) for target in web.web.links[place]} <= known
 
 
-def test_depth_goes_level_by_level_over_all_shards(yard: Yard, web: SyntheticWeb) -> None:
-    id = crawl(yard, web, depth=3, shards=3)
-    yard.start(slots=3)
+def test_depth_goes_level_by_level_over_all_shards(shared: Yard, web: SyntheticWeb) -> None:
+    yard, id = shared, crawl(shared, web, depth=3)
     assert yard.wait_for_end([id])[0].status is Status.COMPLETED
     depth, level = {web.web.start: 0}, [web.web.start]
     for step in (1, 2, 3):
@@ -113,9 +125,8 @@ def test_depth_goes_level_by_level_over_all_shards(yard: Yard, web: SyntheticWeb
     assert found == expected
 
 
-def test_a_verb_on_the_parent_reaches_all_shards(yard: Yard, web: SyntheticWeb) -> None:
-    id = crawl(yard, web, shards=3)
-    yard.start(slots=3)
+def test_a_verb_on_the_parent_reaches_all_shards(shared: Yard, web: SyntheticWeb) -> None:
+    yard, id = shared, crawl(shared, web)
     web.slow_after(10)
     yard.wait_for_results(id, 3)
     jobs.wish(yard.database, id, Verb.PAUSE)
@@ -138,10 +149,9 @@ def test_a_verb_on_the_parent_reaches_all_shards(yard: Yard, web: SyntheticWeb) 
     assert shards.of(yard.database, id) == []
 
 
-def test_a_crawl_whose_seed_fails_fails_and_can_be_retried(yard: Yard, web: SyntheticWeb) -> None:
+def test_a_crawl_whose_seed_fails_fails_and_can_be_retried(shared: Yard, web: SyntheticWeb) -> None:
     missing = web.start.replace("/page/0", "/nothing")
-    id = crawl(yard, web, url=missing, shards=2)
-    yard.start(slots=2)
+    yard, id = shared, crawl(shared, web, url=missing, shards=2)
     job = yard.wait_for_end([id])[0]
     assert job.status is Status.FAILED
     assert f"every seed failed: {missing} (http_404" in (job.error_message or "")
@@ -150,15 +160,15 @@ def test_a_crawl_whose_seed_fails_fails_and_can_be_retried(yard: Yard, web: Synt
 
 
 def test_a_worker_that_joins_gets_its_share_and_one_that_leaves_hands_over(yard: Yard, web: SyntheticWeb) -> None:
-    id = crawl(yard, web, delay=3.0)
-    first = yard.start("one", slots=6, balance_interval=0.5)
-    eventually("one worker has all shards", lambda: holders(yard, id).most_common() == [(worker_of(yard, first), 6)])
-    second = yard.ready(yard.start("two", slots=6, balance_interval=0.5))
-    eventually("both have three", lambda: sorted(holders(yard, id).values()) == [3, 3])
+    id = crawl(yard, web, delay=3.0, shards=4)
+    first = yard.start("one", slots=4, balance_interval=0.3)
+    eventually("one worker has all shards", lambda: holders(yard, id).most_common() == [(worker_of(yard, first), 4)])
+    second = yard.ready(yard.start("two", slots=4, balance_interval=0.3))
+    eventually("both have two", lambda: sorted(holders(yard, id).values()) == [2, 2])
     retries = {(shard.retry_count, shard.crash_count) for shard in shards.of(yard.database, id)}
     assert retries == {(0, 0)}
     assert first.terminate() == 0
-    eventually("the other has all", lambda: holders(yard, id) == {worker_of(yard, second): 6})
+    eventually("the other has all", lambda: holders(yard, id) == {worker_of(yard, second): 4})
     jobs.wish(yard.database, id, Verb.CANCEL)
     yard.wait_for(id, Status.CANCELLED)
 

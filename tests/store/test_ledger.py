@@ -205,7 +205,7 @@ def test_every_64_bit_key_is_kept(database: Database) -> None:
     job = queued(database)
     extremes = [-(2**63), -1, 0, 1, 2**63 - 1]
     urls.seed(database, job.id, [url(id, url_key=key) for id, key in enumerate(extremes, 1)])
-    urls.index(database, job)
+    urls.index(database, job.id)
     for id, key in enumerate(extremes, 1):
         found = urls.by_key(database, job.id, key)
         assert found is not None
@@ -220,7 +220,7 @@ def test_a_url_is_found_by_its_key_before_and_after_the_index_is_built(database:
     assert before is not None
     assert before.id == 2
     for _ in range(2):
-        urls.index(database, job, chunk=10)
+        urls.index(database, job.id, chunk=10)
     assert len(database.rows("urls.by_indexed_key", job_id=job.id, url_key=14)) == 1
     assert database.rows("urls.by_indexed_key", job_id=other.id, url_key=14) == []
     assert urls.by_key(database, job.id, 14) == before

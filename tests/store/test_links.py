@@ -163,7 +163,7 @@ def test_links_out_in_the_order_of_the_page(database: Database, indexed: bool) -
     written(database, neighbour, {1: [14]})
     written(database, job, {1: [28, 5, 14, 7], 2: [], 4: [7]})
     if indexed:
-        urls.index(database, job)
+        urls.index(database, job.id)
     four, two, one = (row(database, job, id) for id in (4, 2, 1))
     assert out_of(database, one) == LinksOut(4, 1, (four, two, one))
     assert out_of(database, one, most=2) == LinksOut(4, 1, (four, two))

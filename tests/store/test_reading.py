@@ -127,7 +127,7 @@ def full_job(database: Database, pages: int = 7) -> str:
             links.append(transaction, job.id, [links.PageLinks(id, bytes(8))])
     logs.append(database, [logs.NewLine(job.id, 1, "info", f"line {id}", database.now()) for id in numbers])
     finished(database, job)
-    urls.index(database, job)
+    urls.index(database, job.id)
     return job.id
 
 

@@ -75,6 +75,11 @@ class PostgresServer(PostgresDatabases):
     def log(self) -> str:
         return self._daemon.log
 
+    def socket_url(self, url: str) -> str:
+        """The same database through a socket in the file system, which has no network."""
+        place = f"host={self._daemon.directory}&port={self._daemon.port}"
+        return f"postgresql://silkline@/{urlsplit(url).path.lstrip('/')}?{place}"
+
     @property
     def pid(self) -> int:
         """The postmaster, for tests that kill it."""

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -92,14 +92,16 @@ class Patient:
 class SupervisorProcess:
     """`silkline worker`, as an operator starts it."""
 
-    def __init__(self, database_url: str, data: Path, environment: dict[str, str], **settings: Any) -> None:
+    def __init__(
+        self, database_url: str, data: Path, environment: dict[str, str], inside: Sequence[str] = (), **settings: Any
+    ) -> None:
         data.mkdir(parents=True, exist_ok=True)
         self.data = data
         variables = {f"SILKLINE_{name.upper()}": str(value) for name, value in {**QUICK, **settings}.items()}
         self.log_path = data / "supervisor.log"
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, *COMMAND],
+                [*inside, sys.executable, *COMMAND],
                 env={
                     **os.environ,
                     **variables,
@@ -142,9 +144,15 @@ class Yard:
         self.supervisors: list[SupervisorProcess] = []
 
     def start(
-        self, data: str = "data", *, environment: dict[str, str] | None = None, **settings: Any
+        self,
+        data: str = "data",
+        *,
+        environment: dict[str, str] | None = None,
+        inside: Sequence[str] = (),
+        **settings: Any,
     ) -> SupervisorProcess:
-        supervisor = SupervisorProcess(self.url, self.folder / data, environment or {}, **settings)
+        """`inside`: a command that runs it in another network."""
+        supervisor = SupervisorProcess(self.url, self.folder / data, environment or {}, inside, **settings)
         self.supervisors.append(supervisor)
         return supervisor
 

@@ -56,6 +56,7 @@ def test_a_shard_that_waits_for_a_depth_sleeps_until_it_is_due() -> None:
     deep = replace(BUSY, id="b", shard=1, status=Status.QUEUED, idle=True, lowest=2)
     shallow = replace(BUSY, lowest=1)
     assert level_of([shallow, deep]) == 1
+    assert level_of([replace(shallow, lowest=3), replace(deep, seeded=False)]) == 0  # its seeds have depth 0
     assert judge(replace(CRAWL, depth=5, shards=[shallow, deep])).wake == ()
     assert judge(replace(CRAWL, depth=5, shards=[replace(shallow, lowest=2), deep])).wake == ("b",)
     on_its_way = replace(DONE, inbox=1)

@@ -155,7 +155,7 @@ class HostReport:
 
 
 @dataclass(frozen=True, slots=True)
-class PageOutcome:
+class FetchedPage:
     """One page, and the job that fetched it."""
 
     __pydantic_config__ = EXACT

@@ -159,7 +159,8 @@ def _job(job: RunningJobView, *, wide: bool) -> list[list[Text]]:
         f"{size(usage.memory)}{memory_limit}" if usage else "-",
         f"{usage.open_files:,}" if usage else "-",
     )
-    rows = [[Text.assemble((job.id[:13], "bold"), " ", (status, "yellow"), safe(job.url or job.kind)), *numbers]]
+    shard = "" if job.shard is None else f"shard {job.shard} of "
+    rows = [[Text.assemble((job.id[:13], "bold"), " ", (status, "yellow"), shard, safe(job.url or job.kind)), *numbers]]
     shown = usage.processes[:MOST_PROCESSES] if usage else []
     for each in shown:
         rate = f"{each.rate:.1f}" if each.rate is not None else ""

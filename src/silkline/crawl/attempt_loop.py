@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from silkline.model.job import End
@@ -29,6 +29,19 @@ class AttemptLoop:
     def hear(self, control: Control) -> None:
         """From now on `order` holds the last order of the supervisor."""
         control.subscribe(self._ordered)
+
+    def hear_of_links(self, control: Control, callback: Callable[[], None]) -> None:
+        """From now on call back, in the event loop, whenever links of other shards may wait in the database."""
+
+        def call() -> None:
+            callback()
+            self._woken.set()
+
+        def tell() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop was closed, so the attempt is over
+                self._loop.call_soon_threadsafe(call)
+
+        control.subscribe_to_links(tell)
 
     def check(self) -> None:
         """Raise the first error of a task or a callback."""

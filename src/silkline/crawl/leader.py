@@ -132,6 +132,8 @@ class Leader:
             await self._start()
             self._story.started()
             self._attempt.hear(self._context.control)
+            if recorder.traffic is not None:
+                self._attempt.hear_of_links(self._context.control, self._shard.look_soon)
             reason = await self._watch()
             await self._settle_down()
             self._shard.check_idle()
@@ -205,9 +207,9 @@ class Leader:
             seat.ready = True
             if self._recorder.levels.current is not None:
                 seat.send(Level(self._recorder.levels.current))
-            seat.send(Go())
             if self._recorder.traffic is not None:
                 seat.send(Committed([], self._shard.allowance))
+            seat.send(Go())
             for ticket in self._tickets.unanswered(seat.index):
                 seat.send(Incoming(ticket, self._tickets.links(ticket)))
 
@@ -416,7 +418,7 @@ class Leader:
         if reason is not None:
             await self._recorder.ask(urls.skip_queued, self._database, job, reason)
         if self._recorder.known > INDEX_FROM:
-            await self._recorder.ask(urls.index, self._database, job)
+            await self._recorder.ask(urls.index, self._database, job.id)
 
     async def _summarize(self) -> None:
         recorder, job = self._recorder, self._context.progress.job

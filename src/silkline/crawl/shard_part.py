@@ -20,6 +20,9 @@ from silkline.model.sharding import FINISHED, OVER_DURATION, OVER_LIMIT
 LOOK: Final = 0.5
 """Seconds between two looks at the database, while there is work."""
 IDLE_LOOK: Final = 0.2
+"""The same without work, if the database cannot notify this worker."""
+NOTIFIED_LOOK: Final = 1.0
+"""The same for a shard that waits for links and is notified of them."""
 PATIENCE: Final = 0.5
 """A shard without work keeps its slot so long, because links may arrive."""
 LAST_PAGES: Final = 3.0
@@ -44,6 +47,7 @@ class ShardPart:
         self._loop = asyncio.get_running_loop()
         self._looked_at = self._ending_since = 0.0
         self._idle_since: float | None = None
+        self._is_notified = False
         self._gives_up = False
         self._told: int | None = None
         self.reason: str | None = None
@@ -73,7 +77,8 @@ class ShardPart:
     @property
     def allowance(self) -> int | None:
         """Pages that fetchers may still fetch and store."""
-        return self._recorder.allowance if self.reason is None else 0
+        ends = self._traffic is not None and self._traffic.outlook.ending in (OVER_LIMIT, OVER_DURATION)
+        return 0 if ends else self._recorder.allowance
 
     def tell_allowance(self, seats: Sequence[Seat]) -> None:
         """The share of the limit changes without a batch of a fetcher, so tell all of them."""
@@ -92,7 +97,7 @@ class ShardPart:
         if traffic is None:
             return False
         idle = self._has_nothing_to_do()
-        if now - self._looked_at < (IDLE_LOOK if idle else LOOK):
+        if now - self._looked_at < self._time_between_looks(idle=idle):
             return False
         self._looked_at = now
         outlook = await self._recorder.ask(traffic.look)
@@ -111,6 +116,10 @@ class ShardPart:
         self._give_up_slot(idle=idle and not arrived, wanted=outlook.wanted, now=now)
         return self._gives_up
 
+    def look_soon(self) -> None:
+        """Links may have arrived, or the end of the crawl was decided."""
+        self._looked_at, self._is_notified = 0.0, True
+
     def check_idle(self) -> None:
         """Raise `NothingToDo` if this attempt ends to give its slot back."""
         if self._gives_up:
@@ -123,6 +132,12 @@ class ShardPart:
             self._widen(parcel.roots)
         if not self._send_on((parcel, parcel.number), [], parcel.parts):
             self._traffic.complete(parcel)
+
+    def _time_between_looks(self, *, idle: bool) -> float:
+        if not idle:
+            return LOOK
+        waits_for_links = self._recorder.pending == 0 and self._idle_since is None
+        return NOTIFIED_LOOK if self._is_notified and waits_for_links else IDLE_LOOK
 
     def _has_nothing_to_do(self) -> bool:
         """Nothing to fetch now: no URL is pending, or none at this depth, or none within the limit."""

@@ -20,7 +20,7 @@ from silkline.model.database import Database
 from silkline.model.job import ENDED
 from silkline.model.ledger import Url
 from silkline.model.url import url_key
-from silkline.store import jobs, links, shards, urls
+from silkline.store import jobs, links, urls
 
 PAGES: Final = 200
 """Pages whose links are looked up at once."""
@@ -43,8 +43,7 @@ def links_of(database: Database, job_id: str) -> Iterator[LinkRow]:
     """Every link of a job, page after page."""
     job = jobs.get(database, job_id)
     if job.status in ENDED:
-        for each in shards.of(database, job_id) or [job]:
-            urls.index(database, each)  # otherwise each look-up reads the whole ledger
+        urls.index(database, job_id)  # otherwise each look-up reads the whole ledger
     facts = job.payload.get("facts") or ()
     if {"all", "links"} & set([facts] if isinstance(facts, str) else facts):
         yield from _with_texts(database, job_id)

@@ -66,6 +66,10 @@ class Control(Protocol):
         """Call `callback`, from another thread, when an order arrives (at once if there is one already)."""
         ...
 
+    def subscribe_to_links(self, callback: Callable[[], None]) -> None:
+        """Call `callback`, from another thread, whenever links of other shards may wait in the database."""
+        ...
+
 
 class Progress(Protocol):
     """Stores the work of an attempt. The functions of `store` read the ledger and the results of a `database`."""

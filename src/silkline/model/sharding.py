@@ -37,7 +37,7 @@ def shard_of_id(id: int) -> int:
 
 
 def is_parent(job: Job) -> bool:
-    return job.shard is None and job.payload.get("shards") is not None
+    return job.kind == "site" and job.shard is None and job.payload.get("shards") is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,11 @@ class ShardedCrawl:
     seconds: float
     settled_at: datetime
 
+    @property
+    def level(self) -> int | None:
+        """How deep all shards may go now. None: the crawl has no limit on depth, or nothing is left."""
+        return level_of(self.shards) if self.depth is not None else None
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -129,8 +134,7 @@ def judge(crawl: ShardedCrawl) -> Verdict:
     asleep = [shard for shard in shards if _sleeps(shard)]
     if ending is not None:
         return Verdict(ending, wake=tuple(shard.id for shard in asleep))
-    level = level_of(shards) if crawl.depth is not None else None
-    wake = tuple(shard.id for shard in asleep if _has_work(shard, crawl.remaining, level))
+    wake = tuple(shard.id for shard in asleep if _has_work(shard, crawl.remaining, crawl.level))
     return Verdict(wake=wake, reclaim=tuple(shard.id for shard in shards if _hoards(shard, crawl)))
 
 
@@ -159,6 +163,8 @@ def gives_one(loads: Sequence[Load], waiting: int, worker_id: str) -> bool:
 
 def level_of(shards: Sequence[Shard]) -> int | None:
     """The lowest depth at which anything is left to do in the whole crawl. None: nothing is left."""
+    if not all(shard.seeded for shard in shards):
+        return 0
     return min((depth for shard in shards for depth in (shard.lowest, shard.inbox) if depth is not None), default=None)
 
 

@@ -64,15 +64,18 @@ class Channel(Orders):
     def _listen(self) -> None:
         while True:
             try:
-                order = protocol.receive(self._socket, protocol.Order)
+                message = protocol.receive(self._socket, protocol.Order | protocol.LinksArrived)
             except TimeoutError:
                 continue
             except OSError:
-                order = None
-            if not isinstance(order, protocol.Order):
+                message = None
+            if isinstance(message, protocol.LinksArrived):
+                self.tell_of_links()
+                continue
+            if not isinstance(message, protocol.Order):
                 # The supervisor closed its end of the socket: this attempt must end now.
                 os._exit(protocol.EXIT_LEASE_LOST)
-            self.give(order.end)
+            self.give(message.end)
 
 
 class JobProgress:

@@ -14,9 +14,11 @@ from silkline.errors import Refused
 from silkline.kinds import registry
 from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, Backoff, End, Job, Refusal, Status, Verb, Wish, answer, decide
+from silkline.model.sharding import is_parent
+from silkline.runner import shard_parents
 from silkline.runner.leftovers import kill_marked
 from silkline.runner.rescue import rescue
-from silkline.store import jobs, workers
+from silkline.store import jobs, shards, workers
 from silkline.store.identity import is_dead
 
 # The status that an orphan gets before the verb is applied. A job that shall continue is paused first, so that no
@@ -30,8 +32,10 @@ def ask(database: Database, data: Path, id: str, verb: Verb, sizes: Mapping[str,
     `sizes` are the new sizes for the next attempt.
     """
     job = jobs.get(database, id)
-    if job.status is Status.RUNNING and verb in _FIRST and is_orphan(database, data, job):
-        take_back(database, data, job, _FIRST[verb])
+    if job.status is Status.RUNNING and verb in _FIRST:
+        for each in (job, *(shards.of(database, id) if is_parent(job) else ())):
+            if is_orphan(database, data, each):
+                take_back(database, data, each, _FIRST[verb])
         job = jobs.get(database, id)
     if sizes:
         registry.check_payload(registry.kind_named(job.kind), {**job.payload, **sizes})
@@ -39,7 +43,10 @@ def ask(database: Database, data: Path, id: str, verb: Verb, sizes: Mapping[str,
         if isinstance(change, Refusal):
             raise Refused(f"cannot {verb} job {id}: {change.why}")
         jobs.amend(database, id, dict(sizes))
-    return jobs.wish(database, id, verb)
+    job = jobs.wish(database, id, verb)
+    if is_parent(job) and shard_parents.decide(database, id) is not None:  # its shards may have ended already
+        return jobs.get(database, id)
+    return job
 
 
 def is_orphan(database: Database, data: Path, job: Job) -> bool:

@@ -1,4 +1,4 @@
-"""The orders for a running attempt. They arrive in another thread."""
+"""The orders for a running attempt, and the news that links of other shards may wait. They arrive in another thread."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ class Orders:
         self._order: End | None = None
         self._ordered = threading.Event()
         self._callbacks: list[Callable[[End], None]] = []
+        self._link_callbacks: list[Callable[[], None]] = []
         self._lock = threading.RLock()  # a signal handler may give an order while the same thread subscribes
 
     @property
@@ -32,6 +33,17 @@ class Orders:
             order = self._order
         if order is not None:
             callback(order)
+
+    def subscribe_to_links(self, callback: Callable[[], None]) -> None:
+        """Call back whenever links of other shards may wait in the database."""
+        with self._lock:
+            self._link_callbacks.append(callback)
+
+    def tell_of_links(self) -> None:
+        with self._lock:
+            callbacks = list(self._link_callbacks)
+        for callback in callbacks:
+            callback()
 
     def give(self, order: End) -> None:
         with self._lock:

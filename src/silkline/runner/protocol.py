@@ -1,7 +1,7 @@
 """The messages between a supervisor and its runners: JSON over a socket that keeps message boundaries.
 
-Supervisor to runner: `StartAttempt`, then `Order`. Runner to supervisor: `RunnerEvent`. A runner never blocks on this
-socket.
+Supervisor to runner: `StartAttempt`, then `Order` and `LinksArrived`. Runner to supervisor: `RunnerEvent`. A runner
+never blocks on this socket.
 """
 
 from __future__ import annotations
@@ -59,10 +59,14 @@ class StartAttempt(msgspec.Struct, kw_only=True):
     settings: KindSettings
 
 
-class Order(msgspec.Struct):
+class Order(msgspec.Struct, tag=True):
     """Tells the runner how the attempt must end now."""
 
     end: End
+
+
+class LinksArrived(msgspec.Struct, tag=True):
+    """Tells the runner of a shard that links of other shards may wait in the database."""
 
 
 class RunnerEvent(msgspec.Struct, omit_defaults=True):
@@ -86,7 +90,8 @@ def send(channel: socket.socket, message: msgspec.Struct) -> None:
     channel.send(msgspec.json.encode(message))
 
 
-def receive(channel: socket.socket, kind: type[msgspec.Struct]) -> msgspec.Struct | None:
+def receive(channel: socket.socket, kind: Any) -> msgspec.Struct | None:
     """The next message, or None when the other side closed the socket."""
     data = channel.recv(MAX_MESSAGE)
-    return msgspec.json.decode(data, type=kind) if data else None
+    message: msgspec.Struct | None = msgspec.json.decode(data, type=kind) if data else None
+    return message

@@ -27,7 +27,12 @@ def _why_seeds_failed(database: Database, ids: Sequence[str]) -> str | None:
     return verdict([end for id in ids for end in urls.root_ends(database, id) if end.found_via in SEEDS])
 
 
-def look(database: Database) -> list[tuple[str, Verdict]]:
-    """Decide about every parent that no other process decides about now."""
-    found = ((id, shards.settle(database, id, _why_seeds_failed)) for id in shards.parents(database))
+def decide(database: Database, id: str) -> Verdict | None:
+    """Decide about one parent. None: another process does it now, or its shards are not at work."""
+    return shards.settle(database, id, _why_seeds_failed)
+
+
+def look(database: Database, interval: float) -> list[tuple[str, Verdict]]:
+    """Decide about every parent that no other process decides about now, or did within the interval (s)."""
+    found = ((id, decide(database, id)) for id in shards.parents(database, interval))
     return [(id, decided) for id, decided in found if decided is not None]

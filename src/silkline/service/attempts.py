@@ -7,6 +7,7 @@ import logging
 import os
 import random
 import threading
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
 
@@ -122,14 +123,20 @@ class Attempts:
             if end is not None:
                 child.give_order(end)
 
+    def tell_of_links(self, job_ids: Collection[str]) -> None:
+        """Tell runners of shards that links of other shards may have arrived."""
+        for child in self._children.values() if job_ids else ():
+            if child.job.id in job_ids:
+                child.tell(protocol.LinksArrived())
+
     def release_one_shard(self) -> bool:
-        """Give one shard back to the queue, for a worker that has fewer. Returns whether there was one."""
-        for child in self._children.values():
-            if child.job.shard is not None and child.order is None:
-                log.info("job %s: a worker with fewer shards continues it", child.job.id)
-                child.give_order(End.RELEASED)
-                return True
-        return False
+        """Give one shard back to the queue, for a worker that has fewer. Returns whether that was done now."""
+        several = [child for child in self.children() if child.job.shard is not None]
+        if not several or any(child.order is not None or child.wait_status is not None for child in several):
+            return False  # one is on its way already
+        log.info("job %s: a worker with fewer shards continues it", several[0].job.id)
+        several[0].give_order(End.RELEASED)
+        return True
 
     def release_all(self) -> None:
         """The supervisor is ending: order every runner to save its checkpoint and to end."""

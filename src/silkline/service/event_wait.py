@@ -53,16 +53,15 @@ class EventWait:
         while self._signals:
             yield self._signals.popleft()
 
-    def wait(self, seconds: float) -> bool:
-        """Wait for an event, at most this long. Returns whether a database notification arrived."""
-        notified = False
+    def wait(self, seconds: float) -> list[str]:
+        """Wait for an event, at most this long. Returns the database notifications, as `WakeupListener.drain`."""
+        heard: list[str] = []
         for key, _ in self._selector.select(max(0.0, seconds)):
             if key.fileobj == self._reading:
                 os.read(self._reading, 4096)
             elif self._listener is not None:
-                notified = True
-                self._read_notifications(self._listener)
-        return notified
+                heard += self._read_notifications(self._listener)
+        return heard
 
     def listen(self, database: Database, worker_id: str, poll_interval: float) -> None:
         """Start to listen for database notifications. If that fails, the loop still polls."""
@@ -92,11 +91,12 @@ class EventWait:
         os.close(self._reading)
         os.close(self._writing)
 
-    def _read_notifications(self, listener: WakeupListener) -> None:
+    def _read_notifications(self, listener: WakeupListener) -> list[str]:
         try:
-            listener.drain()
+            return listener.drain()
         except StoreError:
             self.stop_listening()
+            return [""]  # some may be lost: look for all work
 
     def _receive(self, number: int) -> None:
         self._signals.append(number)

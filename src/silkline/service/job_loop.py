@@ -337,8 +337,10 @@ class JobLoop:
             until = min(until, now + due)
         if self.draining:
             until = min(until, now + DRAIN_TICK)
-        if self._events.wait(until - now):
+        heard = set(self._events.wait(until - now))
+        if "" in heard:
             self._next_claim = self._next_wishes = 0.0
+        self._attempts.tell_of_links(heard - {""})
 
     def _free_slots(self) -> int:
         return 0 if self.draining else max(0, self._policy.slots - len(self._attempts))

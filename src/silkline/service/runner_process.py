@@ -82,7 +82,7 @@ class RunnerProcess:
         for source in self._sources:
             pump.watch(source)
 
-    def tell(self, message: protocol.StartAttempt | protocol.Order) -> None:
+    def tell(self, message: protocol.StartAttempt | protocol.Order | protocol.LinksArrived) -> None:
         """Send a message to the runner. If the runner no longer listens, it has ended, and `reap` notices that."""
         with contextlib.suppress(OSError):
             protocol.send(self._channel, message)

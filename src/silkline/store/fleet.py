@@ -57,6 +57,7 @@ class RunningJobView:
 
     id: str
     kind: str
+    shard: int | None = field(metadata={"description": "Which shard of its crawl this job is."})
     url: str | None
     status: str
     host: str | None
@@ -95,7 +96,7 @@ def fleet(database: Database, alive: Sequence[Worker]) -> FleetView:
         at=now,
         machines=_machines(alive, usages),
         queue=[_queue(row, now) for row in database.rows("fleet.queue", now=now)],
-        running=jobs.counts(database)[Status.RUNNING],
+        running=database.rows("fleet.running_total")[0]["jobs"],
         pending_urls=jobs.pending_total(database),
         rate=round(sum(job.rate or 0.0 for job in running), 2),
         jobs=running,
@@ -118,6 +119,7 @@ def _job(
     return RunningJobView(
         id=row["id"],
         kind=row["kind"],
+        shard=row["shard"],
         url=without_password(row["request_url"]) if row["request_url"] else None,
         status=shown_status(Status.RUNNING, Wish(row["desired"]), now, now),
         host=row["host"],

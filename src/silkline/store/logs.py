@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from silkline.model.database import Database, Transaction
-from silkline.store.members import members
+from silkline.store.members import horizon, members
 from silkline.store.text import clean
 
 _COLUMNS = ("job_id", "attempt", "level", "message", "at")
@@ -78,11 +78,15 @@ def tail(database: Database, job_id: str, wanted: int = 50) -> list[LogLine]:
 
 def _lines(database: Database, job_id: str, statement: str, **parameters: Any) -> list[LogLine]:
     """Lines of a job and of its shards, oldest first. Those of a shard name it."""
+    several = members(database, job_id)
+    limit = horizon(database, job_id) if several != [job_id] else None
     found = [LogLine(**row) for row in database.rows(statement, job_id=job_id, **parameters)]
-    for shard, member in enumerate(members(database, job_id)):
+    for shard, member in enumerate(several):
         if member != job_id:
             lines = [LogLine(**row) for row in database.rows(statement, job_id=member, **parameters)]
             found += [replace(line, message=f"shard {shard}: {line.message}") for line in lines]
+    if limit is not None:
+        found = [line for line in found if line.id <= limit.lines]
     return sorted(found, key=attrgetter("id"))
 
 

@@ -7,9 +7,14 @@ ledgers of shards follow each other, so a list over all shards is one list after
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
+from typing import Final, NamedTuple
 
 from silkline.model.database import Database
 from silkline.model.sharding import shard_of_id
+
+LONGEST_UNSETTLED: Final = 10.0
+"""If no worker has looked after a crawl for so many seconds, its horizon does not move any more."""
 
 
 def members(database: Database, job_id: str) -> list[str]:
@@ -17,6 +22,20 @@ def members(database: Database, job_id: str) -> list[str]:
     if database.dialect != "postgres":
         return [job_id]
     return [row["id"] for row in database.rows("shards.ids", parent_id=job_id)] or [job_id]
+
+
+class Horizon(NamedTuple):
+    """The largest ids of results and of log lines below which nothing is still to come."""
+
+    results: int
+    lines: int
+
+
+def horizon(database: Database, parent_id: str) -> Horizon | None:
+    """How far a reader that follows a crawl in shards may read. None: everything may be read."""
+    since = database.now() - timedelta(seconds=LONGEST_UNSETTLED)
+    found = database.rows("shards.horizon", id=parent_id, since=since)
+    return Horizon(found[0]["horizon"], found[0]["log_horizon"]) if found else None
 
 
 def family(database: Database, job_id: str) -> list[str]:
@@ -36,6 +55,9 @@ def by_member(database: Database, job_id: str, ids: Iterable[int]) -> Iterator[t
     """These ids of a ledger, for each job that has some of them."""
     wanted = sorted(set(ids))
     found = family(database, job_id)
+    if len(found) == 1:  # a job that reads the pages of shards again has their ids
+        yield found[0], wanted
+        return
     for shard in sorted({shard_of_id(id) for id in wanted}):
         if shard < len(found):
             yield found[shard], [id for id in wanted if shard_of_id(id) == shard]

@@ -192,8 +192,9 @@ def _in_state(database: Database, job_id: str, state: str, after: int, wanted: i
     ids = [row["id"] for row in rows[:wanted]]
     if len(rows) > wanted:
         return Stretch(ids, _cursor(ids[-1], ids[-1]), ids[-1] - after)
-    if database.rows("pages.by_found", job_id=job_id, id=upto, wanted=1):
-        return Stretch(ids, _cursor(upto, upto), stretch)
+    if rest := database.rows("pages.by_found", job_id=job_id, id=upto, wanted=1):
+        place = rest[0]["id"] - 1  # ids may be far apart: those of shards are
+        return Stretch(ids, _cursor(place, place), stretch)
     return Stretch(ids, None, stretch)
 
 

@@ -246,10 +246,9 @@ class NotifyListener:
     def fileno(self) -> int:
         return self._connection.fileno()
 
-    def drain(self) -> None:
+    def drain(self) -> list[str]:
         with _translated():
-            for _ in self._connection.notifies(timeout=0):
-                pass
+            return [notification.payload for notification in self._connection.notifies(timeout=0)]
 
     def close(self) -> None:
         self._connection.close()

@@ -11,5 +11,7 @@ from silkline.model.job import NewJob
 
 def check_shards(database: Database, jobs: Sequence[NewJob]) -> None:
     """Refuse a crawl in several shards on SQLite."""
-    if database.dialect != "postgres" and any(job.payload.get("shards") is not None for job in jobs):
+    if database.dialect != "postgres" and any(
+        job.kind == "site" and job.payload.get("shards") is not None for job in jobs
+    ):
         raise UsageError("a crawl in several shards needs PostgreSQL; SQLite serves one machine: leave out the shards")

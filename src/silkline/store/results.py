@@ -10,7 +10,7 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from silkline.model.database import Database
-from silkline.store.members import from_cursor, member_of, members
+from silkline.store.members import from_cursor, horizon, member_of, members
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,14 @@ def _from_row(row: dict[str, Any]) -> Result:
 def page(database: Database, job_id: str, *, after: int = 0, wanted: int = 100) -> list[Result]:
     """Results of a job after the cursor `id`, in the order in which they were stored, so a reader gets every result."""
     several = members(database, job_id)
-    horizon = database.rows("shards.horizon", id=job_id) if len(several) > 1 else []
+    limit = horizon(database, job_id) if several != [job_id] else None
     found = [
         _from_row(row)
         for member in several
         for row in database.rows("results.page", job_id=member, after=after, wanted=wanted)
     ]
-    if horizon:
-        found = [result for result in found if result.id <= horizon[0]["horizon"]]
+    if limit is not None:
+        found = [result for result in found if result.id <= limit.results]
     return sorted(found, key=attrgetter("id"))[:wanted]
 
 

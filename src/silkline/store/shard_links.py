@@ -9,6 +9,7 @@ read again, and the receiver knows its URLs. `store.urls.record` calls `write`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -61,6 +62,20 @@ def write(transaction: Transaction, job: Job, progress: ShardProgress) -> None:
         _share(transaction, job, progress.wanted)
     if transaction.rows("shard_links.overdrawn", job_id=job.id):
         raise StoreError(f"job {job.id} stored more pages than its share of the limit")
+
+
+def wake_receivers(database: Database, job: Job, progress: ShardProgress) -> None:
+    """After a checkpoint: wake the receivers of its links that have nothing to do."""
+    receivers = [receiver for receiver, _, _ in progress.sent]
+    if receivers:
+        with suppress(StoreError):  # a lost wakeup costs one poll interval
+            database.rows("shard_links.notify", parent_id=job.parent_id, receivers=receivers)
+
+
+def wake_shards(database: Database, parent_id: str) -> None:
+    """Wake all shards of a crawl: its end or its depth was decided."""
+    with suppress(StoreError):
+        database.rows("shard_links.notify_all", parent_id=parent_id)
 
 
 def plant(database: Database, parent_id: str, number: int, links: Mapping[int, bytes]) -> None:

@@ -14,10 +14,11 @@ from typing import Any, Final
 from silkline.model.database import Database, Transaction
 from silkline.model.ids import new_id
 from silkline.model.job import ENDED, Job, Status, Wish
-from silkline.model.sharding import BROKEN, IDLE, OWNER, Load, Shard, ShardedCrawl, Verdict, judge, level_of
+from silkline.model.sharding import BROKEN, IDLE, OWNER, Load, Shard, ShardedCrawl, Verdict, judge
 from silkline.store import logs
 from silkline.store.jobs import fence, from_row
 from silkline.store.logs import NewLine
+from silkline.store.shard_links import wake_shards
 from silkline.store.shard_wishes import spread
 
 LONGEST_STEP: Final = 5.0
@@ -55,11 +56,12 @@ def _withdraw(transaction: Transaction, parent_id: str, now: datetime) -> None:
     spread(transaction, parent_id, from_row(transaction.rows("jobs.get", id=parent_id)[0]).desired, now)
 
 
-def parents(database: Database) -> list[str]:
-    """The parents whose shards are at work. Empty on SQLite, which has no shards."""
+def parents(database: Database, seconds: float) -> list[str]:
+    """The parents whose shards are at work, and that nobody has decided about for so long. SQLite has none."""
     if database.dialect != "postgres":
         return []
-    return [row["id"] for row in database.rows("shards.parents", owner=OWNER)]
+    since = database.now() - timedelta(seconds=seconds)
+    return [row["id"] for row in database.rows("shards.parents", owner=OWNER, since=since)]
 
 
 def settle(database: Database, id: str, check_seeds: Check) -> Verdict | None:
@@ -81,6 +83,8 @@ def settle(database: Database, id: str, check_seeds: Check) -> Verdict | None:
         _carry_out(transaction, crawl, verdict, locked[0]["run_lease"], now)
     if verdict.wake or verdict.ending:
         database.wake_supervisors()
+    if (verdict.ending, crawl.level) != (crawl.ending, locked[0]["level"]):
+        wake_shards(database, id)
     return verdict
 
 
@@ -129,7 +133,7 @@ def _carry_out(transaction: Transaction, crawl: ShardedCrawl, verdict: Verdict, 
         id=crawl.id,
         ending=verdict.ending,
         message=message,
-        level=level_of(crawl.shards),
+        level=crawl.level,
         settled=sum(shard.settled for shard in crawl.shards),
         seconds=crawl.seconds,
         now=now,

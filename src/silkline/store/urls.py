@@ -38,7 +38,6 @@ from silkline.model.ledger import (
     added_up,
     not_stored,
 )
-from silkline.model.sharding import ids_before
 from silkline.store import checkpoint_counts, count_history, html, links, pages, redirects, shard_links
 from silkline.store.jobs import fence
 from silkline.store.members import by_member, family, from_cursor, member_of, members
@@ -58,6 +57,8 @@ def record(database: Database, job: Job, checkpoint: Checkpoint) -> Counts:
             shard_links.write(transaction, job, checkpoint.shard)
         fence(transaction, job)
     CHECKPOINT_SECONDS.observe(time.perf_counter() - began)
+    if checkpoint.shard is not None:
+        shard_links.wake_receivers(database, job, checkpoint.shard)
     return counts
 
 
@@ -285,10 +286,10 @@ def root_ends(database: Database, job_id: str) -> list[RootEnd]:
 
 def skip_queued(database: Database, job: Job, reason: str, *, chunk: int = 100_000) -> Counts:
     """Give every URL still queued the state `skipped`, for a crawl that ends before them. Fenced by the lease."""
-    for after in range(ids_before(job.shard or 0), last_id(database, job.id), chunk):
+    for after, upto in _ranges(database, job.id, chunk):
         with database.transaction() as transaction:
             fence(transaction, job)
-            some = [(after, after + chunk)]
+            some = [(after, upto)]
             moved = transaction.many("urls.skip_queued", ("after", "upto"), some, job_id=job.id, reason=reason)
             transaction.rows("urls.skipped", job_id=job.id, urls=moved, now=database.now())
             checkpoint_counts.add(transaction, database.now(), skipped=moved)
@@ -345,10 +346,20 @@ def by_keys(database: Database, job_id: str, keys: Sequence[int]) -> dict[int, U
     return found
 
 
-def index(database: Database, job: Job, *, chunk: int = INDEX_CHUNK) -> None:
+def index(database: Database, job_id: str, *, chunk: int = INDEX_CHUNK) -> None:
     """Index the URLs of an ended crawl by key. Safe to repeat."""
-    for after in range(ids_before(job.shard or 0), last_id(database, job.id), chunk):
-        database.rows("urls.index", job_id=job.id, after=after, upto=after + chunk)
+    for member in members(database, job_id):
+        for after, upto in _ranges(database, member, chunk):
+            database.rows("urls.index", job_id=member, after=after, upto=upto)
+
+
+def _ranges(database: Database, job_id: str, chunk: int) -> Iterator[tuple[int, int]]:
+    """The ids of a ledger in ranges. Ids of shards are far apart, so each range begins where the next id is."""
+    after = 0
+    while found := database.rows("urls.page", job_id=job_id, after=after, wanted=1):
+        first = found[0]["id"] - 1
+        after = first + chunk
+        yield first, after
 
 
 def requeue(database: Database, job_id: str, reason: str, *, chunk: int = 2_000) -> int:

@@ -31,10 +31,11 @@ class PipeListener:
     def fileno(self) -> int:
         return self._descriptor
 
-    def drain(self) -> None:
+    def drain(self) -> list[str]:
         with contextlib.suppress(BlockingIOError):
             while os.read(self._descriptor, 4096):
                 pass
+        return [""]
 
     def close(self) -> None:
         os.close(self._descriptor)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from silkline.api import submission
-from silkline.api.answer_models import Answer, PageOutcome, add_route
+from silkline.api.answer_models import Answer, FetchedPage, add_route
 from silkline.api.bodies import JsonBodyRoute
 from silkline.api.events import Hub
 from silkline.api.private_addresses import explained
@@ -55,11 +55,11 @@ class FetchRoutes:
 
     async def fetch(
         self, request: Request, body: OnePage, query: Annotated[Patience, Query()], key: IdempotencyKey = None
-    ) -> Answer[PageOutcome] | Answer[JobView]:
+    ) -> Answer[FetchedPage] | Answer[JobView]:
         """The body has the fields of a `page` job with one `url`. `max_age`: accept a stored page of this age (s)."""
         new = await run_in_threadpool(self._read, body)
         if found := await run_in_threadpool(self._cached, new):
-            return Answer(PageOutcome(found[0], result_view(found[1]), cached=True))
+            return Answer(FetchedPage(found[0], result_view(found[1]), cached=True))
         id = await run_in_threadpool(self._store, request, new, key, body)
         self._hub.admit(request.scope)
         await self._hub.settled(id, query.timeout)
@@ -80,13 +80,13 @@ class FetchRoutes:
             return jobs.enqueue(self._database, new)[0].id
         return store_once(self._database, new, request, key, body).job_id
 
-    def _outcome(self, id: str) -> Answer[PageOutcome] | Answer[JobView]:
+    def _outcome(self, id: str) -> Answer[FetchedPage] | Answer[JobView]:
         job = jobs.get(self._database, id)
         found = results.page(self._database, id, wanted=1)
         if found and not found[0].success:
             raise _failure(found[0], self._settings)
         if found:
-            return Answer(PageOutcome(view(self._database, job), result_view(found[0]), cached=False))
+            return Answer(FetchedPage(view(self._database, job), result_view(found[0]), cached=False))
         if job.status in ENDED:
             raise Problem("fetch-failed", explained(job.exit_reason, _why(job), self._settings))
         return Answer(view(self._database, job), 202, {"Location": f"/v1/jobs/{id}"})

@@ -328,9 +328,9 @@ def is_outside(row: dict[str, Any]) -> bool:
 
 
 def _possible(job: Job) -> list[str]:
-    """The buttons that would do something."""
+    """The buttons that would do something. A shard has none: commands are for the whole crawl."""
     can = []
-    for verb in VERBS:
+    for verb in VERBS if job.shard is None else ():
         change = answer_to(verb, job.status, job.desired)
         if isinstance(change, Change) and change != Change(job.status, job.desired):
             can.append(verb.value)

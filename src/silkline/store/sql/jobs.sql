@@ -265,8 +265,8 @@ SELECT status, CAST(sum(jobs) AS bigint) AS jobs FROM (
 GROUP BY status HAVING sum(jobs) > 0;
 
 -- name: counts_by_kind
--- How many jobs of each kind are in each state.
-SELECT kind, status, count(*) AS jobs FROM crawl_jobs GROUP BY kind, status;
+-- How many jobs of each kind are in each state. Shards are parts of a job.
+SELECT kind, status, count(*) AS jobs FROM crawl_jobs WHERE shard IS NULL GROUP BY kind, status;
 
 -- name: waiting
 -- The queued jobs that may run now, by kind and tenant, with the time since which the first of them waits.
@@ -274,7 +274,8 @@ SELECT kind, tenant, count(*) AS jobs, min(run_at) AS run_at FROM crawl_jobs
 WHERE status = 'queued' AND run_at <= :now GROUP BY kind, tenant;
 
 -- name: oldest_heartbeat
-SELECT min(last_heartbeat) AS last_heartbeat FROM crawl_jobs WHERE status = 'running';
+-- Of a job that a worker holds. The parents of shards have none.
+SELECT min(last_heartbeat) AS last_heartbeat FROM crawl_jobs WHERE status = 'running' AND worker_id <> 'shards';
 
 -- name: pending_total
 -- The number of queued URLs of running crawls, without a read of the ledger.

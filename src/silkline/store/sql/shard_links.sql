@@ -11,6 +11,17 @@ INSERT INTO shard_links (parent_id, receiver, sender, number, depth, links)
 SELECT :parent_id, new.receiver, :sender, :number, new.depth, new.links
 FROM unnest(:receivers::int[], :depths::int[], :links::bytea[]) AS new (receiver, depth, links);
 
+-- name: notify [postgres]
+-- Wake receivers that have nothing to do; those with work look by themselves. Outside of the checkpoint, because NOTIFY
+-- takes a lock on the whole server at commit, which would make all checkpoints wait for each other.
+SELECT pg_notify('silkline', s.job_id::text)
+FROM crawl_shards s LEFT JOIN crawl_states t ON t.job_id = s.job_id
+WHERE s.parent_id = :parent_id AND s.shard = ANY(:receivers::int[]) AND coalesce(t.total_pending, 0) = 0;
+
+-- name: notify_all [postgres]
+-- Wake all shards of a parent: its end or its depth was decided.
+SELECT pg_notify('silkline', job_id::text) FROM crawl_shards WHERE parent_id = :parent_id;
+
 -- name: take [postgres]
 -- Move the cursors of a receiver, never back.
 INSERT INTO shard_cursors (parent_id, receiver, sender, taken)

@@ -1,10 +1,11 @@
 -- Crawls that span machines: parents, shards and the links between shards. PostgreSQL only.
 
 -- name: open [postgres]
--- Write down a parent, once.
+-- Write down a parent, once. When it starts again, its end is decided anew if it was finished (URLs may be queued again
+-- since) or broken.
 INSERT INTO sharded_crawls (job_id, shards, remaining, settled_at) VALUES (:id, :shards, :remaining, :now)
-ON CONFLICT (job_id) DO UPDATE SET settled_at = :now,
-    ending = nullif(sharded_crawls.ending, 'broken'), message = NULL;
+ON CONFLICT (job_id) DO UPDATE SET settled_at = :now, message = NULL,
+    ending = CASE WHEN sharded_crawls.ending IN ('finished', 'broken') THEN NULL ELSE sharded_crawls.ending END;
 
 -- name: make [postgres]
 -- The shards of a parent, each once, however often the parent starts.
@@ -21,11 +22,13 @@ SELECT id, parent_id, shard FROM crawl_jobs WHERE parent_id = :parent_id AND sha
 ON CONFLICT (job_id) DO NOTHING;
 
 -- name: go_on [postgres]
--- Queue the shards of a parent that continues after a pause, a stop or a failure, with its current spec.
+-- Queue the shards of a parent that continues after a pause, a stop or a failure, with its current spec. A shard that
+-- has completed starts again if the end is not decided any more: other shards may send it links.
 UPDATE crawl_jobs SET status = 'queued', desired = 'run', run_at = :now, retry_count = 0, crash_count = 0,
     finished_at = NULL, exit_reason = NULL, error_message = NULL, updated_at = :now,
     payload = (SELECT p.payload FROM crawl_jobs p WHERE p.id = :parent_id)
-WHERE parent_id = :parent_id AND shard IS NOT NULL AND status IN ('paused', 'stopped', 'failed');
+WHERE parent_id = :parent_id AND shard IS NOT NULL AND (status IN ('paused', 'stopped', 'failed') OR (
+    status = 'completed' AND EXISTS (SELECT 1 FROM sharded_crawls c WHERE c.job_id = :parent_id AND c.ending IS NULL)));
 
 -- name: hand_over [postgres]
 -- From now on the parent belongs to its shards: the worker that claimed it needs no slot for it.
@@ -47,15 +50,17 @@ WHERE parent_id = :parent_id AND shard IS NOT NULL AND (
     (:desired = 'cancel' AND status IN ('queued', 'paused')));
 
 -- name: parents [postgres]
--- The parents whose shards are at work.
-SELECT id FROM crawl_jobs WHERE status = 'running' AND worker_id = :owner ORDER BY id;
+-- The parents whose shards are at work, and that nobody has decided about since a time.
+SELECT j.id FROM crawl_jobs j JOIN sharded_crawls c ON c.job_id = j.id
+WHERE j.status = 'running' AND j.worker_id = :owner AND c.settled_at <= :since ORDER BY j.id;
 
 -- name: lock [postgres]
--- One process at a time decides about a parent. The others have nothing to do.
-SELECT j.desired, j.payload, j.run_lease, c.remaining, c.ending, c.message, c.seconds, c.settled_at
+-- One process at a time decides about a parent. The others have nothing to do. Like a command of a user, it locks the
+-- parent before its shards.
+SELECT j.desired, j.payload, j.run_lease, c.remaining, c.ending, c.message, c.level, c.seconds, c.settled_at
 FROM sharded_crawls c JOIN crawl_jobs j ON j.id = c.job_id
 WHERE c.job_id = :id AND j.status = 'running' AND j.worker_id = :owner
-FOR UPDATE OF c SKIP LOCKED;
+FOR UPDATE SKIP LOCKED;
 
 -- name: snapshot [postgres]
 -- All shards of a parent with what is left to do, in one snapshot: one statement, so that no link is missed on its way
@@ -77,15 +82,18 @@ UPDATE sharded_crawls SET ending = :ending, message = :message, level = :level, 
 WHERE job_id = :id;
 
 -- name: move_horizon [postgres]
--- Results get their ids before their commit, and several shards write at the same time. So a result may appear below one
--- that a reader has seen. What was the last id at the mark is safe when all transactions of that time have ended.
+-- Results and lines get their ids before their commit, and several shards write at the same time. So one may appear below
+-- another that a reader has seen. What was the last id at the mark is safe when all transactions of that time have ended.
 UPDATE sharded_crawls SET horizon = mark, mark = (SELECT last_value FROM crawl_results_id_seq),
+    log_horizon = log_mark, log_mark = (SELECT last_value FROM job_logs_id_seq),
     mark_xid = pg_snapshot_xmax(pg_current_snapshot())::text::bigint
 WHERE job_id = :id AND pg_snapshot_xmin(pg_current_snapshot())::text::bigint >= mark_xid;
 
 -- name: horizon [postgres]
--- Up to which id the results of a crawl may be read while its shards are at work.
-SELECT c.horizon FROM sharded_crawls c JOIN crawl_jobs j ON j.id = c.job_id WHERE c.job_id = :id AND j.status = 'running';
+-- Up to which ids the results and the log of a crawl may be read while its shards are at work. No row: everything may be
+-- read, because it does not run, or no worker has looked after it for a while.
+SELECT c.horizon, c.log_horizon FROM sharded_crawls c JOIN crawl_jobs j ON j.id = c.job_id
+WHERE c.job_id = :id AND j.status = 'running' AND j.worker_id = 'shards' AND c.settled_at > :since;
 
 -- name: wake [postgres]
 -- Start shards that had nothing to do, or that a verb left behind.

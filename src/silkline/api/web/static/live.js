@@ -51,7 +51,7 @@
     }
   };
 
-  // What only the server can count: the panels of the overview, the hosts; the other tabs when the job's status changes.
+  // What only the server can count: the panels of the overview, the hosts, the shards; the other tabs when the job's status changes.
   const panels = (changed = false) => {
     const tab = document.getElementById("tab")?.dataset.tab;
     if (!tab || document.hidden) return;
@@ -63,7 +63,7 @@
     panelsAt = Date.now();
     if (tab === "overview") draw("panels", `/jobs/${document.body.dataset.job}/overview`, "#panels");
     else if (tab === "logs") draw("waiting", `/jobs/${document.body.dataset.job}/waiting`);
-    else if (tab === "hosts" || changed) draw("tab", here());
+    else if (tab === "hosts" || tab === "shards" || changed) draw("tab", here());
   };
 
   const redraw = () => {

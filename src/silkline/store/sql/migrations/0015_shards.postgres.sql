@@ -7,7 +7,8 @@ CREATE UNIQUE INDEX crawl_jobs_shard ON crawl_jobs (parent_id, shard) WHERE shar
 -- The parents. `remaining`: pages of the limit that no shard may store yet; NULL: no limit. `ending`: how the crawl ends,
 -- once that is decided. `level`: the lowest depth with something to do. `settled`: URLs that are not queued any more.
 -- `horizon`: no result with an id up to here is still to come, so a reader that follows the crawl may read so far; `mark` is
--- the next one, when all transactions before `mark_xid` have ended. `seconds`: its crawling time.
+-- the next one, when all transactions before `mark_xid` have ended. `log_horizon` and `log_mark` are the same for lines of the
+-- log. `seconds`: its crawling time.
 CREATE TABLE sharded_crawls (
     job_id uuid PRIMARY KEY,
     shards integer NOT NULL,
@@ -18,6 +19,8 @@ CREATE TABLE sharded_crawls (
     settled bigint NOT NULL DEFAULT 0,
     horizon bigint NOT NULL DEFAULT 0,
     mark bigint NOT NULL DEFAULT 0,
+    log_horizon bigint NOT NULL DEFAULT 0,
+    log_mark bigint NOT NULL DEFAULT 0,
     mark_xid bigint NOT NULL DEFAULT 0,
     seconds double precision NOT NULL DEFAULT 0,
     settled_at timestamptz NOT NULL

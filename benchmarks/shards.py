@@ -1,0 +1,123 @@
+"""Measures what shards cost a crawl: pages/s and CPU-ms a page, of the crawler and of PostgreSQL.
+
+    make bench BENCH=shards ARGS="--pages 4000 --rounds 3"
+
+One worker crawls the web of benchmarks/crawl.py from PostgreSQL, links only, with one fetcher for each crawl or shard:
+unsharded, and in 1, 2 and 4 shards. A third of the links of a page lead to other hosts, and most of those to other
+shards. CPU of the crawler is that of the worker with all its processes, less that of a worker that has nothing to do;
+it has the start of each shard. CPU of the server is that of all its processes. The cases run in turn, and the table
+shows the best round of each. Nothing is asserted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks import crawl
+from silkline.model.job import ENDED, NewJob
+from silkline.store import jobs, urls
+from tests.support.postgres import PostgresServer
+from tests.support.supervisors import eventually, yard
+
+CASES: dict[str, int | None] = {"unsharded": None, "1 shard": 1, "2 shards": 2, "4 shards": 4}
+# As in production, but for the disk: how often things are looked at is a part of the cost.
+SETTINGS: dict[str, Any] = {
+    "slots": 4,
+    "heartbeat_interval": 10.0,
+    "watchdog_interval": 60.0,
+    "poll_interval": 1.0,
+    "wish_interval": 0.5,
+    "memory_interval": 1.0,
+    "cleaner_interval": 600.0,
+    "max_concurrent_http": 64,
+}
+
+
+@dataclass(frozen=True)
+class Cost:
+    pages: int
+    seconds: float
+    client: float
+    server: float
+
+    @property
+    def each(self) -> float:
+        """CPU-ms a page, of the crawler and of the server."""
+        return 1000 * (self.client + self.server) / self.pages
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pages", type=int, default=4_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    asked = parser.parse_args()
+    server = PostgresServer(shared_buffers="256MB")
+    best: dict[str, Cost] = {}
+    try:
+        with crawl.nginx("1") as web:
+            idle = min(_run(server, None, 1).client for _ in range(2))
+            for _ in range(asked.rounds):
+                for name, shards in CASES.items():
+                    found = _run(server, _payload(web["http"], asked.pages, shards), asked.pages, idle)
+                    best[name] = min(best.get(name, found), found, key=lambda cost: cost.each)
+    finally:
+        server.remove()
+    print(
+        "| crawl | pages/s | CPU-ms a page: crawler | PostgreSQL | both | beside unsharded |\n|---|---|---|---|---|---|"
+    )
+    for name, cost in best.items():
+        each = f"{1000 * cost.client / cost.pages:.2f} | {1000 * cost.server / cost.pages:.2f} | {cost.each:.2f}"
+        more = 100 * cost.each / best["unsharded"].each - 100
+        print(f"| {name} | {cost.pages / cost.seconds:.0f} | {each} | {more:+.0f} % |")
+
+
+def _payload(url: str, pages: int, shards: int | None) -> dict[str, Any]:
+    payload = {"url": url, "scope": "any", "speed": "max", "ignore_robots": True, "limit": pages, "content": "none"}
+    payload |= {"fetchers": 1, "parsers": 0, "allow_private": ["127.0.0.0/8"]}
+    return payload | ({"shards": shards} if shards else {})
+
+
+def _run(server: PostgresServer, payload: dict[str, Any] | None, pages: int, idle: float = 0.0) -> Cost:
+    """One crawl on a new database, with a new worker. Without a payload the worker has nothing to do."""
+    url = server.create_database()
+    try:
+        with tempfile.TemporaryDirectory() as folder, yard(url, Path(folder)) as place:
+            cpu, at_server = _children(), _server_cpu(server)
+            worker = place.ready(place.start(**SETTINGS))
+            began = time.perf_counter()
+            if payload is not None:
+                job = jobs.enqueue(place.database, NewJob("site", payload, request_url=payload["url"]))[0]
+                eventually("the crawl ends", lambda: place.job(job.id).status in ENDED, 3_600)
+            seconds = time.perf_counter() - began
+            at_server = _server_cpu(server) - at_server
+            if payload is not None:
+                pages = urls.counts(place.database, job.id).done
+            worker.terminate()
+            return Cost(pages, seconds, _children() - cpu - idle, at_server)
+    finally:
+        server.drop_database(url)
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _server_cpu(server: PostgresServer) -> float:
+    """CPU time of the server: its first process, those that have ended, and those that live."""
+    first = psutil.Process(server.pid)
+    living = [child.cpu_times() for child in first.children()]
+    own = first.cpu_times()
+    return sum(own[:4]) + sum(each.user + each.system for each in living)
+
+
+if __name__ == "__main__":
+    main()
