@@ -1,6 +1,7 @@
 """How `silkline top` draws the fleet."""
 
 import io
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -20,7 +21,7 @@ PROCESSES = [
 USAGE = UsageView(0.75, 2.0, "cgroup", 300_000_000, 4_000_000_000, 60, len(PROCESSES), PROCESSES)
 JOB = RunningJobView(
     "019a8f6e-5dc2-7340-86fe-b900fe2551e3",
-    *("site", "https://example.com/\x1b[2J" + "long/" * 50, "stopping", "alpha", "w1"),
+    *("site", None, "https://example.com/\x1b[2J" + "long/" * 50, "stopping", "alpha", "w1"),
     *(1, NOW, 1_234, 5, 678, 8.0, USAGE),
 )
 QUEUE = [QueueView("page", 3, 1, 125.0), QueueView("map", 0, 2, None)]
@@ -45,6 +46,8 @@ def test_everything_is_there() -> None:
     assert "beta - - 0 of 2 1m ago draining" in lines
     assert "page 3 1 2m" in lines
     assert "map 0 2 -" in lines
+    shard = next(line for line in printed(replace(FLEET, jobs=[replace(JOB, shard=4)])) if line.startswith("019a8f6e"))
+    assert "stopping shard 4 of https" in shard
     job = next(line for line in lines if line.startswith("019a8f6e-5dc2"))
     assert "stopping https://example.com/\\x1b[2J" in job
     assert job.endswith("8.0 1,234 678 0.8 of 2 300.0 MB of 4.0 GB 60")
