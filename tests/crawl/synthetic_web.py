@@ -126,12 +126,13 @@ class Server:
 async def main(web: Web, latency: float, control: str) -> None:
     loop = asyncio.get_running_loop()
     server = Server(web, latency)
-    if control:
-        await loop.create_unix_server(lambda: Site(server), control)
+    controlled = await loop.create_unix_server(lambda: Site(server), control) if control else None
     listener = await loop.create_server(lambda: Site(server), "0.0.0.0", 0, backlog=4096)
     server.port = listener.sockets[0].getsockname()[1]
     print(server.port, flush=True)
     await loop.run_in_executor(None, sys.stdin.read)
+    if controlled is not None:
+        controlled.close()
 
 
 if __name__ == "__main__":

@@ -26,11 +26,10 @@ def site(postgres: PostgresDatabases, tmp_path_factory: pytest.TempPathFactory) 
     web = SyntheticWeb(hosts=12, pages=10)
     with closing(web), closing(Served(url, tmp_path_factory.mktemp("shards"), slots=SHARDS)) as server:
         client = server.ready()
-        web.slow_after(40)
-        payload = {"url": web.start, "scope": "any", "speed": "max", "content": "none", "shards": SHARDS}
+        payload = {"url": web.start, "scope": "any", "content": "none", "shards": SHARDS, "delay": 30, "speed": "max"}
         with closing(open_database(url)) as database:
-            private = {"allow_private": ["127.0.0.0/8"]}
-            jobs.enqueue(database, NewJob("site", {**payload, **private}, request_url=web.start))
+            allowed = {"allow_private": ["127.0.0.0/8"], "ignore_robots": True}
+            jobs.enqueue(database, NewJob("site", {**payload, **allowed}, request_url=web.start))
         yield client
     postgres.drop_database(url)
 
