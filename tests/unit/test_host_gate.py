@@ -42,6 +42,31 @@ def test_only_the_address_whose_large_pages_wait_to_be_read_waits() -> None:
     asyncio.run(work())
 
 
+def test_an_address_with_many_pages_before_the_browser_waits_alone() -> None:
+    """Otherwise one host with slow pages would fill the queue for browsers, and stop all others of its fetcher."""
+
+    async def work() -> None:
+        gate, frontier = await scene()
+        slow, other, neighbour = (frontier.host(f"{name}.example") for name in "abc")
+        for _ in range(15):
+            gate.waits_for_browser(slow, 100)
+        assert gate.may_start(slow, 1.0)
+        gate.waits_for_browser(neighbour, 100)
+        assert not gate.may_start(slow, 2.0)
+        assert slow.parked == reasons.RENDERING
+        assert gate.may_start(other, 2.0)
+        gate.was_shown(neighbour, 100)
+        assert not slow.parked
+        assert gate.may_start(slow, 3.0)
+        gate.waits_for_browser(slow, 20_000_000)
+        assert not gate.may_start(slow, 4.0), "a large page counts more"
+        gate.started(slow)
+        gate.ended(slow, 4.0)
+        assert slow.parked, "the end of a request changes nothing"
+
+    asyncio.run(work())
+
+
 def test_small_pages_that_wait_to_be_read_stop_nobody() -> None:
     async def work() -> None:
         gate, frontier = await scene()

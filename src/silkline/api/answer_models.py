@@ -34,6 +34,7 @@ WaitReason = Literal[
     "delay",
     "address",
     "reading",
+    "rendering",
     "level",
     "busy",
     "turn",

@@ -40,7 +40,7 @@ from silkline.model.url import host_of
 
 
 def _ignore(host: HostQueue, size: int) -> None:
-    """Nobody limits how much of a host waits to be read."""
+    """Nobody limits how much of a host waits to be read or rendered."""
 
 
 class Answers:
@@ -74,6 +74,8 @@ class Answers:
         """The sizes of the bodies that another process reads, by the ids of their URLs."""
         self.on_waits: Callable[[HostQueue, int], None] = _ignore
         self.on_read: Callable[[HostQueue, int], None] = _ignore
+        self.on_shows: Callable[[HostQueue, int], None] = _ignore
+        self.on_shown: Callable[[HostQueue, int], None] = _ignore
 
     @property
     def under_way(self) -> int:
@@ -181,10 +183,13 @@ class Answers:
     def _show(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched) -> None:
         if self._render_queue is None:
             raise RuntimeError("a page must be rendered, but the plan has no browser")
-        self._render_queue.show(entry, fetched, partial(self._shown, host, entry))
+        size = len(fetched.body)
+        self.on_shows(host, size)
+        self._render_queue.show(entry, fetched, partial(self._shown, host, entry, size))
 
-    def _shown(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched) -> None:
+    def _shown(self, host: HostQueue, entry: FrontierUrl, size: int, fetched: Fetched) -> None:
         """The page was rendered. The host's clock does not count this."""
+        self.on_shown(host, size)
         if fetched.rendered is not None:
             self._outbox.wire_bytes += fetched.rendered.wire_bytes
         self._act(host, entry, fetched, None, self._loop.time())

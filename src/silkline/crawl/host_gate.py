@@ -12,7 +12,7 @@ from typing import Final
 from silkline.crawl.frontier import Frontier, HostQueue
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.plan import Plan
-from silkline.crawl.politeness import Address
+from silkline.crawl.politeness import SHOWN_PAGE, Address
 from silkline.crawl.robots_cache import RobotsCache
 from silkline.crawl.scope import Scope
 from silkline.fetch.client import HttpClient
@@ -110,8 +110,9 @@ class HostGate:
         address = host.address
         if address is None:
             return False
-        if address.full or address.behind:
-            host.parked = reasons.ADDRESS if address.full else reasons.READING
+        why = _held_by(address)
+        if why:
+            host.parked = why
             self._waiting.setdefault(address, deque()).append(host)
             return False
         if not host.reserved:
@@ -142,12 +143,21 @@ class HostGate:
     def was_read(self, host: HostQueue, size: int) -> None:
         if host.address is not None:
             host.address.unread -= size
-            if not host.address.behind:
-                self._wake_next(host.address, self._loop.time())
+            self._wake_next(host.address, self._loop.time())
+
+    def waits_for_browser(self, host: HostQueue, size: int) -> None:
+        """A page of this size will be rendered."""
+        if host.address is not None:
+            host.address.shown += max(size, SHOWN_PAGE)
+
+    def was_shown(self, host: HostQueue, size: int) -> None:
+        if host.address is not None:
+            host.address.shown -= max(size, SHOWN_PAGE)
+            self._wake_next(host.address, self._loop.time())
 
     def _wake_next(self, address: Address, now: float) -> None:
         waiting = self._waiting.get(address)
-        if waiting:
+        if waiting and not address.behind and not address.unrendered:
             next_host = waiting.popleft()
             next_host.parked = ""
             self._frontier.wake(next_host, now)
@@ -199,10 +209,21 @@ class HostGate:
                 answer = await self._client.resolver.resolve(target.origin.host)
                 key = answer[0] if not isinstance(answer, str) else name
         if key not in self._addresses:
-            self._addresses[key] = Address(self._plan.pace, self._plan.fetchers)
+            address = self._addresses[key] = Address(self._plan.pace, self._plan.fetchers)
+            if self._plan.rendering is not None:  # enough for all browsers if it is the only address
+                address.most_shown = max(address.most_shown, 2 * self._plan.rendering.count * SHOWN_PAGE)
         return self._addresses[key]
 
     def _ended(self, tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
         tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._loop.call_exception_handler({"message": "preparing a host for requests failed", "exception": error})
+
+
+def _held_by(address: Address) -> str:
+    """Why no request may start; empty: one may."""
+    if address.full:
+        return reasons.ADDRESS
+    if address.behind:
+        return reasons.READING
+    return reasons.RENDERING if address.unrendered else ""

@@ -109,6 +109,8 @@ class Rendering(msgspec.Struct, frozen=True):
     places: str
     url: str = ""
     """A browser that the operator runs; empty: one of our own."""
+    job: str = ""
+    """Jobs take turns in the browsers of a machine."""
 
 
 class Plan(msgspec.Struct, frozen=True):

@@ -147,15 +147,18 @@ class Clock:
 
 
 MOST_UNREAD: Final = 4 << 20
+SHOWN_PAGE: Final = 1 << 20
 
 
 class Address:
-    """The limits that all hosts with one address share: requests at the same time, and bytes that wait to be read.
+    """The limits that all hosts with one address share: requests at the same time, bytes that wait to be read, and
+    pages that wait for a browser or are in one.
 
-    Without the second one, a host with large pages would stop all others: the queue of large inputs has one end.
+    Without the last two, a host with large or slow pages would stop all others: the queues of large inputs and of pages
+    for browsers are limited.
     """
 
-    __slots__ = ("_next_at", "_spacing", "in_flight", "most", "unread")
+    __slots__ = ("_next_at", "_spacing", "in_flight", "most", "most_shown", "shown", "unread")
 
     def __init__(self, pace: Pace, share: int) -> None:
         """`share` is the number of fetchers. Each may use its part of the limit."""
@@ -163,6 +166,9 @@ class Address:
         self.in_flight = 0
         self.unread = 0
         """Bytes of its answers that wait to be read in another process."""
+        self.shown = 0
+        """Bytes of its pages in browsers and before them; a page counts as `SHOWN_PAGE` at least."""
+        self.most_shown = 16 * SHOWN_PAGE
         self._next_at = 0.0
         self._spacing = pace.delay * share / pace.per_address
 
@@ -174,6 +180,11 @@ class Address:
     def behind(self) -> bool:
         """Too many of its bytes wait to be read."""
         return self.unread > MOST_UNREAD
+
+    @property
+    def unrendered(self) -> bool:
+        """Too many of its pages wait for a browser."""
+        return self.shown >= self.most_shown
 
     def reserve(self, now: float) -> float:
         """Reserve and return the next free moment."""

@@ -60,6 +60,7 @@ class Pump:
         self._loop = asyncio.get_running_loop()
         self.gate = HostGate(plan, client, frontier, reader, self._introduced, self.soon)
         answers.on_waits, answers.on_read = self.gate.waits_to_be_read, self.gate.was_read
+        answers.on_shows, answers.on_shown = self.gate.waits_for_browser, self.gate.was_shown
         self._flying: dict[int, tuple[FrontierUrl, float, Exchange | None]] = {}
         self.allowance = plan.limit if plan.shard is None or plan.limit is None else 0
         """Pages that may still be stored; None: no limit. A shard gets its share of the limit later."""

@@ -30,6 +30,7 @@ def open_renderer(plan: Plan, client: HttpClient) -> Renderer:
         places=Path(rendering.places),
         count=rendering.count,
         url=rendering.url,
+        job=rendering.job,
         fallback=rendering.auto,
         limits=replace(limits, max_dom=min(limits.max_dom, plan.tuning.max_body)),
     )

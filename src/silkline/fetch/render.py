@@ -43,6 +43,7 @@ from silkline.model.fetched import (
     Fetched,
     Rendered,
 )
+from silkline.model.url import host_of
 
 _START_SECONDS: Final = 60.0
 _TRIES: Final = 2
@@ -163,14 +164,22 @@ class Renderer:
     """Renders pages for one process. Must be created and used inside a running event loop.
 
     With `fallback`, a page that cannot be rendered is returned as it was fetched, with a note. Without it, the page has
-    failed.
+    failed. Pages of the same `job` share their turns with other jobs.
     """
 
     def __init__(
-        self, client: HttpClient, *, places: Path, count: int, url: str = "", fallback: bool, limits: RenderLimits
+        self,
+        client: HttpClient,
+        *,
+        places: Path,
+        count: int,
+        url: str = "",
+        job: str = "",
+        fallback: bool,
+        limits: RenderLimits,
     ) -> None:
         self._client = client
-        self._slots = Slots(places, count)
+        self._slots = Slots(places, count, job)
         self._url = url
         self._fallback = fallback
         self._limits = limits
@@ -192,7 +201,7 @@ class Renderer:
 
     async def _render(self, fetched: Fetched) -> Fetched:
         try:
-            async with self._waiting_for_slot():
+            async with self._waiting_for_slot(fetched.url):
                 return await self._try(fetched)
         except TimeoutError:
             return self._failed(fetched, RENDER_BUSY, "no slot in a browser became free in time")
@@ -200,12 +209,12 @@ class Renderer:
             return self._failed(fetched, RENDER_FAILED, str(error))
 
     @contextlib.asynccontextmanager
-    async def _waiting_for_slot(self) -> AsyncIterator[None]:
+    async def _waiting_for_slot(self, url: str) -> AsyncIterator[None]:
         """Hold a slot while the body runs, and show until then that a page waits."""
         BROWSER_WAITING.add(1)
         waits = True
         try:
-            async with self._slots.one(self._limits.wait_seconds):
+            async with self._slots.one(host_of(url), self._limits.wait_seconds):
                 waits = False
                 BROWSER_WAITING.add(-1)
                 yield

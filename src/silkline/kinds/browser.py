@@ -32,6 +32,7 @@ def rendering_for(spec: Fetching, context: Context[object]) -> Rendering | None:
         count=settings.max_concurrent_chrome,
         places=str(Path(settings.data) / "browsers"),
         url=settings.renderer_url,
+        job=context.progress.job.id,
     )
 
 

@@ -17,6 +17,7 @@ SLOW_ANSWERS: Final = "slow_answers"
 DELAY: Final = "delay"
 ADDRESS: Final = "address"
 READING: Final = "reading"
+RENDERING: Final = "rendering"
 LEVEL: Final = "level"
 BUSY: Final = "busy"
 TURN: Final = "turn"
@@ -54,6 +55,7 @@ _WORDS: Final[Mapping[str, Callable[[Wait], str]]] = {
     DELAY: lambda wait: f"this crawl waits {_span(wait.seconds)} between two pages of a host",
     ADDRESS: lambda wait: "the crawl fetches from other hosts with the same address",
     READING: lambda wait: "its last pages are large and must be parsed first",
+    RENDERING: lambda wait: "many of its pages wait for a browser",
     LEVEL: lambda wait: "pages closer to the start are fetched first",
     BUSY: lambda wait: f"{wait.in_flight} of its pages are being fetched, the maximum at the same time",
     TURN: lambda wait: "it is ready; the crawl is busy with other hosts",

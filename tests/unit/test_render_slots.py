@@ -1,0 +1,186 @@
+"""Slots in browsers: limited over all processes, and shared fairly between jobs and hosts."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from silkline.fetch import render_tickets
+from silkline.fetch.render_slots import Slots
+from silkline.fetch.render_tickets import Tickets
+
+LONG = 60.0
+TICKET = """
+import sys
+from collections import Counter
+from pathlib import Path
+from silkline.fetch.render_tickets import Tickets
+tickets = Tickets(Path(sys.argv[1]), "another job")
+tickets.wait()
+print("waits", flush=True)
+sys.stdin.read()
+"""
+
+
+async def pages(slots: Slots, host: str, number: int, served: list[str], name: str = "") -> None:
+    """Many pages that want a slot at the same time. Each says when it has one, and gives it back at once."""
+
+    async def one() -> None:
+        async with slots.one(host, LONG):
+            served.append(name or host)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(number):
+            group.create_task(one())
+
+
+async def held(slots: Slots, host: str, stack: AsyncExitStack, number: int = 1) -> None:
+    for _ in range(number):
+        await stack.enter_async_context(slots.one(host, LONG))
+
+
+async def until(so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(LONG):
+        while not so():  # noqa: ASYNC110 - it is a fact of the file system, or of a list
+            await asyncio.sleep(0.01)
+
+
+async def until_waiting(folder: Path, jobs: int) -> None:
+    await until(lambda: len(list(folder.glob("wait-*"))) == jobs)
+
+
+def test_a_job_with_many_pages_lets_another_job_in(tmp_path: Path) -> None:
+    """The first job has both slots and twenty pages that wait. The only page of the other job comes after at most one
+    of them."""
+
+    async def work() -> list[str]:
+        many, one, served = Slots(tmp_path, 2, "many"), Slots(tmp_path, 2, "one"), list[str]()
+        async with asyncio.TaskGroup() as group, AsyncExitStack() as stack:
+            await held(many, "a", stack, 2)
+            group.create_task(pages(many, "a", 20, served, "many"))
+            await until_waiting(tmp_path, 1)
+            group.create_task(pages(one, "b", 1, served, "one"))
+            await until_waiting(tmp_path, 2)
+            await stack.aclose()
+        return served
+
+    served = asyncio.run(work())
+    assert "one" in served[:2]
+    assert len(served) == 21
+    assert not list(tmp_path.glob("wait-*"))
+
+
+def test_a_job_that_holds_fewer_slots_comes_first(tmp_path: Path) -> None:
+    """Even if the other job waits for longer."""
+
+    async def work() -> list[str]:
+        many, one, served = Slots(tmp_path, 2, "many"), Slots(tmp_path, 2, "one"), list[str]()
+        async with asyncio.TaskGroup() as group, AsyncExitStack() as slow, AsyncExitStack() as first:
+            await held(many, "a", slow)
+            await held(many, "a", first)
+            group.create_task(pages(many, "a", 3, served, "many"))
+            await until_waiting(tmp_path, 1)
+            for _ in range(3):
+                group.create_task(pages(one, "b", 1, served, "one"))
+            await until_waiting(tmp_path, 2)
+            await first.aclose()
+            await until(lambda: len(served) == 6)
+            await slow.aclose()
+        return served
+
+    assert asyncio.run(work())[0] == "one"
+
+
+def test_hosts_of_a_job_take_turns(tmp_path: Path) -> None:
+    """A slow host has one of two slots, and many pages wait: those of other hosts come first."""
+
+    async def work() -> list[str]:
+        slots, served = Slots(tmp_path, 2, "job"), list[str]()
+        async with asyncio.TaskGroup() as group, AsyncExitStack() as slow, AsyncExitStack() as first:
+            await held(slots, "slow", slow)
+            await held(slots, "slow", first)
+            group.create_task(pages(slots, "slow", 10, served))
+            await until_waiting(tmp_path, 1)
+            for host in ("good", "fine"):
+                group.create_task(pages(slots, host, 2, served))
+            await asyncio.sleep(0)
+            await first.aclose()
+            await until(lambda: len(served) == 14)
+            await slow.aclose()
+        return served
+
+    served = asyncio.run(work())
+    assert Counter(served[:4]) == {"good": 2, "fine": 2}
+    assert served[:2] in (["good", "fine"], ["fine", "good"]), "and they take turns"
+
+
+def test_a_page_that_waits_too_long_or_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
+    async def work() -> None:
+        slots, served = Slots(tmp_path, 1, "job"), list[str]()
+        async with slots.one("a", LONG):
+            with pytest.raises(TimeoutError):
+                async with slots.one("b", 0.01):
+                    raise AssertionError
+            waiting = asyncio.create_task(pages(slots, "c", 1, served))
+            await until_waiting(tmp_path, 1)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+        await pages(slots, "d", 3, served)
+        assert served == ["d"] * 3
+
+    asyncio.run(work())
+    assert not list(tmp_path.glob("wait-*"))
+
+
+def test_a_folder_that_cannot_be_used_is_an_error_for_every_page(tmp_path: Path) -> None:
+    async def work() -> None:
+        slots = Slots(tmp_path / "file" / "slots", 1)
+        for _ in range(2):
+            with pytest.raises(OSError, match="file"):
+                async with slots.one("a", LONG):
+                    raise AssertionError
+
+    (tmp_path / "file").touch()
+    asyncio.run(work())
+
+
+@contextmanager
+def another_process(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that has a ticket, and never looks for a slot."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", TICKET, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with process, closing(process.stdin or sys.stdin):
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "waits\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def test_tickets_of_dead_and_stopped_processes_hold_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = Tickets(tmp_path, "ours")
+    with another_process(tmp_path) as other:
+        monkeypatch.setattr(render_tickets, "_FRESH", LONG)
+        assert not ours.is_first(Counter())
+        assert ours.is_first(Counter({"another job": 1})), "it holds a slot, and we hold none"
+        monkeypatch.setattr(render_tickets, "_FRESH", 1.0)
+        (ticket,) = tmp_path.glob("wait-*")
+        long_ago = time.time() - 100
+        os.utime(ticket, (long_ago, long_ago))
+        assert ours.is_first(Counter()), "it does not look for a slot"
+        monkeypatch.setattr(render_tickets, "_FRESH", 1_000.0)
+        assert not ours.is_first(Counter())
+        other.kill()
+        other.wait()
+        assert ours.is_first(Counter())
+        assert not list(tmp_path.glob("wait-*"))
