@@ -26,6 +26,8 @@ LARGEST: Final = 100_000
 """Characters of all fields together."""
 LONGEST: Final = 1_000
 """Characters of a selector, path or pattern."""
+MOST_PROBLEMS: Final = 20
+"""In one error message."""
 CURRENCY: Final = "_currency"
 """A field of the type price has a second value, the currency, under its name with this ending."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
@@ -96,7 +98,7 @@ def read_fields(given: Any, each: str | None = None) -> tuple[Field, ...]:
             found.append(fields)
     problems += _same_columns(found)
     if problems:
-        raise BadFields(problems[:20])
+        raise BadFields(problems[:MOST_PROBLEMS])
     return tuple(found)
 
 
@@ -129,11 +131,16 @@ def _field(name: str, value: Any, problems: list[tuple[str, str]]) -> Field | No
         problems.append((name[:80], "must be a selector, or a table with css, xpath or another source"))
         return None
     known = (*SOURCES, *OPTIONS)
-    for key in value:
-        if key not in known:
-            close = difflib.get_close_matches(str(key)[:40], known, n=1)
-            hint = f": did you mean {close[0]!r}?" if close else f" (known: {', '.join(known)})"
-            problems.append((f"{name}.{str(key)[:40]}", f"unknown key{hint}"))
+    unknown = [key for key in value if key not in known]
+    if len(unknown) > len(known):
+        problems.append((name, f"has {len(unknown):,} unknown keys (known: {', '.join(known)})"))
+        return None
+    for key in unknown:
+        if len(problems) >= MOST_PROBLEMS:  # each suggestion costs 60 µs
+            return None
+        close = difflib.get_close_matches(str(key)[:40], known, n=1)
+        hint = f": did you mean {close[0]!r}?" if close else f" (known: {', '.join(known)})"
+        problems.append((f"{name}.{str(key)[:40]}", f"unknown key{hint}"))
     sources = [key for key in SOURCES if key in value]
     if len(sources) != 1:
         what = " and ".join(sources) if sources else "none"
