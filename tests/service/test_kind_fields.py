@@ -96,8 +96,11 @@ def test_kept_pages_are_extracted_again(inline: Inline, shop: Shop) -> None:
 def test_an_archive_is_extracted_too(inline: Inline, shop: Shop) -> None:
     inline.run("page", urls=[f"{shop.url}product/{n}" for n in (1, 2)], warc=True, **PRIVATE)
     source, before = inline.job.id, sum(shop.requests.values())
-    found = inline.run("extract", job=source, fields=FIELDS)
+    found = inline.run("extract", job=source, fields=FIELDS, facts="headers")
     assert [page.data["fields"]["name"] for page in found] == ["Lamp 1", "Lamp 2"]
+    names = {name for page in found for name in page.data["headers"]}
+    assert "content-type" in names
+    assert "set-cookie" not in names, "headers that identify a visitor are in the archive only"
     assert sum(shop.requests.values()) == before
     inline.run("page", url=f"{shop.url}product/1", **PRIVATE)
     inline.run("extract", job=inline.job.id, fields=FIELDS)

@@ -56,6 +56,7 @@ class Shop:
                 self.send_response(200 if page else 404)
                 self.send_header("Content-Type", "text/html; charset=utf-8")
                 self.send_header("X-Shop", "yes")
+                self.send_header("Set-Cookie", "visitor=a-secret")
                 self.end_headers()
                 self.wfile.write((page or "").encode())
 

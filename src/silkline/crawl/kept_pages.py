@@ -49,7 +49,7 @@ def page_to_keep(entry: FrontierUrl, fetched: Fetched) -> KeptPage | None:
     if len(body) > LARGEST or body.startswith(b"%PDF-"):
         return None
     tag = fetched.headers.get("x-robots-tag", "")
-    return KeptPage(fetched.content_type, charset, tag, base, public_headers(fetched), body)
+    return KeptPage(fetched.content_type, charset, tag, base, public_headers(fetched.headers), body)
 
 
 class PageKeeper:

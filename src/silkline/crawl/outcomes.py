@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -36,13 +37,13 @@ def body_of(entry: FrontierUrl, fetched: Fetched, *, simhash: bool, sitemap: boo
         sitemap,
         wire_bytes,
         base,
-        public_headers(fetched) if headers else {},
+        public_headers(fetched.headers) if headers else {},
     )
 
 
-def public_headers(fetched: Fetched) -> dict[str, str]:
-    """The headers of a response, without those that identify a visitor."""
-    return {name: value for name, value in fetched.headers.items() if name not in _PERSONAL_HEADERS}
+def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers of a response, with lower-case names, without those that identify a visitor."""
+    return {name: value for name, value in headers.items() if name not in _PERSONAL_HEADERS}
 
 
 def as_seen(url: str, fetched: Fetched) -> tuple[str, bytes, str]:

@@ -16,6 +16,7 @@ import uvloop
 from silkline.crawl.field_counts import FieldCounts, check_fields
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.kept_pages import KeptPage, PageOpener
+from silkline.crawl.outcomes import public_headers
 from silkline.crawl.page_hooks import HOOK_FAILED, installed_hooks
 from silkline.crawl.plan import Plan, plan_of
 from silkline.crawl.reading import Body, Reading
@@ -102,7 +103,8 @@ def _archived(data: Path, job_id: str, after: int) -> Iterator[StoredPage]:
             kind, _, charset = headers.get("content-type", "").partition(";")
             named = charset.partition("charset=")[2].split(";")[0].strip().strip("\"'").lower()
             tag = headers.get("x-robots-tag", "")
-            yield StoredPage(url_id, KeptPage(kind.strip().lower(), named, tag, "", headers, record.payload))
+            shown = public_headers(headers)
+            yield StoredPage(url_id, KeptPage(kind.strip().lower(), named, tag, "", shown, record.payload))
 
 
 class _Extract:
