@@ -80,3 +80,12 @@ def test_installed_hooks_are_found_and_loaded(tmp_path: Path, monkeypatch: pytes
     ):
         with pytest.raises(Permanent, match=f"page hook 'x' .*{words}"):
             load_hooks([("x", place)])
+
+
+def test_a_hook_whose_import_sleeps_or_exits_ends_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    modules = {"a_hook_that_sleeps": "import time\ntime.sleep(1_000)", "a_hook_that_exits": "import sys\nsys.exit(0)"}
+    monkeypatch.syspath_prepend(str(install(tmp_path / "plugins", modules, {})))
+    monkeypatch.setattr(page_hooks, "IMPORT_SECONDS", 0.1)
+    for name, words in (("sleeps", "took longer than 0.1 s"), ("exits", "SystemExit")):
+        with pytest.raises(Permanent, match=f"page hook 'x' cannot be loaded: .*{words}"):
+            load_hooks([("x", f"a_hook_that_{name}:look")])

@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import importlib
 import os
-import signal
 import sys
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -23,11 +20,13 @@ import msgspec
 from silkline.errors import Permanent
 from silkline.model.hook import Additions, Hook, HookedPage
 from silkline.model.url import canonical
+from silkline.time_limit import TookTooLong, interrupted_after
 
 GROUP: Final = "silkline.page"
 HOOK_FAILED: Final = "hook_failed"
 HOOK_REFUSED: Final = "hook_refused"
 SECONDS: Final = 3.0
+IMPORT_SECONDS: Final = 30.0
 MAX_DATA: Final = 1_000_000
 """Characters of the JSON of all data that hooks add to a page."""
 MAX_LINKS: Final = 10_000
@@ -64,7 +63,7 @@ def run_hooks(hooks: Sequence[tuple[str, Hook]], page: HookedPage) -> HookResult
     links: list[str] = []
     for name, hook in hooks:
         try:
-            with _limited():
+            with interrupted_after(SECONDS):
                 added = hook(page)
             if added is None:
                 continue
@@ -76,7 +75,7 @@ def run_hooks(hooks: Sequence[tuple[str, Hook]], page: HookedPage) -> HookResult
             links += _addresses(added.links, page.url)
         except MemoryError:
             raise
-        except _TookTooLong:
+        except TookTooLong:
             return HookResult({}, links, HOOK_FAILED, f"{name}: it took longer than {SECONDS:g} s")
         except Exception as error:
             return HookResult({}, links, HOOK_FAILED, f"{name}: {type(error).__name__}: {error}"[:500])
@@ -98,36 +97,17 @@ def _addresses(links: Sequence[str], url: str) -> list[str]:
     return [address for link in links if (address := canonical(link, base=url)) is not None]
 
 
-class _TookTooLong(BaseException):
-    """Not an `Exception`, so that a hook that catches every exception does not catch this one."""
-
-
-@contextmanager
-def _limited() -> Iterator[None]:
-    """Interrupt Python code after the time limit. Only the main thread can; others have the limit of their process."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(number: int, frame: Any) -> None:
-        raise _TookTooLong
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def _imported(name: str, place: str) -> Hook:
     module, _, attribute = place.partition(":")
     try:
-        found: Any = importlib.import_module(module.strip())
-        for part in attribute.strip().split("."):
-            found = getattr(found, part)
-    except Exception as error:
+        with interrupted_after(IMPORT_SECONDS):
+            found: Any = importlib.import_module(module.strip())
+            for part in attribute.strip().split("."):
+                found = getattr(found, part)
+    except TookTooLong:
+        text = f"the page hook {name!r} cannot be loaded: its import took longer than {IMPORT_SECONDS:g} s"
+        raise Permanent(text) from None
+    except (Exception, SystemExit) as error:
         raise Permanent(f"the page hook {name!r} cannot be loaded: {type(error).__name__}: {error}") from error
     if not callable(found):
         raise Permanent(f"the page hook {name!r} is not a function")

@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import difflib
 import functools
-import importlib
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any
 
-from silkline.errors import SpecError
+from silkline.errors import Permanent, SpecError
+from silkline.kinds.plugin_import import SECONDS, ImportFailed, found_at, import_target
 from silkline.model import spec as specs
 from silkline.model.job import End
 from silkline.model.kind import Context
+from silkline.time_limit import TookTooLong, interrupted_after
 
 CRAWL4AI = "crawl4ai"
 GROUP = "silkline.kinds"
@@ -100,7 +102,13 @@ def is_crawl(name: str) -> bool:
 
 def load(kind: Kind) -> Run:
     """Import the code of a kind. Only a runner does this."""
-    target = _import(kind.target, "run")
+    try:
+        with nullcontext() if kind.spec is not None else interrupted_after(SECONDS):
+            target = found_at(kind.target, "run")
+    except TookTooLong:
+        raise Permanent(
+            f"the plugin for kind {kind.name!r} cannot be loaded: its import took longer than {SECONDS:g} s"
+        ) from None
     run: Run = target().run if isinstance(target, type) else target
     return run
 
@@ -116,21 +124,11 @@ def spec_of(kind: Kind) -> type[specs.Spec]:
         return kind.spec
     apart = next((point.value for point in entry_points(group=SPECS_GROUP) if point.name == kind.name), None)
     try:
-        spec = _import(apart, "spec") if apart else getattr(_import(kind.target, "run"), "spec", None)
-    except (Exception, SystemExit) as error:
-        raise SpecError(
-            f"the plugin for kind {kind.name!r} cannot be loaded: {type(error).__name__}: {error}"
-        ) from error
+        spec = import_target(apart, "spec") if apart else getattr(import_target(kind.target, "run"), "spec", None)
+    except ImportFailed as error:
+        raise SpecError(f"the plugin for kind {kind.name!r} cannot be loaded: {error}") from error
     if not (isinstance(spec, type) and issubclass(spec, specs.Spec)):
         raise SpecError(
             f"the plugin for kind {kind.name!r} has no spec: it needs a subclass of silkline.model.spec.Spec"
         )
     return spec
-
-
-def _import(target: str, default: str) -> Any:
-    module, _, attribute = target.partition(":")
-    found: Any = importlib.import_module(module.strip())
-    for name in (attribute.strip() or default).split("."):
-        found = getattr(found, name)
-    return found
