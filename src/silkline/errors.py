@@ -14,6 +14,7 @@ SilklineError
 │       └── FieldsMissing fewer pages than required have a field
 └── StoreError            the database reported an error
     ├── Unavailable       it cannot be reached, or is busy for too long: try again
+    │   └── DatabaseRemoved its file was removed or replaced
     ├── DiskFull          no space left on the disk of the data: pause, then try again
     └── SchemaTooNew      a newer Silkline wrote the database: upgrade the program
 """
@@ -99,6 +100,10 @@ class StoreError(SilklineError):
 
 class Unavailable(StoreError):
     """The database cannot be reached."""
+
+
+class DatabaseRemoved(Unavailable):
+    """The database file was removed or replaced."""
 
 
 class DiskFull(StoreError):

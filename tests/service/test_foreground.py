@@ -1,10 +1,13 @@
 """`silkline resume`: one job under a supervisor of its own, at a terminal."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +15,23 @@ import pytest
 from silkline.cli import codes
 from silkline.model.job import Status, Verb
 from silkline.store import jobs
-from tests.support.supervisors import PATIENCE, QUICK, STALE, Yard, eventually
+from tests.support.supervisors import PATIENCE, QUICK, STALE, Yard, alive, eventually
+from tests.support.supervisors import yard as open_yard
 
 Resume = Callable[..., "subprocess.Popen[str]"]
+
+
+def resumed(yard: Yard, id: str, data: Path, command: tuple[str, ...] = (), **settings: Any) -> subprocess.Popen[str]:
+    variables = {f"SILKLINE_{name.upper()}": str(value) for name, value in {**QUICK, **settings}.items()}
+    return subprocess.Popen(
+        [*command, sys.executable, "-m", "silkline", "resume", id],
+        env={**os.environ, **variables, "SILKLINE_DATABASE_URL": yard.url, "SILKLINE_DATA": str(data)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        cwd=yard.folder,
+        text=True,
+    )
 
 
 @pytest.fixture
@@ -23,17 +40,7 @@ def resume(yard: Yard) -> Iterator[Resume]:
     started: list[subprocess.Popen[str]] = []
 
     def start(id: str, command: tuple[str, ...] = (), **settings: Any) -> subprocess.Popen[str]:
-        variables = {f"SILKLINE_{name.upper()}": str(value) for name, value in {**QUICK, **settings}.items()}
-        here = {"SILKLINE_DATABASE_URL": yard.url, "SILKLINE_DATA": str(yard.folder / "here")}
-        process = subprocess.Popen(
-            [*command, sys.executable, "-m", "silkline", "resume", id],
-            env={**os.environ, **variables, **here},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            stdin=subprocess.DEVNULL,
-            cwd=yard.folder,
-            text=True,
-        )
+        process = resumed(yard, id, yard.folder / "here", command, **settings)
         started.append(process)
         return process
 
@@ -96,3 +103,23 @@ def test_it_goes_on_with_a_job_whose_supervisor_elsewhere_dies(yard: Yard, resum
     eventually("it watches", lambda: list((yard.folder / "here" / "workers").glob("*.lock")))
     elsewhere.kill()
     yard.runner_of(id, after=lease)
+
+
+def test_it_ends_when_the_data_folder_is_removed(tmp_path: Path) -> None:
+    """Nobody could store how the job ended, so it would wait for ever."""
+    data, away = tmp_path / "data", tmp_path / "away"
+    with open_yard(f"sqlite:///{data / 'silkline.db'}", tmp_path) as place, ExitStack() as stack:
+        id = paused(place, "work", steps=100_000, seconds=0.01)
+        process = resumed(place, id, data)
+        stack.callback(process.communicate)
+        stack.callback(process.kill)
+        place.wait_for_results(id)
+        runner = place.runner_of(id)
+        data.rename(away)
+        _, said = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 1
+        assert "was removed or replaced while Silkline used it" in said
+        assert len(said.splitlines()) < 20
+        eventually("its runner ends too", lambda: not alive(runner))
+        shutil.rmtree(data, ignore_errors=True)
+        away.rename(data)

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 
 from silkline.config import Settings
-from silkline.errors import Refused, SilklineError
+from silkline.errors import DatabaseRemoved, Refused, SilklineError
 from silkline.model.job import Job, Status, Verb
 from silkline.model.sharding import OWNER
 from silkline.service.job_loop import JobLoop
@@ -73,6 +73,10 @@ class ForegroundRun:
                 self._pause(loop)
         elif number in (signal.SIGTERM, signal.SIGINT):
             loop.start_drain()
+
+    def database_removed(self, error: DatabaseRemoved) -> None:
+        """The job is lost, so nothing is left to wait for."""
+        raise error
 
     def _pause(self, loop: JobLoop) -> None:
         """Pause the job with a wish, like everybody else. The second time, do not wait for the checkpoint."""

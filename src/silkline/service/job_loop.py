@@ -18,7 +18,7 @@ import silkline
 from silkline import log as program_log
 from silkline.config import Settings
 from silkline.confine.environment import hide
-from silkline.errors import StoreError, UsageError
+from silkline.errors import DatabaseRemoved, StoreError, UsageError
 from silkline.metrics.instruments import CLAIM_SECONDS, tell_cpu
 from silkline.metrics.process import attach
 from silkline.model.database import Database
@@ -80,6 +80,10 @@ class ClaimPolicy(Protocol):
         ...
 
     def handle_signal(self, loop: JobLoop, number: int) -> None: ...
+
+    def database_removed(self, error: DatabaseRemoved) -> None:
+        """Called again and again while the file of the database is missing. An exception ends the process."""
+        ...
 
 
 class JobLoop:
@@ -316,6 +320,8 @@ class JobLoop:
             self._balance()
             self._fill_slots()
         except StoreError as error:
+            if isinstance(error, DatabaseRemoved):
+                self._policy.database_removed(error)
             self._warn_of_outage(error)
             self._events.stop_listening()
             self._next_claim = self._next_wishes = time.monotonic() + OUTAGE_WAIT

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from silkline.config import Settings
-from silkline.errors import SilklineError
+from silkline.errors import DatabaseRemoved, SilklineError
 from silkline.kinds import registry
 from silkline.model.job import Job
 from silkline.service.companion import Companion
@@ -65,6 +65,9 @@ class Supervisor:
             self._read_settings_again(loop, self._reload)
         elif number in (signal.SIGTERM, signal.SIGINT):
             loop.start_drain()
+
+    def database_removed(self, error: DatabaseRemoved) -> None:
+        """Wait: a file system may come back, and a new database must not take the place of the old one."""
 
     def _wait_for_jobs(self, loop: JobLoop) -> None:
         """Nothing is due: ask for notifications, look once more, then wait until the next job is due at the latest."""

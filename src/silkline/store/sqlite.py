@@ -18,7 +18,7 @@ from typing import Any
 
 import apsw
 
-from silkline.errors import DiskFull, StoreError, Unavailable
+from silkline.errors import DatabaseRemoved, DiskFull, StoreError, Unavailable
 from silkline.private_files import make_private_file, repair_database
 from silkline.store.statement_time import timed
 from silkline.store.statements import parameters_of, statement
@@ -108,7 +108,7 @@ class SqliteDatabase:
             if self._closed:
                 raise Unavailable("the database has been closed")
             if self._file is not None and self._file_there() != self._file:
-                raise Unavailable(
+                raise DatabaseRemoved(
                     f"the database file {self.path} was removed or replaced while Silkline used it: "
                     "restore the file, or restart Silkline to use another one"
                 )
