@@ -2,7 +2,7 @@
 
 import pytest
 
-from silkline.model.cached import is_personal, serves
+from silkline.model.cached import is_for, is_personal, serves
 
 MARKDOWN = {"title": "A", "markdown": "# A"}
 
@@ -48,6 +48,14 @@ MARKDOWN = {"title": "A", "markdown": "# A"}
 )
 def test_what_serves(data: dict, metadata: dict, payload: dict, content: str, render: str, will_do: bool) -> None:
     assert serves(data, metadata, payload, content=content, render=render) is will_do
+
+
+def test_other_user_agents_and_robots_rules_get_other_pages() -> None:
+    mobile, careless = {"user_agent": "Mobile/1"}, {"ignore_robots": True}
+    for stored, asked in (({}, {}), ({"user_agent": None}, {}), (mobile, mobile), ({}, careless), (careless, careless)):
+        assert is_for(stored, asked), (stored, asked)
+    for stored, asked in ((mobile, {}), ({}, mobile), (careless, {})):
+        assert not is_for(stored, asked), (stored, asked)
 
 
 def test_what_is_personal() -> None:

@@ -16,6 +16,16 @@ def is_personal(payload: Mapping[str, Any]) -> bool:
     return any(payload.get(name) for name in PERSONAL)
 
 
+def is_for(payload: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
+    """Whether a site would have given a job with the spec `asked` the pages of the job `payload`.
+
+    Many sites have other pages for other user agents. A job that obeys robots.txt gets no page that it may not fetch.
+    """
+    if payload.get("ignore_robots") and not asked.get("ignore_robots"):
+        return False
+    return (payload.get("user_agent") or "") == (asked.get("user_agent") or "")
+
+
 def serves(
     data: Mapping[str, Any],
     metadata: Mapping[str, Any],
@@ -27,6 +37,7 @@ def serves(
     extracted: Mapping[str, Any] | None = None,
 ) -> bool:
     """Whether a result (`data`, `metadata`) of a job (`payload`) can be used: it is public and has the right content.
+    `is_for` must be true too.
 
     The results of a job with private addresses are used only for jobs that may reach the same ones (`allowed`).
 

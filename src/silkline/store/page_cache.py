@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any, Final
 
 from silkline.errors import NotFound
 from silkline.metrics.instruments import CACHE_LOOKUPS
-from silkline.model.cached import EXTRACTED, is_personal, serves
+from silkline.model.cached import EXTRACTED, is_for, is_personal, serves
 from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.model.url import canonical, url_key
@@ -47,12 +48,12 @@ def _serving(
     database: Database, key: int, max_age: float, payload: Mapping[str, Any], is_external: Callable[[str], bool]
 ) -> tuple[Job, Result] | None:
     since = database.now() - timedelta(seconds=min(max_age, LONGEST_AGE))
-    found = newest_page(database, key, since)
+    found = newest_page(database, key, since, payload)
     try:
         job = jobs.get(database, found.job_id) if found else None
     except NotFound:  # it is being deleted
         return None
-    if found is None or job is None or is_external(job.kind):
+    if found is None or job is None or is_external(job.kind) or not is_for(job.payload, payload):
         return None
     will_do = serves(
         found.data,
@@ -66,20 +67,26 @@ def _serving(
     return (job, found) if will_do else None
 
 
-def newest_page(database: Database, key: int, since: datetime) -> Result | None:
-    """The newest good result since a time for a URL, or for what it redirected to, whichever job stored them."""
+def newest_page(
+    database: Database, key: int, since: datetime, asked: Mapping[str, Any] = MappingProxyType({})
+) -> Result | None:
+    """The newest good result since a time for a URL, or for what it redirected to, whichever job stored them.
+
+    `asked` is the spec of the job that asks.
+    """
     for _ in range(MOST_REDIRECTS):
         found = results.cached(database, key, since)
         moved = redirects.newest(database, key, since) if found is None else None
-        if moved is None or _is_personal(database, moved.job_id):
+        if moved is None or not _is_redirect_for(database, moved.job_id, asked):
             return found
         key = moved.target_key
     return None
 
 
-def _is_personal(database: Database, job_id: str) -> bool:
-    """A redirect may depend on the headers or cookies that it was asked with."""
+def _is_redirect_for(database: Database, job_id: str, asked: Mapping[str, Any]) -> bool:
+    """A redirect may depend on the headers, cookies or user agent that it was asked with."""
     try:
-        return is_personal(jobs.get(database, job_id).payload)
+        payload = jobs.get(database, job_id).payload
     except NotFound:
-        return True
+        return False
+    return not is_personal(payload) and is_for(payload, asked)
