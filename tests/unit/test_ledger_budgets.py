@@ -64,6 +64,17 @@ def test_urls_on_endless_hosts_count_for_the_host_that_names_them() -> None:
     assert len(outbox.found) + outbox.not_stored == 100
 
 
+def test_the_endless_hosts_of_one_domain_have_a_budget_together() -> None:
+    found, outbox = discovery(scope="any")
+    for number in range(400):
+        found.links([f"https://h{number}.example/{LONG}"], page(f"s{number}.hostile.com"))
+    assert SMALL.source_bytes < size(outbox) <= SMALL.source_bytes * 16
+    assert len(outbox.found) + outbox.not_stored == 400
+    before = len(outbox.found)
+    found.links(["https://other.example/"], page("honest.com"))
+    assert len(outbox.found) == before + 1
+
+
 def test_another_host_may_bring_what_one_may_not() -> None:
     found, outbox = discovery(scope="any")
     found.know_budgets(KnownBudgets([], [("a.example", SMALL.source_bytes)]))

@@ -5,8 +5,9 @@ has only the first of those (`Tuning.trap_rows` for each host), so that a site c
 small hosts only the URLs are counted. The other checks start when a host has more than a few hundred URLs.
 
 The pages of a host have a budget too: the bytes of the rows that they cause (`Tuning.source_bytes`), except for URLs of
-the host itself that are to be fetched. A single page may cause `Tuning.page_bytes`, and more if it is large. URLs
-beyond that are only counted; if a page of another host links to the same URL, it is stored.
+the host itself that are to be fetched. All hosts of one domain together have 16 times this budget. A single page may
+cause `Tuning.page_bytes`, and more if it is large. URLs beyond that are only counted; if a page of another host links
+to the same URL, it is stored.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import re
 from typing import Final
 
 from silkline.crawl.plan import Tuning
+from silkline.crawl.scope import domain_of
 
 TRAP: Final = "trap"
 CLOSE_LOOK: Final = 300
@@ -25,6 +27,8 @@ _HOSTS_OF_TRAPS: Final = 50
 ROW_BYTES: Final = 64
 """What a row takes besides its URL. So a limit on bytes is also a limit on rows."""
 _SOURCES: Final = 200_000
+_HOSTS_OF_DOMAINS: Final = 16
+"""A domain with endless hosts has the budget of this many hosts for the rows that their pages cause."""
 _REPEATS: Final = 4
 _TEMPLATES: Final = 20_000
 _DUPLICATES_IN: Final = 64
@@ -66,6 +70,7 @@ class Traps:
         self._tuning = tuning
         self._stored = 0
         self._bytes_by_source: dict[str, int] = {}
+        self._bytes_by_domain: dict[str, int] = {}
 
     def know(self, host: HostBudget, found: int, size: int, stored: int) -> None:
         """The ledger has `found` URLs of this host, of this size; `stored` of them look like a trap."""
@@ -76,18 +81,28 @@ class Traps:
 
     def know_source(self, source: str, size: int) -> None:
         """The pages of this host have caused rows of this size."""
+        domain = domain_of(source)
         self._bytes_by_source[source] = self._bytes_by_source.get(source, 0) + size
+        self._bytes_by_domain[domain] = self._bytes_by_domain.get(domain, 0) + size
 
     def admit_row_from(self, source: str, url: str) -> bool:
         """Whether the pages of a host may cause one more row."""
-        size = self._bytes_by_source.get(source, 0) + ROW_BYTES + len(url)
-        if size > self._tuning.source_bytes:
+        more, domain, most = ROW_BYTES + len(url), domain_of(source), self._tuning.source_bytes
+        size, of_domain = self._bytes_by_source.get(source, 0) + more, self._bytes_by_domain.get(domain, 0) + more
+        if size > most or of_domain > most * _HOSTS_OF_DOMAINS:
             return False
         if len(self._bytes_by_source) > _SOURCES:
-            small = self._tuning.small_bytes
-            self._bytes_by_source = {name: used for name, used in self._bytes_by_source.items() if used > small}
+            self._bytes_by_source = self._large(self._bytes_by_source)
+        if len(self._bytes_by_domain) > _SOURCES:
+            self._bytes_by_domain = self._large(self._bytes_by_domain)
         self._bytes_by_source[source] = size
+        self._bytes_by_domain[domain] = of_domain
         return True
+
+    def _large(self, used: dict[str, int]) -> dict[str, int]:
+        """Forget those that used little."""
+        small = self._tuning.small_bytes
+        return {name: size for name, size in used.items() if size > small}
 
     def page_bytes(self, wire_bytes: int) -> int:
         """How many bytes the new URLs of a page of this size may take."""
