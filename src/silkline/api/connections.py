@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import resource
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,24 +42,42 @@ class ConnectionCount:
         self.limits = limits
         descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._most = max(1, min(limits.in_all, descriptors - FOR_OURSELVES))
-        self._each: Counter[str] = Counter()
+        self._each: dict[str, dict[LimitedProtocol, None]] = {}
         self._all = 0
 
-    def enter(self, address: str) -> Problem | None:
-        """Count a new connection. Returns a problem if the limit is exceeded."""
-        self._each[address] += 1
+    def enter(self, address: str, connection: LimitedProtocol) -> Problem | None:
+        """Count a new connection. If the limit is exceeded, one that sends no request makes room. If there is none,
+        returns a problem."""
+        others = self._each.setdefault(address, {})
+        others[connection] = None
         self._all += 1
-        if self._each[address] > self.limits.each_address:
+        if len(others) > self.limits.each_address and not _give_way(others):
             return Problem("too-many", f"one address may have at most {self.limits.each_address} connections")
-        if self._all > self._most:
+        if self._all > self._most and not any(_give_way(each) for each in self._largest_first()):
             return Problem("too-many-connections", f"the server allows at most {self._most} connections")
         return None
 
-    def leave(self, address: str) -> None:
-        self._all -= 1
-        self._each[address] -= 1
-        if not self._each[address]:
-            del self._each[address]
+    def leave(self, address: str, connection: LimitedProtocol) -> None:
+        """May be called twice for a connection."""
+        others = self._each.get(address, {})
+        if connection in others:
+            self._all -= 1
+            del others[connection]
+            if not others:
+                del self._each[address]
+
+    def _largest_first(self) -> list[dict[LimitedProtocol, None]]:
+        return sorted(self._each.values(), key=len, reverse=True)
+
+
+def _give_way(connections: dict[LimitedProtocol, None]) -> bool:
+    """End the oldest connection that has not sent the headers of a request. The newest one has had no time to do so."""
+    newest = next(reversed(connections))
+    oldest = next((each for each in connections if each is not newest and each.sends_no_request), None)
+    if oldest is None:
+        return False
+    oldest.end()
+    return True
 
 
 def network_of(peer: Any) -> str:
@@ -94,17 +111,28 @@ class LimitedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._address = network_of(self.client)
-        problem = self._count.enter(self._address)
+        problem = self._count.enter(self._address, self)
         if problem is not None:
             self._refuse(problem)
         else:
             self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._count.leave(self._address)
+        self._count.leave(self._address, self)
         self._stop_timers()
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
+
+    @property
+    def sends_no_request(self) -> bool:
+        """Whether the headers of the next request have not arrived, and no answer is under way."""
+        answering = self.cycle is not None and not self.cycle.response_complete
+        return self.conn.their_state is h11.IDLE and not answering and not self._refused
+
+    def end(self) -> None:
+        """End the connection at once, and stop to count it."""
+        self._count.leave(self._address, self)
+        self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         if self._refused:
