@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import threading
 from contextlib import closing
 from datetime import timedelta
@@ -13,6 +14,7 @@ import pytest
 from silkline.api import sources
 from silkline.api.events import BACKLOG, EAGER, Feed, Hub
 from silkline.api.sources import Cursor, JobSource, StreamEvent, read_cursor
+from silkline.errors import Unavailable
 from silkline.model.database import Database
 from silkline.model.job import End, NewJob, Status
 from silkline.model.ledger import Checkpoint, NewUrl
@@ -194,6 +196,38 @@ def test_a_listener_that_cannot_keep_up_is_let_go() -> None:
         feed.close()
 
     asyncio.run(run())
+
+
+def test_an_outage_is_logged_once_and_not_at_every_look(caplog: pytest.LogCaptureFixture) -> None:
+    class Away(Counted):
+        def poll(self) -> list[StreamEvent]:
+            if len(super().poll()) and self.looks < 4:
+                raise Unavailable("the database is away")
+            return [StreamEvent("logs", "1.0.0", b"{}")]
+
+    async def run() -> None:
+        source = Away(events=1)
+        feed = Feed(source)
+        await feed.listen().get()
+        assert source.looks == 4
+        feed.close()
+
+    asyncio.run(run())
+    assert [record.getMessage() for record in caplog.records] == ["no events for now: the database is away"]
+
+
+def test_events_with_many_or_long_lines_are_cut(embedded: Database) -> None:
+    """A returning listener gets every line once, in events of limited size that are read one by one."""
+    job, _ = jobs.enqueue(embedded, NewJob("page", {"url": "https://example.com/"}, paused=True))
+    lines = [logs.NewLine(job.id, 1, "info", f"{number} {'x' * 4_000}", embedded.now()) for number in range(700)]
+    logs.append(embedded, lines)
+    events = sources.catch_up(embedded, job.id, Cursor(0, 0, 1), Cursor(10**9))
+    assert next(events).name == "status"
+    told = []
+    for event in events:
+        assert len(event.data) < 400_000
+        told += [line["message"] for line in json.loads(event.data)["lines"]]
+    assert told == [line.message for line in lines]
 
 
 def test_nobody_listening_means_nobody_looking(embedded: Database) -> None:

@@ -46,6 +46,51 @@ def test_a_caller_has_so_many_downloads(server: Served) -> None:
     assert "Traceback" not in server.log
 
 
+def test_unread_pages_of_results_hold_a_limited_number_of_bytes(server: Served) -> None:
+    """Each answer is cut off by its size, and a caller has 32 MB of them at the same time. A single result of 12 MB is
+    sent whole, and does not fit into the buffers of a connection."""
+    client = server.ready().with_token(TOKEN)
+    other = client.with_token(client.post("/v1/tokens", {"name": "reads"}).json["token"])
+    with closing(open_database(f"sqlite:///{server.data / 'silkline.db'}")) as database:
+        job, one = large_job(database), large_job(database, pages=1, words=2_000_000)
+    some = client.get(f"/v1/jobs/{job.id}/results?limit=1000")
+    assert 1 << 20 < len(some.body) < 2 << 20
+    assert len(some.json["items"]) < PAGES
+    assert some.json["next_cursor"] == str(some.json["items"][-1]["id"])
+    path = f"/v1/jobs/{one.id}/results?limit=1000"
+    whole = client.get(path)
+    with ExitStack() as stack:
+        waiting = [stack.enter_context(unread(client, path)) for _ in range(2)]
+        refused = client.get(path)
+        refused.problem(429, "too-many", "your answers that are being sent have more than")
+        assert refused.headers["retry-after"]
+        assert client.get(f"/v1/jobs/{job.id}").status == 200, "small answers are always sent"
+        assert other.get(path).body == whole.body
+        waiting[0].close()
+        assert eventually("there is room again", lambda: client.get(path).status == 200)
+    assert "Traceback" not in server.log
+
+
+def test_jobs_with_very_long_requests_are_short_in_lists_and_events(server: Served) -> None:
+    """Lists, events and the web page leave long fields out; only the job itself has them."""
+    client = server.ready().with_token(TOKEN)
+    urls = [f"https://example.com/{'a' * 1_000}{number}" for number in range(1_000)]
+    body = {"kind": "page", "urls": urls, "headers": {"x-key": "s3cret-key"}, "contact": "me", "paused": True}
+    posted = client.post("/v1/jobs", body)
+    assert posted.json["spec"]["urls"] == urls
+    path = f"/v1/jobs/{posted.json['id']}"
+    assert client.get(path).json["spec"]["urls"] == urls
+    listed = client.get("/v1/jobs?limit=1")
+    expected = {"urls": None, "headers": {"x-key": "***"}, "contact": "me"}
+    assert listed.json["items"][0]["spec"] == expected
+    assert listed.json["items"][0]["url"] == urls[0]
+    _, name, status = next(iter(client.events(f"{path}/events")))
+    assert (name, status["spec"]) == ("status", expected)
+    for answer in (listed, client.get("/"), client.get(path.removeprefix("/v1")), client.get(f"{path}/hosts")):
+        assert answer.status == 200
+        assert len(answer.body) < 100_000
+
+
 @contextmanager
 def opened(client: Client, path: str) -> Iterator[http.client.HTTPResponse]:
     connection = http.client.HTTPConnection(client.host, client.port, timeout=PATIENCE)

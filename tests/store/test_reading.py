@@ -1,5 +1,6 @@
 """Finding, listing, noting and deleting jobs."""
 
+import dataclasses
 import json
 from datetime import timedelta
 
@@ -203,3 +204,28 @@ def test_ended_in_every_way_can_be_deleted(database: Database) -> None:
         finished(database, job, end)
         jobs.delete(database, job.id)
     assert jobs.page(database) == []
+
+
+def test_lists_have_the_outlines_of_jobs_with_long_payloads(database: Database) -> None:
+    """Short payloads are whole. Of a long one, long fields are left out, except those that tell secrets."""
+    short = {"url": "https://a.example/", "urls": ["https://b.example/ü"], "depth": None, "warc": True, "delay": 0.5}
+    headers = {f"x-{number}": "secret" * 50 for number in range(100)}
+    long = {**short, "urls": [f"https://b.example/{'ü' * 500}{number}" for number in range(1_000)], "headers": headers}
+    first, second = queued(database, payload=short), queued(database, payload=long)
+    assert jobs.outline(database, first.id) == first
+    outline = jobs.outline(database, second.id)
+    assert outline.payload == {**long, "urls": None}
+    assert outline == dataclasses.replace(second, payload=outline.payload)
+    for found in (jobs.page(database), jobs.page(database, kind="page"), jobs.page(database, status=Status.QUEUED)):
+        assert found == [outline, first]
+    assert jobs.get(database, second.id).payload == long
+    with pytest.raises(NotFound):
+        jobs.outline(database, NOWHERE)
+
+
+def test_the_states_of_running_jobs(database: Database) -> None:
+    queued(database)
+    job = running(database)
+    jobs.wish(database, job.id, Verb.PAUSE)
+    (state,) = jobs.running_states(database)
+    assert (state.id, state.run_lease, state.desired) == (job.id, job.run_lease, "pause")

@@ -15,10 +15,10 @@ PAGES = 80
 PATHS = ("results?format=jsonl", "export?format=csv", "export?format=jsonl")
 
 
-def large_job(database: Database) -> Job:
+def large_job(database: Database, pages: int = PAGES, words: int = 25_000) -> Job:
     """A job whose results do not fit into the buffers of a connection."""
-    job, ids = running(database, kind="extension", request_url="https://example.com/"), range(1, PAGES + 1)
-    data = json.dumps({"title": "A page", "markdown": "words " * 25_000})
+    job, ids = running(database, kind="extension", request_url="https://example.com/"), range(1, pages + 1)
+    data = json.dumps({"title": "A page", "markdown": "words " * words})
     stored = [result(id, data=data, final_url=f"https://example.com/{id}") for id in ids]
     urls.record(database, job, Checkpoint([url(id) for id in ids], [settled(id) for id in ids], stored))
     return job

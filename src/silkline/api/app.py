@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 import silkline
 from silkline.api import problems
 from silkline.api.address import is_loopback
+from silkline.api.answer_limit import AnswerLimit
 from silkline.api.auth import Doorkeeper
 from silkline.api.body_limits import BodyLimit
 from silkline.api.downloads import Downloads
@@ -65,9 +66,8 @@ def create_app(settings: Settings, database: Database, hub: Hub, host: str, port
     page = site.install(app, settings, database, doorkeeper, tallies, with_sample=is_loopback(host))
     problems.install(app, page)
     describe(app)
-    gate = RequestGate(
-        BodyLimit(app, settings.api_body_limit), AllowedHosts(host, port, settings.api_hosts), doorkeeper
-    )
+    limited = AnswerLimit(BodyLimit(app, settings.api_body_limit))
+    gate = RequestGate(limited, AllowedHosts(host, port, settings.api_hosts), doorkeeper)
     return RequestIds(Watching(gate))
 
 

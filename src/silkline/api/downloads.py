@@ -1,7 +1,7 @@
 """Downloads: answers that are made while they are sent. Their number is limited, and each holds little memory.
 
-A piece is sent in small parts, and each part waits until the client has taken the one before. A client that takes
-nothing for the time `api_answer_timeout` is disconnected (`api/connections.py`), so its place becomes free.
+A piece is sent in small parts (`api/answer_limit.py`). A client that takes nothing for the time `api_answer_timeout` is
+disconnected (`api/connections.py`), so its place becomes free.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from starlette.types import Scope, Send
 
 from silkline.api.caller_limit import CallerLimit
 
-PART = 64 << 10
 Pieces = Generator[bytes, None, None]
 
 
@@ -39,16 +38,8 @@ class _Download(StreamingResponse):
         self._pieces = pieces
 
     async def stream_response(self, send: Send) -> None:
-        async def in_parts(message: dict[str, object]) -> None:
-            body = message.get("body")
-            if not isinstance(body, bytes) or len(body) <= PART:
-                await send(message)
-                return
-            for start in range(0, len(body), PART):
-                await send({**message, "body": body[start : start + PART]})
-
         try:
-            await super().stream_response(in_parts)  # type: ignore[arg-type]
+            await super().stream_response(send)
         finally:  # frees what the pieces hold before the place becomes free
             with anyio.CancelScope(shield=True):
                 await run_in_threadpool(self._pieces.close)

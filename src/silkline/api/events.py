@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Protocol
 
 from starlette.concurrency import run_in_threadpool
@@ -50,6 +50,7 @@ class Feed:
         self._listeners: set[Listener] = set()
         self._looked = asyncio.Event()
         self._eager = EAGER_LOOKS
+        self._failing = False
         self._task = asyncio.create_task(self._run())
 
     def listen(self) -> Listener:
@@ -75,8 +76,11 @@ class Feed:
         while True:
             try:
                 events = await run_in_threadpool(self.source.poll)
+                self._failing = False
             except StoreError as error:
-                log.warning("no events for now: %s", error)
+                if not self._failing:  # an outage may last for days
+                    log.warning("no events for now: %s", error)
+                self._failing = True
                 events = []
             self._send_round(events)
             self.cursor = self.source.cursor
@@ -149,7 +153,8 @@ class Hub:
                 if event is None or event.name == "gone":
                     return
             upto = feed.cursor or Cursor()
-            for event in await run_in_threadpool(catch_up, self._database, job_id, seen, upto):
+            missed = catch_up(self._database, job_id, seen, upto)
+            while (event := await run_in_threadpool(_next_of, missed)) is not None:
                 yield event.frame()
             async for frame in _frames(queue, valid, self._check_every):
                 yield frame
@@ -172,6 +177,10 @@ class Hub:
                         event = await queue.get()
                         if event is None or event.ended:
                             return
+
+
+def _next_of(events: Iterator[StreamEvent]) -> StreamEvent | None:
+    return next(events, None)
 
 
 def _goes_on(job: Job | None) -> bool:
@@ -206,6 +215,5 @@ async def _frames(queue: Listener, valid: StillValid, check_every: float) -> Asy
 async def _checked(valid: StillValid) -> bool:
     try:
         return await run_in_threadpool(valid)
-    except StoreError as error:  # no new events come either
-        log.warning("a caller could not be checked: %s", error)
+    except StoreError:  # no new events come either, and the feed logs why
         return True

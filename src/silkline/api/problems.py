@@ -46,7 +46,7 @@ KINDS: dict[str, tuple[int, str, bool]] = {
     "invalid": (422, "The request is not valid", False),
     "key-reused": (422, "The idempotency key was used for another request", False),
     "lease-missing": (428, "The lease is missing", False),
-    "too-many": (429, "You have too many connections, streams or downloads open", True),
+    "too-many": (429, "You have too many connections, streams, downloads or answers open", True),
     "too-many-tries": (429, "Too many wrong tokens", True),
     "internal": (500, "Internal error in Silkline", False),
     "fetch-failed": (502, "The page could not be fetched", True),

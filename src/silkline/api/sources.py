@@ -7,11 +7,12 @@ line, the number of checkpoints, and the time of the last change. So `Last-Event
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from silkline.api.answer_models import to_json
+from silkline.api.answer_models import LineView, to_json
 from silkline.api.views import line_view
 from silkline.errors import NotFound
 from silkline.model.database import Database
@@ -24,6 +25,7 @@ from silkline.store.job_view import JobView, KeptHtmlView, ProgressView, job_vie
 PROGRESS_EVERY = 1.0
 LAST_LINES = timedelta(seconds=4)  # a supervisor may store the last lines some seconds after the end of the job
 LINES = 500
+LINES_SIZE = 262_144  # characters of one event
 TAIL = 100
 
 
@@ -131,25 +133,35 @@ class JobSource:
 
 
 def read_job(database: Database, id: str) -> tuple[Job, Counts, datetime]:
-    return jobs.get(database, id), urls.counts(database, id), database.now()
+    """The job as in a list: every listener of a job gets it, and each poll reads it."""
+    return jobs.outline(database, id), urls.counts(database, id), database.now()
 
 
 def line_events(database: Database, job: Job, cursor: Cursor, *, upto: int | None) -> list[StreamEvent]:
-    """Log lines after the cursor, and not after `upto`."""
-    found = logs.page(database, job.id, after=cursor.line, wanted=LINES)
-    lines = [line for line in found if upto is None or line.id <= upto]
+    """The next log lines after the cursor, and not after `upto`, as one event of limited size, or none."""
+    lines: list[LineView] = []
+    size, secrets, last = 0, secrets_of(job.payload), cursor.line
+    for line in logs.page(database, job.id, after=cursor.line, wanted=LINES):
+        size += len(line.message)
+        if (upto is not None and line.id > upto) or (lines and size > LINES_SIZE):
+            break
+        lines.append(line_view(line, secrets))
+        last = line.id
     if not lines:
         return []
-    secrets = secrets_of(job.payload)
-    id = Cursor(lines[-1].id, cursor.checkpoints, cursor.changed)
-    return [StreamEvent("logs", str(id), to_json({"lines": [line_view(line, secrets) for line in lines]}))]
+    id = Cursor(last, cursor.checkpoints, cursor.changed)
+    return [StreamEvent("logs", str(id), to_json({"lines": lines}))]
 
 
-def catch_up(database: Database, job_id: str, seen: Cursor | None, upto: Cursor) -> list[StreamEvent]:
-    """The first events of a new or returning listener: the current status, and the log lines that it missed."""
+def catch_up(database: Database, job_id: str, seen: Cursor | None, upto: Cursor) -> Iterator[StreamEvent]:
+    """The first events of a new or returning listener: the current status, and the log lines that it missed.
+
+    Each is read when the one before was sent: a job may have very many lines.
+    """
     job, counts, now = read_job(database, job_id)
     state = Cursor(seen.line if seen else 0, counts.checkpoints, microseconds(job.updated_at))
-    events = [] if seen == state else [StreamEvent("status", str(state), to_json(job_view(job, counts, now)))]
+    if seen != state:
+        yield StreamEvent("status", str(state), to_json(job_view(job, counts, now)))
     if seen is None:
         tail = logs.tail(database, job_id, wanted=TAIL)
         seen = Cursor(tail[0].id - 1 if tail else upto.line)
@@ -157,9 +169,8 @@ def catch_up(database: Database, job_id: str, seen: Cursor | None, upto: Cursor)
         more = line_events(database, job, Cursor(seen.line, state.checkpoints, state.changed), upto=upto.line)
         if not more:
             break
-        events += more
-        seen = Cursor(int(more[-1].id.partition(".")[0]))
-    return events
+        yield more[0]
+        seen = Cursor(int(more[0].id.partition(".")[0]))
 
 
 class OverviewSource:
@@ -173,7 +184,7 @@ class OverviewSource:
 
     def poll(self) -> list[StreamEvent]:
         counts = {status.value: number for status, number in jobs.counts(self._database).items()}
-        running = jobs.running(self._database)
+        running = jobs.running_states(self._database)
         states = urls.counts_of(self._database, [job.id for job in running])
         now = (
             counts,

@@ -46,8 +46,8 @@ def chosen(session: Session, database: Database, name: str, fits: Fits = any_job
                 if job.id != newest.id:
                     about = f" ({without_password(job.request_url)})" if job.request_url else ""
                     session.say(safe(f"Using job {job.id}{about}, the newest {what}."))
-                return job
+                return jobs.get(database, job.id)
         before = page[-1].id
     if newest is None:
         raise NotFound("there are no jobs yet")
-    return newest  # the command explains why it does not fit
+    return jobs.get(database, newest.id)  # the command explains why it does not fit

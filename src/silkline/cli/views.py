@@ -129,8 +129,9 @@ def about(job: Job) -> str:
     """What a job crawls, in a few words."""
     if not job.request_url:
         return "the seeds" if job.payload.get("seeded") else f"a {safe(job.kind)} job"
-    more = len(job.payload.get("urls") or ()) - 1
-    others = f" and {more:,} more" if more > 0 else ""
+    urls = job.payload.get("urls", ())
+    more = len(urls or ()) - 1
+    others = " and many more" if urls is None else f" and {more:,} more" if more > 0 else ""
     return f"{safe(without_password(job.request_url))}{others}"
 
 

@@ -88,7 +88,12 @@ class JobView:
     reason: str | None = field(metadata={"description": "Why the last attempt ended."})
     message: str | None = field(metadata={"description": "For people: what went wrong, or what the job waits for."})
     url: str | None
-    spec: dict[str, Any] = field(metadata={"description": "The request. Headers, cookies and proxies are hidden."})
+    spec: dict[str, Any] = field(
+        metadata={
+            "description": "The request. Headers, cookies and proxies are hidden. "
+            "In lists and events, long fields of a long request are null."
+        }
+    )
     metadata: dict[str, Any]
     progress: ProgressView
     attempt: int

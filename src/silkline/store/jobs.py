@@ -35,6 +35,7 @@ from silkline.store.text import clean, to_json
 LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 CHUNK = 2_000
+WHOLE_PAYLOAD, LONGEST_FIELD = 32_768, 8_192
 DATA_REMOVALS = (
     *("results.forget", "pages.forget", "logs.forget", "count_history.forget"),
     *("urls.forget_keys", "urls.forget", "links.forget", "redirects.forget", "blames.forget"),
@@ -273,6 +274,12 @@ def running(database: Database) -> list[Job]:
     return [from_row(row) for row in database.rows("jobs.running")]
 
 
+def running_states(database: Database) -> list[Held]:
+    """The running jobs of all workers, and what the users want of them."""
+    found = database.rows("jobs.running_states")
+    return [Held(row["id"], row["run_lease"], Wish(row["desired"])) for row in found]
+
+
 def wish(database: Database, id: str, verb: Verb) -> Job:
     """Apply a verb of a user: the only function that changes a status for a user. A refused verb changes nothing."""
     while True:
@@ -328,6 +335,24 @@ def get(database: Database, id: str) -> Job:
     return from_row(found[0])
 
 
+def outline(database: Database, id: str) -> Job:
+    """The job as in a list: long fields of a payload of more than `WHOLE_PAYLOAD` characters are None."""
+    found = _outlines(database, [_checked(id)])
+    if not found:
+        raise NotFound(f"no job {id}")
+    return found[0]
+
+
+def _outlines(database: Database, ids: list[str]) -> list[Job]:
+    """The jobs with these ids that still exist, in this order."""
+    if not ids:
+        return []
+    wanted = json.dumps(ids)
+    rows = database.rows("jobs.outlines", ids=wanted, most=WHOLE_PAYLOAD, longest=LONGEST_FIELD)
+    found = {row["id"]: from_row(row) for row in rows}
+    return [found[id] for id in ids if id in found]
+
+
 def find(database: Database, name: str) -> Job:
     """The job that a user names: by its id, the first characters of its id, or `last`."""
     if name == "last":
@@ -359,7 +384,7 @@ def page(
     status: Status | None = None,
     kind: str | None = None,
 ) -> list[Job]:
-    """Jobs, newest first, below the cursor `before`."""
+    """Jobs, newest first, below the cursor `before`. They are outlines, see `outline`."""
     if not _ID.fullmatch(before):
         raise UsageError(f"{before!r} is not a cursor: a cursor is the id of the last job of the previous page")
     if status is not None:
@@ -368,7 +393,7 @@ def page(
         found = database.rows("jobs.page_by_kind", before=before, wanted=wanted, kind=kind)
     else:
         found = database.rows("jobs.page", before=before, wanted=wanted)
-    return [from_row(row) for row in found]
+    return _outlines(database, [row["id"] for row in found])
 
 
 def search(
@@ -390,7 +415,7 @@ def search(
         status=status.value if status else None,
         kind=kind,
     )
-    return [from_row(row) for row in found]
+    return _outlines(database, [row["id"] for row in found])
 
 
 def pending_total(database: Database) -> int:

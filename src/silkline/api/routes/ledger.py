@@ -51,8 +51,8 @@ from silkline.store.url_view import (
 )
 
 JSONL = "application/x-ndjson"
-PAGE_BYTES = 8 << 20  # a page of results ends early when it gets larger than this
-CHUNK = 20
+PAGE_BYTES = 2 << 20  # a page of results ends early when it gets larger than this
+FIRST, CHUNK = 4, 20  # items that are read at once, at first and at most: one may have 20 MB
 LOOKED_AT = 5_000  # results that one request with a filter reads at most
 LINKED_CHUNK = 1_000  # for URLs with the pages that link to them, since each chunk reads all links of the job
 LINKED_BYTES = 4 << 20
@@ -131,7 +131,7 @@ class LedgerRoutes:
         self, request: Request, id: str, query: Annotated[ResultQuery, Query()], accept: Accept = ""
     ) -> Answer[ListPage[ResultView]] | StreamingResponse:
         """In the order in which they were stored, so a client that follows a crawl gets every result."""
-        job = jobs.get(self._database, id)
+        job = jobs.outline(self._database, id)
         conditions = conditions_of(query.where)
 
         def read(after: int, wanted: int) -> list[tuple[int, ResultView]]:
@@ -148,7 +148,7 @@ class LedgerRoutes:
         self, request: Request, id: str, query: Annotated[UrlQuery, Query()], accept: Accept = ""
     ) -> Answer[ListPage[UrlView]] | StreamingResponse:
         """In the order of discovery, each with the first page that links to it."""
-        job = jobs.get(self._database, id)
+        job = jobs.outline(self._database, id)
 
         def read(after: int, wanted: int) -> list[tuple[int, UrlView]]:
             found = urls.page(self._database, job.id, after=after, wanted=wanted, state=query.state)
@@ -162,7 +162,7 @@ class LedgerRoutes:
         self, request: Request, id: str, query: Annotated[ErrorQuery, Query()], accept: Accept = ""
     ) -> Answer[ErrorPage] | StreamingResponse:
         """The number of URLs for each reason, and the URLs, each with the pages that link to it."""
-        job = jobs.get(self._database, id)
+        job = jobs.outline(self._database, id)
 
         def read(after: int, wanted: int) -> list[tuple[int, ErrorView]]:
             found = urls.failures(
@@ -172,13 +172,13 @@ class LedgerRoutes:
             return [(url.id, error_view(url, sources, links[url.id])) for url in found]
 
         if wants_lines(query, accept):
-            return self._lines(request, read, query, LINKED_CHUNK, LINKED_BYTES)
-        items, cursor = page_of(read, query.cursor, query.limit, LINKED_CHUNK)
+            return self._lines(request, read, query, LINKED_CHUNK, LINKED_CHUNK, LINKED_BYTES)
+        items, cursor = page_of(read, query.cursor, query.limit, LINKED_CHUNK, LINKED_CHUNK)
         return Answer(ErrorPage(reason_views(self._tallies.get(urls.reasons, job)), items, cursor))
 
     def hosts(self, id: str) -> Answer[HostReport]:
         """Each host has its own pace. The longest wait comes first. The counts may be a few seconds old."""
-        job = jobs.get(self._database, id)
+        job = jobs.outline(self._database, id)
         waits, now = waits_of(job, urls.counts(self._database, id)), self._database.now()
         items = [host_view(row) for row in self._tallies.get(urls.hosts, job)]
         return Answer(HostReport([wait_view(wait, now) for wait in waits], items))
@@ -193,7 +193,7 @@ class LedgerRoutes:
         self, request: Request, id: str, query: Annotated[LogQuery, Query()], accept: Accept = ""
     ) -> Answer[ListPage[LineView]] | StreamingResponse:
         """Oldest first. `level` is the lowest level to show."""
-        job = jobs.get(self._database, id)
+        job = jobs.outline(self._database, id)
         secrets, levels = secrets_of(job.payload), levels_from(query.level)
 
         def read(after: int, wanted: int) -> list[tuple[int, LineView]]:
@@ -206,7 +206,7 @@ class LedgerRoutes:
 
     def explain(self, id: str, query: Annotated[ExplainQuery, Query()]) -> Answer[Explanation]:
         """404 when the crawl has not seen the URL."""
-        found = explain(self._database, jobs.get(self._database, id).id, query.url)
+        found = explain(self._database, jobs.outline(self._database, id).id, query.url)
         return Answer(explanation(self._database, found, content=query.content))
 
     def _lines(
@@ -214,11 +214,12 @@ class LedgerRoutes:
         request: Request,
         read: Read[Item],
         query: Cursored,
+        first: int = FIRST,
         most: int = CHUNK,
         limit: int = CHUNK_BYTES,
         wanted: Callable[[Item], bool] | None = None,
     ) -> StreamingResponse:
-        return self._downloads.answer(request.scope, lines(read, query.cursor, most, limit, wanted), JSONL)
+        return self._downloads.answer(request.scope, lines(read, query.cursor, first, most, limit, wanted), JSONL)
 
 
 def levels_from(lowest: str | None) -> list[str]:
@@ -248,11 +249,14 @@ def chosen_from(
     for _ in range(0, LOOKED_AT, CHUNK):
         found = read(after, CHUNK)
         for id, item in found:
-            after = id
             if has_all(conditions, item.data):
+                more = len(to_json(item))
+                if items and size + more > PAGE_BYTES:
+                    return items, str(after)
                 items.append(item)
-                size += len(to_json(item))
-            if len(items) == wanted or size > PAGE_BYTES:
+                size += more
+            after = id
+            if len(items) == wanted:
                 return items, str(after)
         if len(found) < CHUNK:
             return items, None
@@ -260,7 +264,7 @@ def chosen_from(
 
 
 def lines(
-    read: Read[Item], after: int, most: int, limit: int, wanted: Callable[[Item], bool] | None = None
+    read: Read[Item], after: int, first: int, most: int, limit: int, wanted: Callable[[Item], bool] | None = None
 ) -> Generator[bytes, None, None]:
     """All items after the cursor as JSON lines, or those that are wanted. One chunk at a time is in memory."""
 
@@ -270,24 +274,32 @@ def lines(
             for cursor, item in read(after, number)
         ]
 
-    for chunk in limited_reads(encoded, len, after=after, first=most, most=most, limit=limit):
+    for chunk in limited_reads(encoded, len, after=after, first=first, most=most, limit=limit):
         if found := b"".join(chunk):
             yield found
 
 
-def page_of(read: Read[Item], after: int, wanted: int, most: int = CHUNK) -> tuple[list[Item], str | None]:
-    """Up to `wanted` items, fewer if they are large, and the cursor of the next page. Reads `most` at once."""
+def page_of(
+    read: Read[Item], after: int, wanted: int, first: int = FIRST, most: int = CHUNK
+) -> tuple[list[Item], str | None]:
+    """Up to `wanted` items, fewer if they are large, and the cursor of the next page.
+
+    Reads `first` items at once, then more, up to `most`, while they are small.
+    """
     items: list[Item] = []
-    size = 0
+    size, step = 0, first
     while True:
-        chunk = read(after, min(most, wanted - len(items)) + 1)
-        for place, (id, item) in enumerate(chunk):
-            if len(items) == wanted or size > PAGE_BYTES:
+        asked, before = min(step, wanted - len(items)), size
+        for place, (id, item) in enumerate(read(after, asked + 1)):
+            more = len(to_json(item))
+            if len(items) == wanted or (items and size + more > PAGE_BYTES):
                 return items, str(after)
-            if place == most:
+            if place == asked:
                 break
             items.append(item)
-            size += len(to_json(item))
+            size += more
             after = id
         else:
             return items, None
+        if (size - before) * 8 < PAGE_BYTES:
+            step = min(most, step * 2)

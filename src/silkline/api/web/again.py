@@ -28,7 +28,8 @@ def way_of(job: Job, *, with_sample: bool) -> Way:
         return ""
     if job.metadata.get(SAMPLE):
         return "sample" if with_sample else ""
-    fits = job.kind in OFFERED and len(job.payload.get("urls") or ()) <= MOST_URLS
+    urls = job.payload.get("urls", ())  # None: left out of the outline of a job
+    fits = job.kind in OFFERED and urls is not None and len(urls) <= MOST_URLS
     return "form" if fits else "repeat"
 
 

@@ -110,12 +110,12 @@ class JobPages:
         """The whole page, or just the tab when htmx asks for it."""
         if tab not in self._read:
             raise Problem("not-found", f"a job has no tab {tab[:40]!r}")
-        job = jobs.get(self._database, id)
+        job = jobs.outline(self._database, id)
         return self._tab(request, job, tab, query=query, **self._read[tab](job, query))
 
     def pages(self, request: Request, id: str, query: Annotated[PageQuery, Query()]) -> Response:
         """The tab that lists the pages, searched and sorted."""
-        job = jobs.get(self._database, id)
+        job = jobs.outline(self._database, id)
         return self._tab(request, job, "pages", **page_list(self._database, job, query))
 
     def _tab(self, request: Request, job: Job, tab: str, **values: Any) -> Response:
@@ -128,14 +128,14 @@ class JobPages:
 
     def waiting(self, id: str) -> Response:
         """What the job waits for, for the log tab."""
-        return self._templates.page("_waiting.html", **self._head(jobs.get(self._database, id)))
+        return self._templates.page("_waiting.html", **self._head(jobs.outline(self._database, id)))
 
     def head(self, id: str) -> Response:
-        return self._templates.page("_head.html", **self._head(jobs.get(self._database, id)))
+        return self._templates.page("_head.html", **self._head(jobs.outline(self._database, id)))
 
     def charts(self, id: str) -> Response:
         """What the charts draw."""
-        job = jobs.get(self._database, id)
+        job = jobs.outline(self._database, id)
         counts = urls.counts(self._database, id)
         return Answer(
             {
@@ -147,7 +147,7 @@ class JobPages:
 
     def page(self, id: str, url_id: int) -> Response:
         """One URL: its result, the pages that link to it, and its links."""
-        job = jobs.get(self._database, id)
+        job = jobs.outline(self._database, id)
         url = urls.by_id(self._database, id, url_id) if url_id < 2**62 else None
         if url is None:
             raise Problem("not-found", f"job {id} has no URL {url_id}")

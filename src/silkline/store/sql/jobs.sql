@@ -214,6 +214,10 @@ RETURNING *;
 -- The running jobs that a worker holds, for the watchdog. The parents of shards have no worker.
 SELECT * FROM crawl_jobs WHERE status = 'running' AND worker_id <> 'shards';
 
+-- name: running_states
+-- The same without their payloads, for whoever only waits for a change.
+SELECT id, run_lease, desired FROM crawl_jobs WHERE status = 'running';
+
 -- name: get
 SELECT * FROM crawl_jobs WHERE id = :id;
 
@@ -227,14 +231,41 @@ SELECT id FROM crawl_jobs WHERE id >= :prefix AND id < :prefix || 'g' LIMIT 2;
 -- name: with_prefix [postgres]
 SELECT id FROM crawl_jobs WHERE id >= :low::uuid AND id <= :high::uuid AND id::text LIKE :prefix || '%' LIMIT 2;
 
+-- name: outlines [sqlite]
+-- Jobs for lists and events. Of a long payload, long fields are null. What is needed to hide secrets stays, and fields,
+-- which are limited.
+SELECT id, kind, status, desired, request_url, metadata, priority, tenant, run_at, dedupe_key, parent_id, attempt,
+       retry_count, crash_count, max_retries, run_lease, worker_id, host, pid, last_heartbeat, heartbeat_seq, deadline_at,
+       exit_reason, error_message, created_at, updated_at, started_at, finished_at, shard,
+       CASE WHEN length(payload) <= :most THEN payload ELSE (
+           SELECT json_group_object(each.key, CASE
+               WHEN each.type IN ('true', 'false') THEN json(each.type)
+               WHEN length(each.value) > :longest AND each.key NOT IN ('headers', 'cookies', 'proxy', 'fields') THEN NULL
+               WHEN each.type IN ('array', 'object') THEN json(each.value)
+               ELSE each.value END)
+           FROM json_each(payload) AS each) END AS payload
+FROM crawl_jobs WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- name: outlines [postgres]
+-- The same. The size of a stored value is known without reading it, but the value may have been compressed.
+SELECT id, kind, status, desired, request_url, metadata, priority, tenant, run_at, dedupe_key, parent_id, attempt,
+       retry_count, crash_count, max_retries, run_lease, worker_id, host, pid, last_heartbeat, heartbeat_seq, deadline_at,
+       exit_reason, error_message, created_at, updated_at, started_at, finished_at, shard,
+       CASE WHEN pg_column_size(payload) * 16 <= :most THEN payload ELSE (
+           SELECT jsonb_object_agg(each.key, CASE
+               WHEN pg_column_size(each.value) <= :longest OR each.key IN ('headers', 'cookies', 'proxy', 'fields')
+               THEN each.value END)
+           FROM jsonb_each(payload) AS each) END AS payload
+FROM crawl_jobs WHERE id = ANY(ARRAY(SELECT jsonb_array_elements_text(:ids::jsonb)::uuid));
+
 -- name: page
--- A list of jobs, newest first, below a cursor. Lists have the parents of shards, not the shards.
-SELECT * FROM crawl_jobs WHERE id < :before AND CASE WHEN shard IS NULL THEN true ELSE false END ORDER BY id DESC LIMIT :wanted;
+-- A list of jobs, newest first, below a cursor. Lists have the parents of shards, not the shards. `outlines` reads them.
+SELECT id FROM crawl_jobs WHERE id < :before AND CASE WHEN shard IS NULL THEN true ELSE false END ORDER BY id DESC LIMIT :wanted;
 
 -- name: page_by_status
 -- The same for one status and, unless :kind is null, one kind. It reads a range of crawl_jobs_status. For
 -- `status = :status` PostgreSQL uses its statistics, which may be old or missing, and may then read and sort every job.
-SELECT * FROM crawl_jobs
+SELECT id FROM crawl_jobs
 WHERE (status, id) < (:status, :before) AND status >= :status AND CASE
     WHEN shard IS NOT NULL THEN false
     WHEN CAST(:kind AS text) <> kind THEN false
@@ -243,13 +274,13 @@ ORDER BY status DESC, id DESC LIMIT :wanted;
 
 -- name: page_by_kind
 -- CASE as in `search`.
-SELECT * FROM crawl_jobs WHERE id < :before AND CASE WHEN kind = :kind AND shard IS NULL THEN true ELSE false END
+SELECT id FROM crawl_jobs WHERE id < :before AND CASE WHEN kind = :kind AND shard IS NULL THEN true ELSE false END
 ORDER BY id DESC LIMIT :wanted;
 
 -- name: search
 -- The same for jobs whose URL contains a text. With CASE, PostgreSQL reads from the newest job back until there are
 -- enough. With a plain LIKE, it expects very few matches, and may read all jobs and sort the matches.
-SELECT * FROM crawl_jobs
+SELECT id FROM crawl_jobs
 WHERE id < :before AND CASE
     WHEN shard IS NOT NULL THEN false
     WHEN CAST(:status AS text) <> status THEN false
