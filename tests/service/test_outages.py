@@ -71,7 +71,7 @@ def test_a_database_file_taken_away_is_an_outage_too(tmp_path: Path) -> None:
     file = tmp_path / "silkline.db"
     with yard(f"sqlite:///{file}", tmp_path) as place:
         (id,) = place.add("work", **ENDLESS)
-        supervisor = place.start(heartbeat_interval=2.0, fence_after=3.0, stale_after=1000.0)
+        supervisor = place.start(heartbeat_interval=2.0, fence_after=3.0, stale_after=1000.0, grace_period=1000.0)
         place.wait_for_results(id)
         runner, lease = place.runner_of(id), place.job(id).run_lease
         file.rename(tmp_path / "away.db")
@@ -80,3 +80,7 @@ def test_a_database_file_taken_away_is_an_outage_too(tmp_path: Path) -> None:
         (tmp_path / "away.db").rename(file)
         place.runner_of(id, after=lease)
         assert place.job(id).crash_count == 0
+        file.rename(tmp_path / "away.db")
+        supervisor.signal(signal.SIGTERM)
+        assert supervisor.process.wait(PATIENCE) == 0, "it does not wait until it can store how the job ended"
+        (tmp_path / "away.db").rename(file)

@@ -322,6 +322,7 @@ class JobLoop:
         except StoreError as error:
             if isinstance(error, DatabaseRemoved):
                 self._policy.database_removed(error)
+                self._hurried = self.draining  # what cannot be stored is not waited for
             self._warn_of_outage(error)
             self._events.stop_listening()
             self._next_claim = self._next_wishes = time.monotonic() + OUTAGE_WAIT
