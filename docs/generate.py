@@ -72,9 +72,15 @@ def _command(command: click.Command, context: click.Context) -> Iterator[str]:
 
 def _log() -> Iterator[str]:
     yield from ("# The log", "", MADE, "")
-    yield "Each program writes its log to stderr. Each job has a log of its own: `silkline logs ID`, and `logs/ID.log`"
-    yield "in the data directory. With `--log-format json` (setting `log_format`), each line of both is a JSON object"
-    yield "with these fields. A field without a value is left out. Passwords and tokens are replaced by `***`."
+    yield "Each program writes its log to stderr. Each job has a log of its own, in the database and in `logs/ID.log`"
+    yield "of the data directory. All of them have the same fields, wherever a program reads them:"
+    yield ""
+    yield "- `--log-format json` (setting `log_format`) of `serve`, `worker`, `crawl` and the other commands: stderr,"
+    yield "  and the log files of the jobs that they run. Each line is a JSON object."
+    yield "- `silkline logs ID --json`: the log of a job from the database, a JSON object in each line."
+    yield "- `GET /v1/jobs/ID/logs`, and the event `logs` of `GET /v1/jobs/ID/events`: the same from the API."
+    yield ""
+    yield "A field without a value is left out; in the API, it is null. Passwords and tokens are replaced by `***`."
     yield from ("", "| field | |", "|---|---|")
     yield from (f"| `{name}` | {_cell(text)} |" for name, text in log.FIELDS.items())
     yield from ("", "## Events", "", "| event | data |", "|---|---|")

@@ -15,14 +15,16 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from silkline.model.redaction import without_password, without_secrets
+from silkline.model.redaction import cleaned, without_password, without_secrets
 
+JOB_LOGGER: Final = "silkline.job"
 FIELDS: Final = {
+    "id": "The number of the line, which only grows, to read on from here. Only where lines come from the database.",
     "at": "The time, in UTC.",
     "level": "debug, info, warning, error or critical.",
     "logger": "The part of Silkline that wrote the line; `silkline.job` for the log of a job.",
     "message": "The text of the line.",
-    "pid": "The process that wrote the line. Lines in the log file of a job do not have it.",
+    "pid": "The process that wrote the line. Lines of the log of a job do not have it.",
     "worker": "The id of the worker, as in `silkline workers`.",
     "job": "The id of the job.",
     "attempt": "The number of the attempt of the job.",
@@ -87,7 +89,12 @@ class JsonLines(logging.Formatter):
 def json_line(at: datetime, level: str, logger: str, message: str, **more: Any) -> str:
     """One line in JSON, without secrets."""
     values = {"at": stamp(at), "level": level, "logger": logger, "message": message, **more}
-    return json.dumps(_clean({name: values[name] for name in FIELDS if values.get(name)}), default=str)
+    return json.dumps(cleaned(with_values(values), clean), default=str)
+
+
+def with_values(line: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a line that have a value, in their order. Number 0 is one, an empty text is none."""
+    return {name: line[name] for name in FIELDS if line.get(name) not in (None, "", {})}
 
 
 def stamp(at: datetime) -> str:
@@ -122,17 +129,6 @@ def hide(secrets: Iterable[str]) -> None:
 def clean(text: str) -> str:
     """The text without secrets."""
     return without_secrets(without_password(text), list(_shared.secrets))
-
-
-def _clean(value: Any) -> Any:
-    match value:
-        case str():
-            return clean(value)
-        case dict():
-            return {name: _clean(inner) for name, inner in value.items()}
-        case list() | tuple():
-            return [_clean(inner) for inner in value]
-    return value
 
 
 def _field(record: logging.LogRecord, name: str) -> Any:

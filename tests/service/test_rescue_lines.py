@@ -1,5 +1,6 @@
 """A rescue stands in both logs of the job: in the database and in its log file."""
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import closing
@@ -85,3 +86,13 @@ def test_a_log_file_that_cannot_be_written_does_not_stop_the_rescue(
     assert take_back(database, tmp_path, job, Wish.CANCEL)
     assert jobs.get(database, job.id).status is Status.CANCELLED
     assert "the job is cancelled" in stored_line(database, job)
+
+
+def test_a_rescue_is_written_in_the_format_of_the_file(database: Database, job: Job, tmp_path: Path) -> None:
+    path = tmp_path / "logs" / f"{job.id}.log"
+    path.parent.mkdir()
+    path.write_text('{"at": "2030-01-01T00:00:00.000Z", "message": "began"}\n')
+    assert take_back(database, tmp_path, job, Wish.PAUSE)
+    _, line = map(json.loads, path.read_text().splitlines())
+    assert (line["logger"], line["level"], line["attempt"]) == ("silkline.job", "warning", 1)
+    assert (line["job"], line["worker"], line["message"]) == (job.id, "lost-worker", stored_line(database, job))

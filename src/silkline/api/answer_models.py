@@ -69,15 +69,21 @@ class ReasonView:
 
 @dataclass(frozen=True, slots=True)
 class LineView:
-    """One line of the log of a job."""
+    """One line of the log of a job, with the fields of every log of Silkline (docs/reference/log.md)."""
 
     __pydantic_config__ = EXACT
 
     id: int
     at: datetime
-    attempt: int
     level: str
+    logger: str
     message: str
+    worker: str | None
+    job: str
+    attempt: int
+    shard: int | None
+    event: str | None
+    data: dict[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from silkline.api.answer_models import (
     WaitView,
     WorkerView,
 )
-from silkline.model.redaction import without_secrets
+from silkline.log import JOB_LOGGER
+from silkline.model.redaction import cleaned, without_secrets
 from silkline.model.wait import Wait, in_words, moment
 from silkline.store.logs import LogLine
 from silkline.store.tokens import Token
@@ -41,9 +42,15 @@ def line_view(line: LogLine, secrets: list[str]) -> LineView:
     return LineView(
         id=line.id,
         at=line.at,
-        attempt=line.attempt,
         level=line.level,
+        logger=JOB_LOGGER,
         message=without_secrets(line.message, secrets),
+        worker=line.worker,
+        job=line.job_id,
+        attempt=line.attempt,
+        shard=line.shard,
+        event=line.event,
+        data=cleaned(line.data, lambda text: without_secrets(text, secrets)),
     )
 
 

@@ -12,6 +12,7 @@ from silkline.cli import terminal
 from silkline.cli.job_choice import chosen
 from silkline.cli.resources import opened_to_find, settings_of
 from silkline.cli.session import Session, everywhere, text
+from silkline.log import JOB_LOGGER, stamp, with_values
 from silkline.model.database import Database
 from silkline.model.job import ENDED, Job
 from silkline.store import jobs as store
@@ -67,8 +68,9 @@ def _may_write(database: Database, job_id: str) -> bool:
 
 def _print(line: lines.LogLine, *, as_json: bool) -> None:
     if as_json:
-        value = {"id": line.id, "at": line.at, "attempt": line.attempt, "level": line.level, "message": line.message}
-        terminal.print_json(value, indent=None)
+        ids = {"id": line.id, "job": line.job_id, "attempt": line.attempt, "shard": line.shard, "worker": line.worker}
+        said = {"at": stamp(line.at), "level": line.level, "logger": JOB_LOGGER, "message": line.message}
+        terminal.print_json(with_values({**said, **ids, "event": line.event, "data": line.data}), indent=None)
         return
     at = line.at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     message = terminal.safe_lines(line.message, indent="    ")

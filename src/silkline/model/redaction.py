@@ -6,7 +6,7 @@ Addresses in settings, such as the URL of the database, have rules of their own:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from silkline.model.secret_url import HIDDEN, is_secret_name
@@ -87,3 +87,15 @@ def without_secrets(text: str, secrets: list[str]) -> str:
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
     return text
+
+
+def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
+    """A JSON value with `clean` applied to each text in it."""
+    match value:
+        case str():
+            return clean(value)
+        case dict():
+            return {clean(str(name)): cleaned(inner, clean) for name, inner in value.items()}
+        case list() | tuple():
+            return [cleaned(inner, clean) for inner in value]
+    return value

@@ -6,12 +6,11 @@ import os
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from silkline.log import json_line, stamp
+from silkline.log import JOB_LOGGER, json_line, stamp
 from silkline.private_files import FILE_MODE, make_private_folder
 
-JOB_LOGGER: Final = "silkline.job"
 # A line may hold text of a crawled page. Escaped control characters cannot change the terminal of a reader.
 _ESCAPED = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160)) if chr(code) not in "\t\n"}
 
@@ -19,6 +18,15 @@ _ESCAPED = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160
 def log_path(data: Path, job_id: str) -> Path:
     """The log file of a job in this data directory."""
     return data / "logs" / f"{job_id}.log"
+
+
+def is_json(path: Path) -> bool:
+    """Whether the lines of a log file are JSON, so that a line which is added later has the same format."""
+    try:
+        with path.open("rb") as file:
+            return file.read(1) == b"{"
+    except OSError:
+        return False
 
 
 def printable(text: str) -> str:

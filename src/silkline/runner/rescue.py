@@ -8,7 +8,7 @@ from pathlib import Path
 from silkline.metrics.instruments import CRASHES, RESCUES
 from silkline.model.database import Database
 from silkline.model.job import Decision, Job, Status
-from silkline.runner.log_file import LogFile, log_path, printable
+from silkline.runner.log_file import LogFile, is_json, log_path, printable
 from silkline.store import jobs
 
 
@@ -19,8 +19,9 @@ def rescue(database: Database, data: Path, job: Job, decision: Decision, why: st
     if rescued:
         RESCUES.add()
         CRASHES.add(1, "supervisor_lost")
-        file = LogFile(log_path(data, job.id))
-        file.write_line(datetime.now(UTC), "warning", job.attempt, line)
+        path = log_path(data, job.id)
+        file = LogFile(path, as_json=is_json(path))
+        file.write_line(datetime.now(UTC), "warning", job.attempt, line, job=job.id, worker=job.worker_id)
         file.close()
     return rescued
 

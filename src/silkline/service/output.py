@@ -18,7 +18,7 @@ from typing import Any
 from silkline import log
 from silkline.errors import StoreError
 from silkline.model.database import Database
-from silkline.model.redaction import without_secrets
+from silkline.model.redaction import cleaned, without_secrets
 from silkline.runner import protocol
 from silkline.runner.log_file import LogFile, printable
 from silkline.service.background_thread import BackgroundThread
@@ -68,8 +68,9 @@ class Output:
                 self.say(level, line[start : start + LINE].decode(errors="replace").rstrip("\r"))
 
     def say(self, level: str, text: str, event: str = "", data: Mapping[str, Any] | None = None) -> None:
-        """Write a line without the secrets of the job. `event` and `data` are for programs that read the log file."""
+        """Write a line without the secrets of the job. `event` and `data` are for programs that read the log."""
         text, now = printable(self.clean(text)), datetime.now(UTC)
+        data = cleaned(data, self.clean) if data else None
         more = {"job": self._job_id, "worker": self._worker, "event": event, "data": data}
         self._file.write_line(now, level, self._attempt, text, **more)
         if level in ("warning", "error", "critical"):
@@ -78,8 +79,8 @@ class Output:
             self._left -= 1
             if self._left == 0:
                 text = "this attempt logs too much: the following lines are in the log file only"
-                level = "warning"
-            self._lines.put(NewLine(self._job_id, self._attempt, level, text, now))
+                level, event, data = "warning", "", None
+            self._lines.put(NewLine(self._job_id, self._attempt, level, text, now, self._worker, event, data))
 
     def clean(self, text: str) -> str:
         """The text without the secrets of the job and of this process."""

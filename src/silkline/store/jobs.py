@@ -264,7 +264,7 @@ def rescue(database: Database, job: Job, decision: Decision, line: str = "") -> 
             now=now,
         )
         if rescued and line:
-            logs.append_in(transaction, [NewLine(job.id, job.attempt, "warning", line, now)])
+            logs.append_in(transaction, [NewLine(job.id, job.attempt, "warning", line, now, job.worker_id or "")])
     if rescued:
         database.wake_supervisors()
     return bool(rescued)

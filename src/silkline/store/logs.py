@@ -1,19 +1,21 @@
-"""Log lines of jobs. They can be read while the job runs."""
+"""Log lines of jobs. They can be read while the job runs. Their fields are those of every log (silkline/log.py)."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
 from silkline.model.database import Database, Transaction
+from silkline.model.redaction import cleaned
 from silkline.store.members import horizon, members
 from silkline.store.text import clean
 
-_COLUMNS = ("job_id", "attempt", "level", "message", "at")
+_COLUMNS = ("job_id", "attempt", "level", "message", "at", "worker", "event", "data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,9 @@ class NewLine:
     level: str
     message: str
     at: datetime
+    worker: str = ""
+    event: str = ""
+    data: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +35,15 @@ class LogLine:
     """One stored line; `id` is the cursor."""
 
     id: int
+    job_id: str
     attempt: int
     level: str
     message: str
     at: datetime
+    worker: str | None
+    event: str | None
+    data: dict[str, Any] | None
+    shard: int | None = None
 
 
 def append(database: Database, lines: Sequence[NewLine]) -> None:
@@ -46,8 +56,18 @@ def append_in(transaction: Transaction, lines: Sequence[NewLine]) -> None:
     transaction.many("logs.append", _COLUMNS, _rows(lines))
 
 
-def _rows(lines: Sequence[NewLine]) -> list[tuple[str, int, str, str, datetime]]:
-    return [(line.job_id, line.attempt, line.level, clean(line.message), line.at) for line in lines]
+def _rows(lines: Sequence[NewLine]) -> list[tuple[Any, ...]]:
+    return [
+        (
+            *(line.job_id, line.attempt, line.level, clean(line.message), line.at, line.worker or None),
+            *(line.event or None, json.dumps(cleaned(line.data, clean), default=str) if line.data else None),
+        )
+        for line in lines
+    ]
+
+
+def _line(row: Mapping[str, Any]) -> LogLine:
+    return LogLine(**{**row, "data": json.loads(row["data"]) if row["data"] else None})
 
 
 def page(database: Database, job_id: str, *, after: int = 0, wanted: int = 500) -> list[LogLine]:
@@ -80,10 +100,10 @@ def _lines(database: Database, job_id: str, statement: str, **parameters: Any) -
     """Lines of a job and of its shards, oldest first. Those of a shard name it."""
     several = members(database, job_id)
     limit = horizon(database, job_id) if several != [job_id] else None
-    found = [LogLine(**row) for row in database.rows(statement, job_id=job_id, **parameters)]
+    found = [_line(row) for row in database.rows(statement, job_id=job_id, **parameters)]
     for shard, member in enumerate(several):
         if member != job_id:
-            lines = [LogLine(**row) for row in database.rows(statement, job_id=member, **parameters)]
+            lines = [_line(row) for row in database.rows(statement, job_id=member, **parameters)]
             found += [replace(line, message=f"shard {shard}: {line.message}") for line in lines]
     if limit is not None:
         found = [line for line in found if line.id <= limit.lines]

@@ -2,32 +2,35 @@
 
 -- name: append [sqlite]
 -- Lines of one attempt.
-INSERT INTO job_logs (job_id, attempt, level, message, at) VALUES (:job_id, :attempt, :level, :message, :at);
+INSERT INTO job_logs (job_id, attempt, level, message, at, worker, event, data)
+VALUES (:job_id, :attempt, :level, :message, :at, :worker, :event, :data);
 
 -- name: append [postgres]
-INSERT INTO job_logs (job_id, attempt, level, message, at)
-SELECT * FROM unnest(:job_id::uuid[], :attempt::int[], :level::text[], :message::text[], :at::timestamptz[]);
+INSERT INTO job_logs (job_id, attempt, level, message, at, worker, event, data)
+SELECT * FROM unnest(:job_id::uuid[], :attempt::int[], :level::text[], :message::text[], :at::timestamptz[],
+    :worker::text[], :event::text[], :data::text[]);
 
 -- name: page [sqlite]
 -- Lines of a job after a cursor, oldest first.
-SELECT id, attempt, level, message, at FROM job_logs WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
+SELECT id, job_id, attempt, level, message, at, worker, event, data FROM job_logs
+WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
 
 -- name: page [postgres]
 -- It reads a range of job_logs_job. For `job_id = :job_id`, if one job has written most of the lines, PostgreSQL would
 -- read all lines to find the lines of another job. (SQLite would read a range from the first line of the job.)
-SELECT id, attempt, level, message, at FROM job_logs
+SELECT id, job_id, attempt, level, message, at, worker, event, data FROM job_logs
 WHERE (job_id, id) > (:job_id, :after) AND job_id <= :job_id ORDER BY job_id, id LIMIT :wanted;
 
 -- name: search [sqlite]
 -- The same for lines of some levels that contain a text.
-SELECT id, attempt, level, message, at FROM job_logs
+SELECT id, job_id, attempt, level, message, at, worker, event, data FROM job_logs
 WHERE job_id = :job_id AND id > :after AND (:levels = '' OR :levels LIKE '%,' || level || ',%')
   AND lower(message) LIKE :pattern ESCAPE '\'
 ORDER BY id LIMIT :wanted;
 
 -- name: search [postgres]
 -- CASE as in `jobs.search`.
-SELECT id, attempt, level, message, at FROM job_logs
+SELECT id, job_id, attempt, level, message, at, worker, event, data FROM job_logs
 WHERE (job_id, id) > (:job_id, :after) AND job_id <= :job_id AND CASE
     WHEN :levels <> '' AND :levels NOT LIKE '%,' || level || ',%' THEN false
     ELSE lower(message) LIKE :pattern ESCAPE '\' END
@@ -35,7 +38,7 @@ ORDER BY job_id, id LIMIT :wanted;
 
 -- name: tail
 -- The newest lines of a job, newest first.
-SELECT id, attempt, level, message, at FROM job_logs
+SELECT id, job_id, attempt, level, message, at, worker, event, data FROM job_logs
 WHERE (job_id, id) <= (:job_id, 9223372036854775807) AND job_id >= :job_id ORDER BY job_id DESC, id DESC LIMIT :wanted;
 
 -- name: trim
