@@ -1,10 +1,10 @@
 """`make dashboards-test`: a real Prometheus scrapes a running fleet, and every query of every panel returns a number.
 
 promtool checks and tests the alert rules as well. It needs Debian's package prometheus, and Chromium for the panels
-about rendering. It prints each panel with the value that it shows.
+about rendering. It prints each panel with the value that it shows, and draws all of them: build/dashboards.html. With
+a number of seconds as its argument, the fleet works for that long, so that the charts show more.
 """
 
-import json
 import math
 import os
 import shutil
@@ -14,11 +14,11 @@ import sys
 import tempfile
 import time
 import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.error import URLError
 
 import yaml
 
@@ -29,7 +29,7 @@ from silkline.sample.site import SampleAnswer, answer
 from silkline.store import jobs
 from silkline.store.opening import open_database
 from tests.support.daemon import free_port
-from tests.support.dashboards import ALERTS, queries
+from tests.support.dashboards import ALERTS, ROOT, drawing, queries
 from tests.support.served import Served
 from tests.support.supervisors import LIBC, QUICK
 
@@ -118,15 +118,18 @@ def watch(prometheus: str, database: Database, sites: list[str], workers: list["
     """Give the fleet work until each query has returned a number once; what is missing at the end is printed."""
     jobs.enqueue(database, NewJob("page", {"url": sites[0]}, paused=True))
     values: dict[tuple[str, str], float] = {}
-    give_up = time.monotonic() + PATIENCE
+    began, enough = time.time(), float((sys.argv[1:] or ["0"])[0])
     turn = 0
-    while len(values) < len(set(queries())) and time.monotonic() < give_up:
+    while (passed := time.time() - began) < enough or (len(values) < len(set(queries())) and passed < PATIENCE):
         give_work(database, *sites, turn)
         turn += 1
         time.sleep(5)  # several scrapes
         for each in set(queries()) - values.keys():
             if (found := value_of(prometheus, each[1])) is not None:
                 values[each] = found
+    drawn = ROOT / "build" / "dashboards.html"
+    drawn.parent.mkdir(exist_ok=True)
+    drawn.write_text(drawing().page(prometheus, drawing().Span(began, time.time(), RANGE)))
     for panel, query in queries():
         print(f"{panel:70} {values.get((panel, query), 'NOTHING')}")
     missing = [each for each in queries() if each not in values]
@@ -135,7 +138,7 @@ def watch(prometheus: str, database: Database, sites: list[str], workers: list["
     firing = ask(prometheus, "/api/v1/rules")["groups"][0]["rules"]
     print("rules loaded:", {rule["name"]: rule["state"] for rule in firing})
     healthy = all(rule["health"] == "ok" for rule in firing)
-    print(f"{len(queries()) - len(missing)} of {len(queries())} queries returned a number")
+    print(f"{len(queries()) - len(missing)} of {len(queries())} queries returned a number; drawn: {drawn}")
     return int(bool(missing) or not healthy or any(process.poll() is not None for process in workers))
 
 
@@ -158,17 +161,15 @@ def give_work(database: Database, site: str, busy_site: str, turn: int) -> None:
 
 def value_of(prometheus: str, query: str) -> float | None:
     """The first number of the answer; None: no data, or only NaN."""
-    filled = query.replace("$instance", ".*").replace("$__rate_interval", RANGE)
-    answer = ask(prometheus, "/api/v1/query?" + urllib.parse.urlencode({"query": filled}))
+    answer = ask(prometheus, "/api/v1/query", query=drawing().filled(query, RANGE))
     numbers = [float(series["value"][1]) for series in answer["result"]]
     return next((each for each in numbers if not math.isnan(each)), None)
 
 
-def ask(prometheus: str, path: str) -> Any:
+def ask(prometheus: str, path: str, **parameters: str) -> Any:
     try:
-        with urllib.request.urlopen(prometheus + path, timeout=30) as answer:
-            return json.load(answer)["data"]
-    except ConnectionError:  # it has not started yet
+        return drawing().ask(prometheus, path, **parameters)
+    except URLError:  # it has not started yet
         return {"result": [], "groups": []}
 
 

@@ -10,7 +10,7 @@ import yaml
 
 from silkline.metrics.families import BY_NAME
 from silkline.metrics.family import Type
-from tests.support.dashboards import ALERTS, GRAFANA, generated, queries
+from tests.support.dashboards import ALERTS, GRAFANA, drawing, generated, queries
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNBOOK = (ROOT / "docs" / "runbook.md").read_text()
@@ -98,3 +98,42 @@ def test_every_family_is_in_a_panel() -> None:
 )
 def test_a_wrong_name_is_found(expression: str, wrong: set[str]) -> None:
     assert unknown(expression) == wrong
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (0.0123, "percentunit", "1.23 %"),
+        (1536, "bytes", "1.5 KiB"),
+        (3 * 1024**3, "Bps", "3 GiB/s"),
+        (0.00042, "s", "420 µs"),
+        (0.25, "s", "250 ms"),
+        (600, "s", "10 min"),
+        (12345, "ops", "12.3 k/s"),
+        (0, "none", "0"),
+        (float("nan"), "s", "no value"),
+    ],
+)
+def test_a_drawn_value_has_its_unit(value: float, unit: str, shown: str) -> None:
+    assert drawing().in_unit(value, unit) == shown
+
+
+def test_each_panel_is_drawn_at_its_place_with_its_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def ask(_: str, path: str, *, query: str, **more: float) -> dict[str, Any]:
+        assert (path, more) == ("/api/v1/query_range", {"start": 0.0, "end": 240.0, "step": 1.0})
+        asked.append(query)
+        values = [[0, "1"], [1, "3"], [2, "NaN"], [100, "2"]]
+        return {"result": [{"metric": {"state": "<done>"}, "values": values}] if "by (state)" in query else []}
+
+    monkeypatch.setattr(drawing(), "ask", ask)
+    page = drawing().page("http://prometheus", drawing().Span(0.0, 240.0, "20s"))
+    assert asked == [query.replace("$instance", ".*").replace("$__rate_interval", "20s") for _, query in queries()]
+    panels = [panel for text in generated().values() for panel in json.loads(text)["panels"]]
+    assert page.count('<div class=panel style="grid-column:') == len(panels)
+    assert page.count("No data") == len(panels) - 1
+    assert "&lt;done&gt; <b>2/s</b>" in page, "the name of the series is text, with its last value"
+    (chart,) = re.findall(r"<svg.*?</svg>", page)
+    assert len(re.findall("<polyline", chart)) == 1, "two values, then a gap"
+    assert len(re.findall("<circle", chart)) == 1, "one value alone"
