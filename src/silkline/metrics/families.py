@@ -190,7 +190,7 @@ MACHINE: Final = (
     Family("silkline_process_open_files", _GAUGE, _MACHINE, "Open file descriptors.", (_ROLE,)),
     Family(
         *("silkline_process_cpu_seconds_total", _COUNTER, _PROCESSES),
-        "CPU time, of dead processes too, as far as they told it: every few seconds. Not for `browser` and `other`.",
+        "CPU time, of dead processes too, as far as they told it (decision 0030). Not for `browser` and `other`.",
         (_ROLE,),
     ),
     Family("silkline_disk_free_bytes", _GAUGE, _MACHINE, "Free space on the disk of the data directory."),

@@ -18,6 +18,7 @@ from silkline.config import Settings
 from silkline.errors import LeaseLost, Permanent, SpecError, Temporary, Unavailable
 from silkline.kinds import registry
 from silkline.log import hide
+from silkline.metrics.instruments import tell_cpu
 from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, Backoff, End, Job, NewJob, Verb, Wish, decide
 from silkline.model.kind import Context
@@ -86,6 +87,7 @@ class DirectProgress:
 
     def record(self, checkpoint: Checkpoint) -> Counts:
         counts = urls.record(self.database, self.job, checkpoint)
+        tell_cpu()
         self._watcher.recorded(checkpoint)
         return counts
 
