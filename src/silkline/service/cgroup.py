@@ -1,7 +1,8 @@
 """A cgroup v2 for each attempt, if this process may create one.
 
-A cgroup knows exactly which processes to kill and, with the controllers of memory and CPU, limits them exactly. Without
-a cgroup, `process_table` and `limits` read the same facts from /proc, and `cpu_limit` uses affinity.
+A cgroup knows exactly which processes to kill and, with the controllers of memory and CPU, limits them exactly. Where
+the CPU controller is in cgroup v1, an attempt with a CPU limit gets a second cgroup there. Without a cgroup,
+`process_table` and `limits` read the same facts from /proc, and `cpu_limit` uses affinity.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import contextlib
 import os
 import time
 from pathlib import Path
+
+from silkline.service.cgroup_places import place_for_cpu_in_v1, place_in_v2
 
 REMOVE_TRIES = 50
 CPU_PERIOD = 100_000  # microseconds, the default of the kernel
@@ -40,12 +43,35 @@ class Cgroup:
         return True
 
     def limit_cpu(self, cpus: float) -> bool:
-        """Allow this many cores. Returns whether the kernel now enforces the limit."""
+        """Allow its processes this many cores. Returns whether the kernel now enforces the limit."""
+        quota = max(int(cpus * CPU_PERIOD), LEAST_QUOTA)
         try:
-            (self._path / "cpu.max").write_text(f"{max(int(cpus * CPU_PERIOD), LEAST_QUOTA)} {CPU_PERIOD}")
+            (self._path / "cpu.max").write_text(f"{quota} {CPU_PERIOD}")
         except OSError:
+            return self._limit_cpu_in_v1(quota)
+        return True
+
+    def _limit_cpu_in_v1(self, quota: int) -> bool:
+        path = self._in_v1()
+        if path is None:
+            return False
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            (path / "cpu.cfs_period_us").write_text(str(CPU_PERIOD))
+            (path / "cpu.cfs_quota_us").write_text(str(quota))
+            for pid in self.processes():
+                (path / "cgroup.procs").write_text(str(pid))
+        except OSError:
+            _remove(path, tries=1)
             return False
         return True
+
+    def _in_v1(self) -> Path | None:
+        """The place of this cgroup in the CPU hierarchy of cgroup v1, if there is one."""
+        v2, v1 = place_in_v2(), place_for_cpu_in_v1()
+        if v1 is None or v2 is None or not self._path.is_relative_to(v2):
+            return None
+        return v1 / self._path.relative_to(v2)
 
     def processes(self) -> set[int]:
         try:
@@ -68,14 +94,9 @@ class Cgroup:
 
     def remove(self) -> None:
         """Remove the folder. That works only after the last process has ended, so try for half a second."""
-        for _ in range(REMOVE_TRIES):
-            try:
-                self._path.rmdir()
-                return
-            except FileNotFoundError:
-                return
-            except OSError:
-                time.sleep(0.01)
+        _remove(self._path, tries=REMOVE_TRIES)
+        if (path := self._in_v1()) is not None:
+            _remove(path, tries=REMOVE_TRIES)
 
 
 class Cgroups:
@@ -99,6 +120,18 @@ class Cgroups:
             Cgroup(self._base).remove()
 
 
+def _remove(path: Path, *, tries: int) -> None:
+    for _ in range(tries):
+        try:
+            path.rmdir()
+        except FileNotFoundError:
+            return
+        except OSError:
+            time.sleep(0.01)
+        else:
+            return
+
+
 def remove_of(worker_id: str) -> None:
     """Remove the cgroups that a dead supervisor left, and kill the processes that still run in them."""
     base = _base_of(worker_id)
@@ -111,10 +144,8 @@ def remove_of(worker_id: str) -> None:
 
 
 def _base_of(worker_id: str) -> Path | None:
-    mount, own = _mount(), _own_path()
-    if mount is None or own is None:
-        return None
-    return mount / own.lstrip("/") / f"silkline-{worker_id}"
+    place = place_in_v2()
+    return None if place is None else place / f"silkline-{worker_id}"
 
 
 def _make_base(worker_id: str) -> Path | None:
@@ -133,20 +164,3 @@ def _make_base(worker_id: str) -> Path | None:
             with contextlib.suppress(OSError):
                 (folder / "cgroup.subtree_control").write_text(f"+{controller}")
     return base
-
-
-def _mount() -> Path | None:
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/mountinfo").read_text().splitlines():
-            head, _, tail = line.partition(" - ")
-            if tail.startswith("cgroup2 "):
-                return Path(head.split()[4])
-    return None
-
-
-def _own_path() -> str | None:
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
-            if line.startswith("0::"):
-                return line[3:]
-    return None

@@ -1,4 +1,4 @@
-"""The CPU limit of an attempt: enforced by its cgroup if that is allowed, else by affinity and niceness.
+"""The CPU limit of an attempt: enforced by its cgroup (v2 or v1) if that is allowed, else by affinity and niceness.
 
 With affinity, a job runs on a few cores only: on two for a limit of 1.5. For the fraction, its processes are nicer than
 others, so they get less CPU time while others need it.
