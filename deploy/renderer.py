@@ -19,7 +19,8 @@ COMMAND = (
     *("/usr/bin/chromium-headless-shell", "--no-sandbox", f"--remote-debugging-port={BROWSER_PORT}"),
     *("--user-data-dir=/tmp/profile", "--disable-dev-shm-usage", "--disable-gpu", "--mute-audio", "--no-pings"),
     *("--disable-background-networking", "--disable-component-update", "--disable-breakpad", "--disable-sync"),
-    *("--disable-quic", "--disable-remote-fonts", "--blink-settings=imagesEnabled=false", "--log-level=3"),
+    # Silkline refuses images and fonts itself, except for screenshots and PDFs.
+    *("--disable-quic", "--log-level=3"),
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     *("--proxy-server=http://127.0.0.1:9", "--proxy-bypass-list=<-loopback>", "about:blank"),

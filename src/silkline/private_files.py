@@ -16,7 +16,7 @@ FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 OTHERS = 0o077
 # The contents of a data directory. A folder with anything else is not only ours, and keeps its mode.
-OURS = ("silkline.db", "silkline.toml", "logs", "workers", "warc", "exports", "browsers", "marks", "metrics")
+OURS = ("silkline.db", "silkline.toml", "logs", "workers", "warc", "files", "exports", "browsers", "marks", "metrics")
 
 log = logging.getLogger("silkline.data")
 

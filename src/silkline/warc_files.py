@@ -17,6 +17,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from silkline import page_files
 from silkline.errors import Permanent
 from silkline.model.fetched import Fetched
 from silkline.model.job import Job
@@ -88,7 +89,8 @@ def place_of(data: Path, job: Job) -> tuple[str, str, int]:
 
 
 def remove(data: Path, logs: Path, job_id: str) -> None:
-    """Remove the files of a job from this machine's disk: its archive and its log files."""
+    """Remove the files of a job from this machine's disk: its archive, the files of its pages and its log files."""
+    page_files.remove(data, job_id)
     shutil.rmtree(folder_of(data, job_id), ignore_errors=True)
     for suffix in (".log", ".log.1"):
         (logs / f"{job_id}{suffix}").unlink(missing_ok=True)

@@ -12,6 +12,7 @@ import click
 
 from silkline.cli import terminal, views
 from silkline.cli.asking import asking, payload_of, seconds
+from silkline.cli.capturing import capturing
 from silkline.cli.extracting import extracting, keeping, with_fields
 from silkline.cli.foreground import run_here
 from silkline.cli.job_choice import chosen
@@ -84,6 +85,7 @@ LEAST_FILES = 128  # the same number as in crawl/file_budget.py, which commands 
 @click.option("--force", is_flag=True, help="With -o: overwrite what exists.")
 @extracting
 @keeping
+@capturing
 @asking
 @everywhere()
 @click.pass_obj

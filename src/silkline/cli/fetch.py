@@ -16,6 +16,7 @@ import click
 
 from silkline.cli import codes, terminal
 from silkline.cli.asking import asking, need_urls, payload_of, seconds
+from silkline.cli.capturing import capturing, say_files
 from silkline.cli.extracting import extracting, keeping, with_fields
 from silkline.cli.logging_level import log_if_asked
 from silkline.cli.option_errors import checked
@@ -54,6 +55,7 @@ FEW_WORDS = 40
 @click.option("--warc", is_flag=True, help="Also keep the raw HTTP responses, for `silkline results --format warc`.")
 @extracting
 @keeping
+@capturing
 @asking
 @everywhere()
 @click.pass_obj
@@ -72,7 +74,10 @@ def fetch(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:
     requirements.check_packages("page", spec, settings, here=True)
     with opened(settings) as database:
         found = _find(database, settings, spec, asked)
-    return _show(session, spec, asked, found)
+    code = _show(session, spec, asked, found)
+    for url in dict.fromkeys(asked):
+        say_files(session, settings.data, found[url])
+    return code
 
 
 def _find(database: Database, settings: Settings, spec: PageSpec, asked: list[str]) -> dict[str, Result]:

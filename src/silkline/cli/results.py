@@ -109,7 +109,7 @@ def save(
         session.say(f"{number:,} {'link was' if number == 1 else 'links were'} written to {terminal.safe(name)}.")
         return
     else:
-        number = _save(session, database, job_id, wanted, form, output, force=force)
+        number = _save(session, database, data, job_id, wanted, form, output, force=force)
     noun = "result was" if number == 1 else "results were"
     session.say(f"{number:,} {noun} written to {terminal.safe(name)}.")
 
@@ -160,12 +160,20 @@ def _print_links(database: Database, job_id: str) -> None:
 
 
 def _save(
-    session: Session, database: Database, job_id: str, wanted: Filter, form: str, output: Path, *, force: bool
+    session: Session,
+    database: Database,
+    data: Path,
+    job_id: str,
+    wanted: Filter,
+    form: str,
+    output: Path,
+    *,
+    force: bool,
 ) -> int:
     number = 0
     total = stored.count(database, job_id)
     fields = columns_of(database, job_id, COLUMNS)
-    with to_path(form, output, force=force, fields=fields) as writer, _progress(session, total) as advance:
+    with to_path(form, output, force=force, fields=fields, data=data) as writer, _progress(session, total) as advance:
         for result in stream(database, job_id, wanted):
             writer.write(result)
             number += 1

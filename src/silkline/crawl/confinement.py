@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from silkline import page_files
 from silkline.confine.roles import confine_fetcher, confine_runner
 from silkline.crawl.extraction import SUGGESTIONS
 from silkline.crawl.page_hooks import load_hooks
 from silkline.crawl.plan import Plan
+from silkline.private_files import make_private_folder
 from silkline.warc_files import folder_of
 
 # The encodings of the web platform. Python loads each from a file at first use, and a confined reader cannot open
@@ -77,8 +79,8 @@ def _of_pdf() -> Iterator[str]:
 
 
 def confine_fetcher_of(plan: Plan) -> None:
-    """Confine a fetcher: it can write only to the archive of its job. A fetcher that starts browsers is confined like a
-    runner."""
+    """Confine a fetcher: it can write only to the archive and the files of its job. A fetcher that starts browsers is
+    confined like a runner."""
     if plan.rendering is not None and not plan.rendering.url:
         confine_runner()
         return
@@ -91,4 +93,8 @@ def confine_fetcher_of(plan: Plan) -> None:
         places = Path(plan.rendering.places)
         places.mkdir(parents=True, exist_ok=True)
         writable.append(places)
+        if (place := plan.rendering.files) is not None:
+            folder = page_files.folder_of(Path(place.data), place.job_id)
+            make_private_folder(folder)
+            writable.append(folder)
     confine_fetcher(writable)

@@ -16,6 +16,7 @@ from silkline.model import fetched as reasons
 from silkline.model.fetched import Fetched
 from silkline.model.ledger import DONE, FAILED, REDIRECTED, SKIPPED, NewResult, Settled
 from silkline.model.url import canonical, url_key
+from silkline.page_files import told
 
 _PERSONAL_HEADERS: Final = frozenset({"set-cookie", "set-cookie2", "authorization", "proxy-authenticate"})
 _encode = msgspec.json.Encoder().encode
@@ -78,6 +79,8 @@ def rendering_of(fetched: Fetched) -> dict[str, Any]:
     }
     if shown.cut:
         about["render_cut"] = shown.cut
+    if shown.files:
+        about["files"] = told(shown.files)
     script_url = canonical(shown.url)
     if script_url is not None and script_url != canonical(fetched.url):
         about["script_url"] = script_url

@@ -10,6 +10,7 @@ from silkline.fetch.settings import PRODUCT
 from silkline.model.fields import Field, read_fields
 from silkline.model.spec import Fact, SiteSpec
 from silkline.model.url import canonical, origin_of
+from silkline.page_files import FilePlace
 
 HOME: Final = "https://github.com/silkline/silkline"
 
@@ -111,6 +112,10 @@ class Rendering(msgspec.Struct, frozen=True):
     """A browser that the operator runs; empty: one of our own."""
     job: str = ""
     """Jobs take turns in the browsers of a machine."""
+    screenshot: str = ""
+    pdf: bool = False
+    files: FilePlace | None = None
+    """Where screenshots and PDFs are stored, if they are wanted."""
 
 
 class Plan(msgspec.Struct, frozen=True):

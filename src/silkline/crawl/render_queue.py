@@ -13,8 +13,9 @@ from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.plan import Plan
 from silkline.fetch.client import HttpClient
 from silkline.fetch.render import Renderer
-from silkline.fetch.settings import RenderLimits
+from silkline.fetch.settings import Capture, RenderLimits
 from silkline.model.fetched import Fetched
+from silkline.page_files import PageFiles
 
 OnShown = Callable[[Fetched], None]
 
@@ -33,7 +34,14 @@ def open_renderer(plan: Plan, client: HttpClient) -> Renderer:
         job=rendering.job,
         fallback=rendering.auto,
         limits=replace(limits, max_dom=min(limits.max_dom, plan.tuning.max_body)),
+        wanted=Capture(rendering.screenshot, rendering.pdf),
     )
+
+
+def open_files(plan: Plan) -> PageFiles | None:
+    """Stores the files of rendered pages, if the plan wants them."""
+    place = plan.rendering.files if plan.rendering is not None else None
+    return None if place is None else PageFiles(place)
 
 
 class RenderQueue:

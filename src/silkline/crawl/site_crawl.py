@@ -9,6 +9,7 @@ from silkline.crawl.messages import PageOutcome
 from silkline.crawl.outcomes import all_wire_bytes, body_of, page_of, redirect_of
 from silkline.crawl.plan import Plan
 from silkline.crawl.reading import Body, Reading
+from silkline.crawl.render_queue import open_files
 from silkline.crawl.sitemap_limits import SITEMAP_VIAS
 from silkline.crawl.sitemaps import Sitemaps
 from silkline.fetch.robots import Robots
@@ -30,6 +31,7 @@ class SiteCrawl:
         self._archive = open_archive(plan.archive, index)
         self._headers = plan.wants_headers
         self._keeper = PageKeeper() if plan.keep_html else None
+        self._files = open_files(plan)
 
     def introduced(self, host: str, url: str, rules: Robots) -> None:
         self._sitemaps.named(host, url, rules)
@@ -57,6 +59,8 @@ class SiteCrawl:
         if reading.reason is None:
             if self._archive is not None:
                 self._archive.add(entry.id, fetched)
+            if self._files is not None:
+                fetched = self._files.keep(entry.id, fetched)
             self._discovery.fetched(host, entry.url, reading.simhash)
         ended = page_of(entry, fetched, reading)
         return ended if self._keeper is None or reading.reason else with_html(ended, self._keeper, entry, fetched)

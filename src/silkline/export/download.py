@@ -17,6 +17,7 @@ from silkline.export.rows import Filter, stream
 from silkline.export.table import COLUMNS
 from silkline.model.database import Database
 from silkline.model.url import url_key
+from silkline.page_files import stored_files
 from silkline.store import jobs
 from silkline.store.results import Result
 from silkline.warc_files import folder_of
@@ -68,7 +69,8 @@ class GivenAway(io.RawIOBase):
 class MarkdownZip:
     """The folder of Markdown files as a zip file. All files are in one top folder, which unpacking creates."""
 
-    def __init__(self, file: GivenAway, folder: str) -> None:
+    def __init__(self, file: GivenAway, folder: str, data: Path) -> None:
+        self._data = data
         self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED)
         self._folder = folder
         self._names: set[str] = set()
@@ -82,11 +84,18 @@ class MarkdownZip:
         if str(place) in self._names:
             place = place.with_name(f"{place.stem}-{result.url_id}.md")
         self._names.add(str(place))
+        files = stored_files(self._data, result.job_id, result.url_id, result.metadata)
+        names = {name: place.name.removesuffix(".md") + path.suffix for name, path in files.items()}
+        self._add(result, place, document(result, names).encode("utf-8", "replace"), zipfile.ZIP_DEFLATED)
+        for name, path in files.items():
+            self._add(result, place.with_name(names[name]), path.read_bytes(), zipfile.ZIP_STORED)
+
+    def _add(self, result: Result, place: PurePosixPath, content: bytes, compression: int) -> None:
         moment = result.created_at.timetuple()[:6] if result.created_at.year >= 1980 else (1980, 1, 1, 0, 0, 0)
         entry = zipfile.ZipInfo(str(place), moment)
-        entry.compress_type = zipfile.ZIP_DEFLATED
+        entry.compress_type = compression
         entry.external_attr = 0o644 << 16
-        self._zip.writestr(entry, document(result).encode("utf-8", "replace"))
+        self._zip.writestr(entry, content)
 
     def close(self) -> None:
         self._zip.close()
@@ -114,7 +123,7 @@ def download(database: Database, data: Path, job_id: str, form: str, name: str) 
         for _ in written_records(database, data, job_id, Filter(), file):
             yield file.take(PIECE)
     elif form == "md":
-        packed = MarkdownZip(file, name)
+        packed = MarkdownZip(file, name, data)
         for result in stream(database, job_id, Filter()):
             packed.write(result)
             yield file.take(PIECE)

@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import unicodedata
+from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO, Final, Literal
 from urllib.parse import unquote
@@ -16,6 +18,7 @@ from urllib.parse import unquote
 from silkline.errors import UsageError
 from silkline.export.rows import content_of, further_data
 from silkline.model.url import url_key
+from silkline.page_files import stored_files
 from silkline.store.results import Result
 
 LONGEST: Final = 120  # bytes
@@ -25,14 +28,18 @@ _PLAIN: Final = re.compile(r"[a-z0-9_-][a-z0-9._-]*")
 
 
 class ResultFolder:
-    """Writes one file for each successful result. With `force` existing files are overwritten."""
+    """Writes one file for each successful result. With `force` existing files are overwritten.
 
-    def __init__(self, folder: Path, *, force: bool = False) -> None:
+    `data`: the data directory with the screenshots and PDFs of pages. They are written beside their page.
+    """
+
+    def __init__(self, folder: Path, *, force: bool = False, data: Path | None = None) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"{folder} cannot be created: {error.strerror}") from error
         self._folder = folder
+        self._data = data
         self._real = folder.resolve()
         self._force = force
         self._written: set[int] = set()  # keys of names, kept only if files may be overwritten
@@ -46,9 +53,23 @@ class ResultFolder:
             if not path.parent.resolve().is_relative_to(self._real):
                 raise UsageError(f"{path.parent} leads out of {self._folder} through a symbolic link")
             with self._opened(path, result.final_url) as file:
-                file.write(document(result).encode("utf-8", "replace"))
+                written = Path(file.name)
+                files = self._copy_files(result, written)
+                file.write(document(result, files).encode("utf-8", "replace"))
         except OSError as error:
             raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+
+    def _copy_files(self, result: Result, page: Path) -> dict[str, str]:
+        """Copy the files of a page beside it. Returns the name of each."""
+        if self._data is None:
+            return {}
+        names = {}
+        for name, path in stored_files(self._data, result.job_id, result.url_id, result.metadata).items():
+            copy = page.with_name(page.name.removesuffix(".md") + path.suffix)
+            with path.open("rb") as source, _open(copy, "wb") as target:
+                shutil.copyfileobj(source, target)
+            names[name] = copy.name
+        return names
 
     def close(self) -> None:
         """Nothing to do: each file is complete already."""
@@ -105,14 +126,15 @@ def _mark(url: str) -> str:
     return f"{url_key(url) & 0xFFFFFFFF:08x}"
 
 
-def document(result: Result) -> str:
-    """A page with its metadata as front matter. JSON strings are valid YAML."""
+def document(result: Result, files: Mapping[str, str] | None = None) -> str:
+    """A page with its metadata as front matter. JSON strings are valid YAML. `files`: the names of its files."""
     facts = {
         "title": result.data.get("title") or None,
         "url": result.final_url,
         "asked": result.original_url if result.original_url != result.final_url else None,
         "status": result.metadata.get("http_status"),
         "fetched": result.created_at.isoformat(timespec="seconds"),
+        **(files or {}),
         "data": {name: value for name, value in further_data(result).items() if name != "title"} or None,
     }
     head = "".join(f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in facts.items() if value)

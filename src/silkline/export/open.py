@@ -89,13 +89,18 @@ def to_stream(form: str, stream: BinaryIO, fields: FieldColumns | None = None) -
 
 
 @contextmanager
-def to_path(form: str, path: Path, *, force: bool = False, fields: FieldColumns | None = None) -> Iterator[Writer]:
-    """Open a writer to a file, or for Markdown a folder. The file gets its name when it is complete."""
+def to_path(
+    form: str, path: Path, *, force: bool = False, fields: FieldColumns | None = None, data: Path | None = None
+) -> Iterator[Writer]:
+    """Open a writer to a file, or for Markdown a folder. The file gets its name when it is complete.
+
+    `data`: the data directory, from which a folder gets the screenshots and PDFs of pages.
+    """
     refuse_to_overwrite(form, path, force=force)
     if form == "md":
         from silkline.export.folder import ResultFolder
 
-        yield ResultFolder(path, force=force)
+        yield ResultFolder(path, force=force, data=data)
         return
     with whole_file(path) as stream:
         writer = _writer(form, stream, path, fields)

@@ -26,7 +26,7 @@ from silkline.fetch.render_program import WHAT_TO_INSTALL, find_browser
 from silkline.fetch.render_proxy import PageProxy, Upstream
 from silkline.fetch.render_slots import Slots
 from silkline.fetch.render_socket import SocketLine
-from silkline.fetch.settings import RenderLimits
+from silkline.fetch.settings import Capture, RenderLimits
 from silkline.metrics.instruments import (
     BROWSER_DEATHS,
     BROWSER_PAGES,
@@ -79,8 +79,8 @@ class Browser:
         conversation.listen("", self._heard)
 
     @classmethod
-    async def open(cls, url: str, user_agent: str, limits: RenderLimits) -> Browser:
-        """Connect to the browser at `url`, or start our own browser if `url` is empty."""
+    async def open(cls, url: str, user_agent: str, limits: RenderLimits, *, pictures: bool) -> Browser:
+        """Connect to the browser at `url`, or start our own if it is empty. `pictures`: it loads images and fonts."""
         if url:
             conversation = Conversation()
             line = SocketLine(conversation)
@@ -93,7 +93,7 @@ class Browser:
             program = find_browser()
             if program is None:
                 raise NoBrowser(WHAT_TO_INSTALL)
-            process = await BrowserProcess.start(program, user_agent)
+            process = await BrowserProcess.start(program, user_agent, pictures=pictures)
             BROWSER_STARTS.add()
             browser = cls(process.conversation, process, None, limits)
         try:
@@ -177,8 +177,10 @@ class Renderer:
         job: str = "",
         fallback: bool,
         limits: RenderLimits,
+        wanted: Capture | None = None,
     ) -> None:
         self._client = client
+        self._wanted = wanted if wanted is not None and wanted.anything else None
         self._slots = Slots(places, count, job)
         self._url = url
         self._fallback = fallback
@@ -262,7 +264,8 @@ class Renderer:
     async def _show(self, browser: Browser, fetched: Fetched, *, real_time: bool) -> tuple[Rendered, PageInBrowser]:
         client, limits = self._client, self._limits
         proxy = PageProxy(client.guard, client.resolver, self._upstream, limits.max_bytes)
-        page = PageInBrowser(browser.conversation, fetched, limits, proxy, real_time=real_time)
+        wanted = self._wanted
+        page = PageInBrowser(browser.conversation, fetched, limits, proxy, wanted=wanted, real_time=real_time)
         browser.under_way += 1
         browser.shown += 1
         try:
@@ -307,7 +310,8 @@ class Renderer:
                 self._let_go(current)
                 current = None
             if current is None:
-                current = await Browser.open(self._url, self._client.settings.user_agent, self._limits)
+                agent, pictures = self._client.settings.user_agent, self._wanted is not None
+                current = await Browser.open(self._url, agent, self._limits, pictures=pictures)
                 if self._closed:
                     current.close()
                     raise NoBrowser("the renderer is closed")

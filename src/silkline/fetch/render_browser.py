@@ -55,8 +55,7 @@ _FLAGS: Final = (
     *("--password-store=basic", "--disable-search-engine-choice-screen", "--disable-dinosaur-easter-egg"),
     # Frames run in the process of their page. This is cheaper, and each page has its own context and process anyway.
     "--disable-site-isolation-trials",
-    # Do not load content that is not text.
-    *("--blink-settings=imagesEnabled=false", "--disable-remote-fonts", "--autoplay-policy=user-gesture-required"),
+    "--autoplay-policy=user-gesture-required",
     # Each page has its own proxy. Requests that belong to no page fail, the browser resolves no names, and features
     # that can bypass a proxy are off.
     *(f"--proxy-server={_NOWHERE}", "--proxy-bypass-list=<-loopback>", "--disable-quic"),
@@ -69,9 +68,15 @@ _FLAGS: Final = (
 )
 
 
-def command_line(program: str, folder: str, user_agent: str) -> list[str]:
+# Do not load content that is not text.
+_ONLY_TEXT: Final = ("--blink-settings=imagesEnabled=false", "--disable-remote-fonts")
+
+
+def command_line(program: str, folder: str, user_agent: str, *, pictures: bool = False) -> list[str]:
     """The command that starts the browser. Its sandbox is off only for root, where it does not work."""
     flags = [program, *_FLAGS, f"--user-data-dir={folder}", f"--user-agent={user_agent}"]
+    if not pictures:
+        flags += _ONLY_TEXT
     if os.geteuid() == 0:
         flags.append("--no-sandbox")
     try:
@@ -142,13 +147,14 @@ class BrowserProcess:
         self.conversation = conversation
 
     @classmethod
-    async def start(cls, program: str, user_agent: str) -> BrowserProcess:
+    async def start(cls, program: str, user_agent: str, *, pictures: bool = False) -> BrowserProcess:
         await asyncio.to_thread(sweep)
         folder = BrowserFolder()
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                process = _launch(command_line(program, str(folder.path), user_agent), theirs, folder)
+                command = command_line(program, str(folder.path), user_agent, pictures=pictures)
+                process = _launch(command, theirs, folder)
             except BaseException:
                 ours.close()
                 folder.remove()

@@ -15,11 +15,12 @@ from secrets import token_hex
 from typing import Any, Final
 
 from silkline.fetch.origin import origin_of
+from silkline.fetch.render_capture import capture
 from silkline.fetch.render_cdp import BrowserGone, CommandRefused, Conversation
 from silkline.fetch.render_proxy import PageProxy
 from silkline.fetch.render_scripts import PREPARE, SNAPSHOT
 from silkline.fetch.render_settling import Settling
-from silkline.fetch.settings import RenderLimits, is_header_name
+from silkline.fetch.settings import Capture, RenderLimits, is_header_name
 from silkline.model.fetched import (
     RENDER_CRASHED,
     RENDER_FAILED,
@@ -27,6 +28,7 @@ from silkline.model.fetched import (
     RENDER_TIMEOUT,
     RENDER_TOO_LARGE,
     Fetched,
+    PageFile,
     Rendered,
 )
 from silkline.model.url import canonical
@@ -34,6 +36,8 @@ from silkline.model.url import canonical
 _BLOCKED: Final = frozenset(
     {"Image", "Media", "Font", "TextTrack", "Ping", "CSPViolationReport", "Prefetch", "Manifest", "Other"}
 )
+# A screenshot or a PDF shows these.
+_SHOWN: Final = frozenset({"Image", "Font"})
 # These requests may never end, so the page does not wait for them.
 _ENDLESS: Final = frozenset({"EventSource", "WebSocket", "Media", "Ping"})
 # The body is already decoded, and the browser must show the page, not save it.
@@ -63,12 +67,15 @@ class PageInBrowser:
         limits: RenderLimits,
         proxy: PageProxy,
         *,
+        wanted: Capture | None = None,
         real_time: bool = False,
     ) -> None:
         self._talk = conversation
         self._page = fetched
         self._limits = limits
         self._proxy = proxy
+        self._wanted = wanted
+        self._blocked = _BLOCKED if wanted is None else _BLOCKED - _SHOWN
         self._probe = f"_{token_hex(8)}"
         self._settling = Settling(conversation, limits, f"globalThis.{self._probe}?.()", real_time=real_time)
         self._address = canonical(fetched.url) or fetched.url
@@ -119,6 +126,9 @@ class PageInBrowser:
         if not await self._settling.wait(started + self._limits.seconds, self._is_over):
             self._cut.add("time")
         rendered = await self._outcome()
+        files: tuple[PageFile, ...] = ()
+        if self._wanted is not None and "html" in rendered:
+            files = await capture(self._talk, session, self._wanted, _VIEW["width"])
         return Rendered(
             url=rendered.get("url") or self._page.url,
             body=rendered.get("html", "").encode("utf-8", "replace"),
@@ -128,6 +138,7 @@ class PageInBrowser:
             requests=self.requests,
             wire_bytes=self._proxy.bytes,
             cut=tuple(sorted(self._cut | ({"bytes"} if self._proxy.full else set()))),
+            files=files,
         )
 
     def close(self) -> None:
@@ -227,7 +238,7 @@ class PageInBrowser:
         id, request, kind = params["requestId"], params["request"], params.get("resourceType", "")
         if kind == "Document" and params.get("frameId") == self._frame:
             self._navigation(id, request, download="networkId" not in params)
-        elif kind in _BLOCKED or not request["url"].startswith(("http:", "https:", "data:", "blob:", "about:")):
+        elif kind in self._blocked or not request["url"].startswith(("http:", "https:", "data:", "blob:", "about:")):
             self._fail(id)
         elif self.requests >= self._limits.max_requests:
             self._cut.add("requests")

@@ -85,6 +85,25 @@ class FetchSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Capture:
+    """The files that are made of each rendered page, and their limits. Seconds, bytes, pixels."""
+
+    screenshot: str = ""
+    """`full`: the whole page; `viewport`: its top, as a window shows it; empty: none."""
+    pdf: bool = False
+    seconds: float = 15.0
+    """For each file."""
+    max_bytes: int = 20 * MIB
+    """Of each file."""
+    max_height: int = 16_384
+    """Of a screenshot. Chromium draws no larger pictures; what is below is not shown."""
+
+    @property
+    def anything(self) -> bool:
+        return bool(self.screenshot) or self.pdf
+
+
+@dataclass(frozen=True, slots=True)
 class RenderLimits:
     """Limits of time and size for a page in a browser. Seconds, bytes, characters."""
 

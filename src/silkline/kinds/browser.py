@@ -9,7 +9,8 @@ from silkline.errors import Permanent, UsageError
 from silkline.fetch.render_program import WHAT_TO_INSTALL, find_browser
 from silkline.fetch.render_proxy import Upstream
 from silkline.model.kind import Context, KindSettings
-from silkline.model.spec import Fetching
+from silkline.model.spec import Capturing, Fetching
+from silkline.page_files import place_of
 
 SWITCHED_OFF = "no page is rendered here: the setting max_concurrent_chrome is 0"
 
@@ -33,7 +34,15 @@ def rendering_for(spec: Fetching, context: Context[object]) -> Rendering | None:
         places=str(Path(settings.data) / "browsers"),
         url=settings.renderer_url,
         job=context.progress.job.id,
+        screenshot=getattr(spec, "screenshot", None) or "",
+        pdf=getattr(spec, "pdf", False),
+        files=place_of(Path(settings.data), context.progress.job) if wants_files(spec) else None,
     )
+
+
+def wants_files(spec: Fetching) -> bool:
+    """Whether each rendered page gets a screenshot or a PDF."""
+    return isinstance(spec, Capturing) and bool(spec.screenshot or spec.pdf)
 
 
 def _problem(spec: Fetching, settings: KindSettings) -> str:

@@ -16,6 +16,8 @@ _FIELDS: Final = {*PERSONAL, *EXTRACTED, "max_age", "content", "render", "allow_
 
 
 def fresh(database: Database, url: str, spec: PageSpec) -> Result | None:
-    """A stored page that may be used as the result for this URL."""
+    """A stored page that may be used as the result for this URL. Its files belong to the other job."""
+    if spec.screenshot or spec.pdf:
+        return None
     found = page_cache.fresh(database, url, spec.model_dump(mode="json", include=_FIELDS), is_external=is_external)
     return found[1] if found else None

@@ -26,6 +26,7 @@ from silkline.crawl.plan import Plan, Rendering, Tuning, plan_of
 from silkline.crawl.purpose import onward
 from silkline.crawl.reading import Body, Reading
 from silkline.crawl.recorder import Recorder
+from silkline.crawl.render_queue import open_files
 from silkline.crawl.seed_verdict import check_seeds
 from silkline.crawl.small_leader import SmallLeader
 from silkline.fetch.robots import Robots
@@ -110,6 +111,7 @@ class PageJob:
         self._plan = plan
         self._archive = open_archive(plan.archive)
         self._keeper = PageKeeper() if plan.keep_html else None
+        self._files = open_files(plan)
         self._asked = {canonical(url) or url: url for url in reversed(self._spec.all_urls())}
         self._personal = is_personal(self._spec.model_dump(include={*PERSONAL}))
 
@@ -155,6 +157,8 @@ class PageJob:
     def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> PageOutcome:
         if self._archive is not None:
             self._archive.add(entry.id, fetched)
+        if self._files is not None and reading.reason is None:
+            fetched = self._files.keep(entry.id, fetched)
         state = DONE if reading.reason is None else FAILED
         detail = (reading.detail or "")[:1000] or None
         settled = Settled(entry.id, state, reading.reason, detail, entry.attempts + 1, fetched.status or None)
@@ -216,7 +220,7 @@ def _seed(address: str) -> FoundUrl:
 def _copied(row: QueuedUrl, asked: str, cached: Result) -> tuple[Settled, NewResult]:
     """Turn a page from the cache into a result of this job."""
     metadata = {
-        **cached.metadata,
+        **{name: value for name, value in cached.metadata.items() if name != "files"},  # they belong to the other job
         "cached": True,
         "cached_from": cached.job_id,
         "fetched_at": cached.created_at.isoformat(),

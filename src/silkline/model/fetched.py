@@ -48,6 +48,9 @@ RENDER_FAILED: Final = "render_failed"
 RENDER_REFUSED: Final = "render_refused"
 RENDER_TIMEOUT: Final = "render_timeout"
 RENDER_TOO_LARGE: Final = "render_too_large"
+# The files that can be made of a rendered page.
+SCREENSHOT: Final = "screenshot"
+PDF: Final = "pdf"
 # The page was fetched, and every process that parsed it died or took too long.
 READER_DIED: Final = "reader_died"
 
@@ -95,6 +98,16 @@ class Timings(msgspec.Struct, frozen=True):
     total: float = 0.0
 
 
+class PageFile(msgspec.Struct, frozen=True):
+    """A file made of a rendered page: its bytes until it is stored, then the machine that has it; or what failed."""
+
+    name: str
+    body: bytes = b""
+    size: int = 0
+    host: str = ""
+    error: str = ""
+
+
 class Rendered(msgspec.Struct, frozen=True):
     """The outcome of rendering a page: its DOM as UTF-8, or the reason of the failure."""
 
@@ -108,6 +121,7 @@ class Rendered(msgspec.Struct, frozen=True):
     wire_bytes: int = 0
     cut: tuple[str, ...] = ()
     """The limits that the page reached: time, requests, bytes, navigations."""
+    files: tuple[PageFile, ...] = ()
 
 
 class Fetched(msgspec.Struct, frozen=True):

@@ -221,7 +221,21 @@ class Extracting(Spec):
         return self
 
 
-class PageSpec(UrlSpec, Fetching, Extracting):
+class Capturing(Spec):
+    """The files that are made of each page that is rendered: a screenshot of the page or of its top, and a PDF."""
+
+    screenshot: Literal["full", "viewport"] | None = None
+    pdf: bool = False
+
+    @model_validator(mode="after")
+    def _is_rendered(self) -> Capturing:
+        for name in ("screenshot", "pdf"):
+            if getattr(self, name) and getattr(self, "render", "never") == "never":
+                raise ValueError(f"{name} needs a browser: set render to always (auto: only pages that need scripts)")
+        return self
+
+
+class PageSpec(UrlSpec, Fetching, Extracting, Capturing):
     """One page, or a batch of pages, without following links."""
 
     keep_html: bool = False
@@ -236,7 +250,7 @@ class CrawlSizes(LimitedSpec):
     concurrency: int | None = Field(None, ge=1, le=10_000)
 
 
-class SiteSpec(UrlSpec, Fetching, Extracting, CrawlSizes):
+class SiteSpec(UrlSpec, Fetching, Extracting, Capturing, CrawlSizes):
     """A crawl: one site or a million hosts."""
 
     keep_html: bool = False

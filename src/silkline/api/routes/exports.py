@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi import Path as InPath
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from silkline.api.answer_models import problems
-from silkline.api.downloads import Downloads
+from silkline.api.downloads import PART, Downloads
 from silkline.api.problems import Problem
 from silkline.config import Settings
 from silkline.export.download import DOWNLOADS, download, offered
 from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.model.url import origin_of
-from silkline.store import jobs
+from silkline.page_files import TYPES, stored_files
+from silkline.store import jobs, results
 
+UrlId = Annotated[int, InPath(ge=1, lt=2**62, description="The number of the URL in the ledger: `url_id` of a result.")]
 NEEDS = {
     "parquet": "Parquet needs pyarrow on the server: the operator must install silkline[parquet]",
     "warc": "this job has no WARC here: the job needs the option warc, the server needs warcio, and the file is only "
@@ -55,6 +60,32 @@ class ExportRoutes:
             },
             response_class=StreamingResponse,
         )
+        self.router.add_api_route(
+            "/files/{url_id}/{name}",
+            self.file,
+            methods=["GET"],
+            summary="The screenshot or the PDF of a rendered page",
+            responses={
+                200: {"description": "The file.", "content": {each.media_type: binary for each in TYPES.values()}},
+                **problems("not-found", "too-many", "too-many-downloads"),
+            },
+            response_class=StreamingResponse,
+        )
+
+    def file(self, request: Request, id: str, url_id: UrlId, name: Literal["screenshot", "pdf"]) -> Response:
+        """`metadata.files` of a result names its files, and the machine that has them. Only that machine sends them."""
+        result = results.by_url_id(self._database, jobs.get(self._database, id).id, url_id)
+        about = ((result.metadata.get("files") or {}) if result else {}).get(name)
+        if result is None or about is None:
+            raise Problem("not-found", f"the URL {url_id} of job {id} has no {name}")
+        if "error" in about:
+            raise Problem("not-found", f"this page has no {name}: {about['error']}")
+        path = stored_files(self._settings.data, result.job_id, url_id, result.metadata).get(name)
+        if path is None:
+            raise Problem("not-found", f"this {name} is not here: it is in the data directory of {about['host']}")
+        suffix, kind = TYPES[name]
+        disposition = {"Content-Disposition": f'attachment; filename="{id[-8:]}-{url_id}{suffix}"'}
+        return self._downloads.answer(request.scope, pieces_of(path), kind, disposition)
 
     def export(self, request: Request, id: str, query: Annotated[ExportQuery, Query()]) -> Response:
         """All results so far, in the order of discovery. The server writes the file while it sends it."""
@@ -66,6 +97,12 @@ class ExportRoutes:
         pieces = download(self._database, self._settings.data, id, query.format, name)
         disposition = {"Content-Disposition": f'attachment; filename="{name}{suffix}"'}
         return self._downloads.answer(request.scope, (piece for piece in pieces if piece), kind, disposition)
+
+
+def pieces_of(path: Path) -> Generator[bytes, None, None]:
+    with path.open("rb") as file:
+        while piece := file.read(PART):
+            yield piece
 
 
 def file_name(job: Job) -> str:

@@ -10,9 +10,10 @@ from urllib.parse import parse_qsl
 from fastapi import Request
 
 from silkline.api.problems import Problem
+from silkline.api.web.field_lines import BadLine, as_lines, read_lines
 from silkline.errors import SpecError
 
-TEXTS = ("kind", "url", "scope", "speed", "render")
+TEXTS = ("kind", "url", "scope", "speed", "render", "screenshot", "each")
 WHOLE = ("limit", "depth")
 LINES = ("urls", "include", "exclude", "allow_private")
 # The fields of the form, each with what a wrong number is told.
@@ -21,9 +22,10 @@ NUMBERS = {
     "depth": "a whole number, 0 or more",
     "delay": "a number of seconds, from 0 to 3600",
 }
-FIELDS = (*TEXTS, *NUMBERS, *LINES, "headers")
+FIELDS = (*TEXTS, *NUMBERS, *LINES, "headers", "fields")
 # Fields that a kind does not have are dropped, so that a change of the kind is not an error.
-NOT_TAKEN = {"page": ("limit", "depth", "scope", "include", "exclude"), "map": ("depth", "scope", "include", "exclude")}
+_OF_CRAWLS = ("depth", "scope", "include", "exclude")
+NOT_TAKEN = {"page": ("limit", *_OF_CRAWLS), "map": (*_OF_CRAWLS, "screenshot", "fields", "each")}
 _BARE_HOST = re.compile(
     r"(localhost|\[[0-9a-f:.]+\]|[^\s/?#:@]+\.[^\s/?#:@]+|[^\s/?#:@]+(?=:\d))(:\d{1,5})?([/?#]|$)", re.I
 )
@@ -61,6 +63,11 @@ def posted_job(form: Mapping[str, str]) -> dict[str, Any]:
             body[name] = lines
     if headers := _headers(form.get("headers", "")):
         body["headers"] = headers
+    try:
+        if table := read_lines(form.get("fields", "")):
+            body["fields"] = table
+    except BadLine as error:
+        raise FormProblem({"fields": str(error)}) from None
     if "url" in body:
         body["url"] = with_scheme(body["url"])
     if "urls" in body:
@@ -69,6 +76,10 @@ def posted_job(form: Mapping[str, str]) -> dict[str, Any]:
         body.pop(name, None)
     if "url" not in body and "urls" not in body:
         raise FormProblem({"url": "Type an address, such as https://example.com"})
+    if "screenshot" in body and "render" not in body:
+        raise FormProblem({"screenshot": "Only a browser makes pictures: run scripts always, or where needed"})
+    if "each" in body and "fields" not in body:
+        raise FormProblem({"each": "Name at least one field of these elements"})
     return body
 
 
@@ -136,6 +147,7 @@ def from_spec(kind: str, spec: Mapping[str, Any]) -> dict[str, str]:
     for name in LINES:
         value = spec.get(name) or ()
         form[name] = "\n".join([value] if isinstance(value, str) else value)
+    form["fields"] = as_lines(spec.get("fields") or {})
     return form
 
 

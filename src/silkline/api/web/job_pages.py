@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -32,6 +33,7 @@ from silkline.model.ledger import Counts, Url
 from silkline.model.redaction import secrets_of
 from silkline.model.sharding import is_parent
 from silkline.model.wait import BUSY, LEVEL, TURN, Wait, event, seconds_to, what_next, why
+from silkline.page_files import stored_files
 from silkline.runner.job_commands import ask
 from silkline.store import jobs, logs, pages, results, shards, urls, workers
 from silkline.store.backlinks import into
@@ -163,6 +165,7 @@ class JobPages:
             links_out=found.links_out,
             **content_of(found.result),
             **fields_of_page(found.result),
+            files=files_of_page(found.result, self._settings.data),
             now=self._database.now(),
         )
 
@@ -292,10 +295,23 @@ def content_of(result: Result | None) -> dict[str, Any]:
         "result": result,
         "title": data.get("title") or "",
         "text": text if isinstance(text, str) else json.dumps(text, indent=2, ensure_ascii=False),
-        "facts": facts + list(metadata.items()),
+        "facts": facts + [(name, value) for name, value in metadata.items() if name != "files"],
         "seconds": metadata.get("seconds") if isinstance(metadata.get("seconds"), int | float) else None,
         "bytes": metadata.get("bytes") if isinstance(metadata.get("bytes"), int) else None,
     }
+
+
+def files_of_page(result: Result | None, data: Path) -> list[dict[str, Any]]:
+    """The files of a page: what the result says about each, and where to get it or why it is missing."""
+    if result is None:
+        return []
+    here = stored_files(data, result.job_id, result.url_id, result.metadata)
+    shown = []
+    for name, about in (result.metadata.get("files") or {}).items():
+        missing = about.get("error") or ("" if name in here else f"it is in the data directory of {about['host']}")
+        href = f"/v1/jobs/{result.job_id}/files/{result.url_id}/{name}"
+        shown.append({"name": name, "bytes": about.get("bytes"), "error": missing, "href": href})
+    return shown
 
 
 def host_rows(waits: list[Wait], counted: list[dict[str, Any]], now: datetime) -> list[dict[str, Any]]:
