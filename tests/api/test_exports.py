@@ -6,6 +6,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet
@@ -13,11 +14,12 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from silkline.model.database import Database
-from silkline.model.job import Job, NewJob
+from silkline.model.job import End, Job, NewJob
 from silkline.model.ledger import Checkpoint
+from silkline.page_files import path_of
 from silkline.sample.server import SampleServer
 from silkline.store import jobs, urls
-from tests.store.given import result, running, settled, url
+from tests.store.given import deciding, result, running, settled, url
 from tests.support.served import Client, Served
 
 PAGES = 60
@@ -113,3 +115,47 @@ def test_what_there_is_not_is_said(client: Client, database: Database) -> None:
     client.get(f"/v1/jobs/{job.id}/export?format=warc").problem(422, "invalid", "this job has no WARC here")
     client.get(f"/v1/jobs/{job.id}/export?format=docx").problem(422, "invalid", "format")
     client.get("/v1/jobs/019a8f6e-5dc2-7340-86fe-b900fe2551e3/export").problem(404, "not-found")
+
+
+def with_files(database: Database, data: Path) -> Job:
+    """A page with a screenshot that is here, and a PDF on another machine; one whose screenshot failed."""
+    job = running(database, kind="extension", request_url="https://example.com/")
+    here = {"screenshot": {"type": "image/png", "bytes": 7, "host": "here"}}
+    there = {"pdf": {"type": "application/pdf", "bytes": 9, "host": "machine-7"}}
+    failed = {"screenshot": {"error": "it was not ready after 15 s"}}
+    address = "https://example.com/start"
+    stored = [
+        result(1, final_url=address, metadata=json.dumps({"files": {**here, **there}})),
+        result(2, final_url=f"{address}/2", metadata=json.dumps({"files": failed})),
+    ]
+    urls.record(database, job, Checkpoint([url(1), url(2)], [settled(1), settled(2)], stored))
+    path = path_of(data, job.id, 1, "screenshot")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"picture")
+    return job
+
+
+def test_the_files_of_a_page(client: Client, served: Served, database: Database) -> None:
+    job = with_files(database, served.data)
+    got = client.get(f"/v1/jobs/{job.id}/files/1/screenshot")
+    assert (got.status, got.body, got.headers["content-type"]) == (200, b"picture", "image/png")
+    assert got.headers["content-disposition"].endswith('-1.png"')
+    assert got.headers["x-content-type-options"] == "nosniff"
+    client.get(f"/v1/jobs/{job.id}/files/1/pdf").problem(404, "not-found", "data directory of machine-7")
+    client.get(f"/v1/jobs/{job.id}/files/2/screenshot").problem(404, "not-found", "not ready after 15 s")
+    client.get(f"/v1/jobs/{job.id}/files/2/pdf").problem(404, "not-found", "has no pdf")
+    client.get(f"/v1/jobs/{job.id}/files/3/screenshot").problem(404, "not-found", "has no screenshot")
+    assert client.get(f"/v1/jobs/{job.id}/files/1/..%2F1.png").status in (404, 422)
+
+    shown = client.get(f"/jobs/{job.id}/page/1").text
+    assert f'<img src="/v1/jobs/{job.id}/files/1/screenshot"' in shown
+    assert "No pdf: it is in the data directory of machine-7" in shown
+    with zipfile.ZipFile(io.BytesIO(client.get(f"/v1/jobs/{job.id}/export?format=md").body)) as packed:
+        (picture,) = [name for name in packed.namelist() if name.endswith("example.com/start.png")]
+        assert packed.read(picture) == b"picture"
+        assert 'screenshot: "start.png"' in packed.read(picture.replace(".png", ".md")).decode()
+
+    assert client.post(f"/v1/jobs/{job.id}/cancel").status == 200
+    jobs.finish(database, job, deciding(database, End.CANCELLED))
+    assert client.ask("DELETE", f"/v1/jobs/{job.id}").status == 204
+    assert not path_of(served.data, job.id, 1, "screenshot").parent.exists()

@@ -19,6 +19,7 @@ from silkline.export.rows import Filter, with_right_types
 from silkline.export.sitemap import SitemapFile
 from silkline.export.table import Table, harmless
 from silkline.model.url import canonical
+from silkline.page_files import path_of
 from silkline.store.results import Result
 
 
@@ -300,3 +301,15 @@ def test_a_folder_that_is_written_into_again_has_the_same_files(tmp_path: Path) 
             for url in ("http://example.com/a", "https://example.com/a"):
                 writer.write(result(url))
     assert len(list(folder.rglob("*.md"))) == 2
+
+
+def test_the_files_of_a_page_are_beside_it(tmp_path: Path) -> None:
+    about = {"files": {"screenshot": {"type": "image/png", "bytes": 7, "host": "here"}}}
+    page = result("https://example.com/start", metadata=about)
+    stored = path_of(tmp_path / "data", page.job_id, page.url_id, "screenshot")
+    stored.parent.mkdir(parents=True)
+    stored.write_bytes(b"picture")
+    with to_path("md", tmp_path / "out", data=tmp_path / "data") as writer:
+        writer.write(page)
+    assert (tmp_path / "out" / "example.com" / "start.png").read_bytes() == b"picture"
+    assert 'screenshot: "start.png"\n' in (tmp_path / "out" / "example.com" / "start.md").read_text()

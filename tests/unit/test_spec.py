@@ -212,3 +212,13 @@ def test_a_payload_with_very_many_mistakes_is_refused_with_a_few_of_them(payload
         validate(PageSpec, payload)
     assert said in str(caught.value)
     assert len(str(caught.value)) < 5_000
+
+
+@pytest.mark.parametrize(
+    "given", [{"screenshot": "full"}, {"pdf": True}, {"screenshot": "viewport", "render": "never"}]
+)
+@pytest.mark.parametrize("spec", [PageSpec, SiteSpec])
+def test_files_of_pages_need_a_browser(spec: type[Spec], given: dict[str, Any]) -> None:
+    with pytest.raises(SpecError, match="needs a browser: set render to always"):
+        validate(spec, {"url": "https://example.com/", **given})
+    assert validate(spec, {"url": "https://example.com/", **given, "render": "auto"})

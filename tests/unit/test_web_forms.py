@@ -158,3 +158,38 @@ def test_how_a_job_is_crawled_again() -> None:
 def test_an_address_that_a_url_names_is_known_to_be_private(url: str, private: bool) -> None:
     assert (private_url(["https://example.com", url]) == url) is private
     assert private_url([url], ["127.0.0.0/8", "10.0.0.0/8", "::1/128", "169.254.0.0/16"]) is None
+
+
+FIELDS = 'name = h1\nprice:price = .price\nsku = json_ld:Product.sku\ntags = {"css": ".tag", "many": true}'
+
+
+def test_fields_are_lines_of_the_form_and_come_back() -> None:
+    body = forms.posted_job({**START, "fields": f"{FIELDS}\r\n\r\n", "each": ".product"})
+    spec = submission.read(body, Settings()).payload
+    assert spec["fields"] == {
+        "name": {"css": "h1"},
+        "price": {"css": ".price", "type": "price"},
+        "sku": {"json_ld": "Product.sku"},
+        "tags": {"css": ".tag", "many": True},
+    }
+    shown = forms.from_spec("site", spec)
+    assert (shown["fields"], shown["each"]) == (FIELDS, ".product")
+
+
+@pytest.mark.parametrize(
+    ("form", "field", "says"),
+    [
+        ({"fields": "name = h1\nprice"}, "fields", "Line 2: 'price' is not a field"),
+        ({"fields": "name = ["}, "fields", "Line 1: is not a CSS selector"),
+        ({"fields": "a = h1\n\na = h2"}, "fields", "Line 3: there is a field 'a' already"),
+        ({"fields": "a:money = h1"}, "fields", "Line 1: unknown type 'money'"),
+        ({"fields": 'a = {"css": '}, "fields", "Line 1: what follows the = is not JSON"),
+        ({"each": ".product"}, "each", "Name at least one field"),
+        ({"fields": "a = h1", "each": "["}, "each", "is not a CSS selector"),
+        ({"screenshot": "full"}, "screenshot", "Only a browser makes pictures"),
+    ],
+)
+def test_what_is_wrong_with_fields_and_pictures_is_said_in_place(form: dict[str, str], field: str, says: str) -> None:
+    found = problems(**form)
+    assert set(found) == {field}
+    assert says in found[field]
