@@ -193,7 +193,10 @@ def _rendering_in_words(plan: Plan) -> str:
     if plan.rendering is None:
         return ""
     which = "pages that need scripts" if plan.rendering.auto else "all pages"
-    return f"{which} are rendered, {plan.rendering.count} at the same time"
+    rendering = plan.rendering
+    files = [f"a screenshot ({rendering.screenshot})"] if rendering.screenshot else []
+    kept = " and ".join([*files, "a PDF"] if rendering.pdf else files)
+    return f"{which} are rendered, {rendering.count} at the same time" + (f", with {kept} of each" if kept else "")
 
 
 def _own_processes() -> list[process_usage.ProcessUsage]:
