@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from silkline.kinds.registry import is_external
-from silkline.model.cached import EXTRACTED, PERSONAL
+from silkline.model.cached import CAPTURED, EXTRACTED, PERSONAL
 from silkline.model.database import Database
 from silkline.model.spec import PageSpec
 from silkline.store import page_cache
 from silkline.store.results import Result
 
 # The fields of a spec that the rule reads. The URLs of a spec are left out, because there may be many.
-_FIELDS: Final = {*PERSONAL, *EXTRACTED, "max_age", "content", "render", "allow_private"}
+_FIELDS: Final = {*PERSONAL, *EXTRACTED, *CAPTURED, "max_age", "content", "render", "allow_private"}
 
 
 def fresh(database: Database, url: str, spec: PageSpec) -> Result | None:
-    """A stored page that may be used as the result for this URL. Its files belong to the other job."""
-    if spec.screenshot or spec.pdf:
-        return None
+    """A stored page that may be used as the result for this URL."""
     found = page_cache.fresh(database, url, spec.model_dump(mode="json", include=_FIELDS), is_external=is_external)
     return found[1] if found else None

@@ -9,6 +9,8 @@ from typing import Any, Final
 EXTRACTED: Final = ("fields", "each", "facts", "keep_html")
 """The parts of a spec that say what is taken from a page besides its content."""
 PERSONAL: Final = ("headers", "cookies", "proxy")
+CAPTURED: Final = ("screenshot", "pdf")
+"""The files of a page. They belong to one job, so a job that wants some uses no stored page."""
 
 
 def is_personal(payload: Mapping[str, Any]) -> bool:
