@@ -82,8 +82,9 @@ class JsonLines(logging.Formatter):
         at = datetime.fromtimestamp(record.created, UTC)
         more = {name: _field(record, name) for name in (*_IDS, "event", "data")}
         more["error"] = self.formatException(record.exc_info) if record.exc_info else None
-        pid = {"pid": record.process, **_shared.fields}
-        return json_line(at, record.levelname.lower(), record.name, record.getMessage(), **pid, **more)
+        own = {name: value for name, value in more.items() if value is not None}
+        fields = {"pid": record.process, **_shared.fields, **own}
+        return json_line(at, record.levelname.lower(), record.name, record.getMessage(), **fields)
 
 
 def json_line(at: datetime, level: str, logger: str, message: str, **more: Any) -> str:

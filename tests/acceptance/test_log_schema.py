@@ -76,5 +76,14 @@ def test_a_worker_logs_with_these_fields(silkline: Silkline) -> None:
     check(lines, has={*ALWAYS, "pid", "worker"}, lacks={"id", "job"})
 
 
+def test_a_command_that_runs_a_job_itself_names_the_job(silkline: Silkline) -> None:
+    with SampleServer() as site:
+        fetched = silkline(site.url, *JSON_LOG)
+    assert fetched.code == 0, fetched
+    lines = objects(fetched.err)
+    check(lines, has={*OF_JOBS, "pid"}, lacks={"id"})
+    assert len({line["job"] for line in lines}) == 1
+
+
 def without(line: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in line.items() if key != name}

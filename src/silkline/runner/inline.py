@@ -17,7 +17,7 @@ from datetime import timedelta
 from silkline.config import Settings
 from silkline.errors import LeaseLost, Permanent, SpecError, Temporary, Unavailable
 from silkline.kinds import registry
-from silkline.log import hide
+from silkline.log import hide, in_every_line
 from silkline.metrics.instruments import tell_cpu
 from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, Backoff, End, Job, NewJob, Verb, Wish, decide
@@ -125,6 +125,7 @@ def _run_as(
 ) -> Job:
     job = jobs.claim_one(database, worker_id, socket.gethostname(), id)
     hide(secrets_of(job.payload))
+    in_every_line(worker=worker_id, **job.log_fields)
     control = WatchedControl(database, job, min(settings.heartbeat_interval, 1.0))
     watcher.begin(control)
     try:
