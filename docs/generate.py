@@ -76,7 +76,7 @@ def _log() -> Iterator[str]:
     yield "of the data directory. All of them have the same fields, wherever a program reads them:"
     yield ""
     yield "- `--log-format json` (setting `log_format`) of `serve`, `worker`, `crawl` and the other commands: stderr,"
-    yield "  and the log files of the jobs that they run. Each line is a JSON object."
+    yield "  and the log files of the jobs that they run. Each line is a JSON object, also the messages for people."
     yield "- `silkline logs ID --json`: the log of a job from the database, a JSON object in each line."
     yield "- `GET /v1/jobs/ID/logs`, and the event `logs` of `GET /v1/jobs/ID/events`: the same from the API."
     yield ""

@@ -37,10 +37,10 @@ def check(lines: Iterable[Mapping[str, Any]], *, has: set[str], lacks: set[str])
 
 def test_every_log_has_the_same_fields(on_both: Silkline, tmp_path: Path) -> None:
     with SampleServer() as site:
-        crawled = on_both("crawl", site.url, "--limit", "4", "--speed", "max", "-q", *JSON_LOG)
+        crawled = on_both("crawl", site.url, "--limit", "4", "--speed", "max", *JSON_LOG)
     assert crawled.code == 0, crawled
     on_stderr = objects(crawled.err)
-    check(on_stderr, has={*ALWAYS, "pid", "worker"}, lacks={"id"})
+    check(on_stderr, has={*ALWAYS, "pid"}, lacks={"id"})
     job = next(line["job"] for line in on_stderr if "job" in line)
 
     in_file = objects((on_both.folder / "data" / "logs" / f"{job}.log").read_text())
@@ -73,7 +73,7 @@ def test_a_worker_logs_with_these_fields(silkline: Silkline) -> None:
     worker.terminate()
     rest = worker.communicate(timeout=PATIENCE)[1]
     lines = objects((first + rest).decode())
-    check(lines, has={*ALWAYS, "pid", "worker"}, lacks={"id", "job"})
+    check(lines, has={*ALWAYS, "pid"}, lacks={"id", "job"})
 
 
 def test_a_command_that_runs_a_job_itself_names_the_job(silkline: Silkline) -> None:

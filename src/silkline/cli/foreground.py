@@ -39,7 +39,7 @@ def run_here(
         for handler in logging.getLogger().handlers:
             handler.addFilter(_is_news)
     with opened(settings) as database:
-        with Ticker(database, job, quiet=session.quiet):
+        with Ticker(database, job, quiet=session.quiet or session.logs_json):
             ForegroundRun(settings, job.id, signals_caught=lambda: session.say(opening)).run()
         job = jobs.get(database, job.id)
         _tell(session, database, job)

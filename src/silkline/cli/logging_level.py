@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from silkline import log
-from silkline.cli.session import Session
+from silkline.cli.session import MESSAGES, Session
 from silkline.config import Settings
 
 
@@ -22,6 +22,8 @@ def start_log(session: Session, settings: Settings, *, usual: int, quiet: int) -
     """Set up the log of a command. Returns its level."""
     level = level_of(session, settings, usual=usual, quiet=quiet)
     log.set_up(level, settings.log_format)
+    session.logs_json = settings.log_format == "json"
+    logging.getLogger(MESSAGES).setLevel(logging.INFO)  # they are shown whatever the level is, except with --quiet
     log.hide(settings.secret_texts())
     return level
 

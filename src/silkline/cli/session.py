@@ -14,6 +14,7 @@ from silkline.cli import terminal
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("text", "json")
+MESSAGES = "silkline.command"  # the logger of messages in a log of JSON lines
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -25,11 +26,18 @@ class Session:
         self.json = False
         self.verbose = False
         self.quiet = False
+        self.logs_json = False
         self._said: set[str] = set()
 
     def say(self, text: str) -> None:
-        """Print a message to stderr, except with --quiet."""
-        if not self.quiet:
+        """Print a message to stderr, except with --quiet. In a log of JSON lines it is one of them."""
+        if self.quiet:
+            return
+        if self.logs_json:
+            import logging  # most commands do not need it
+
+            logging.getLogger(MESSAGES).info("%s", text)
+        else:
             terminal.message(text)
 
     def say_once(self, text: str) -> None:
