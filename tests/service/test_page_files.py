@@ -8,7 +8,6 @@ import zlib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pypdf
 import pytest
@@ -92,16 +91,14 @@ def test_a_file_over_its_limit_costs_only_the_file(
     inline: Inline, site: ScriptedPages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("silkline.crawl.render_queue.Capture", partial(Capture, max_bytes=1_000))
-    wanted: dict[str, Any] = {"screenshot": "full", "pdf": True, "render": "auto", **OWN}
-    tall, plain = inline.run("page", urls=[f"{site.url}/tall", f"{site.url}/plain"], **wanted)
-    if tall.final_url.endswith("/plain"):
-        tall, plain = plain, tall
-    assert "files" not in plain.metadata, "it was not rendered"
-    if tall.metadata.get("rendered"):
-        too_large = {"error": "it has more than 1,000 bytes"}
-        assert tall.metadata["files"] == {"screenshot": too_large, "pdf": too_large}
-    assert tall.success
+    wanted = {"screenshot": "full", "pdf": True, **OWN}
+    (tall,) = inline.run("page", url=f"{site.url}/tall", render="always", **wanted)
+    assert "written by a script" in tall.data["markdown"]
+    too_large = {"error": "it has more than 1,000 bytes"}
+    assert tall.metadata["files"] == {"screenshot": too_large, "pdf": too_large}
     assert list(folder_of(tmp_path, inline.job.id).iterdir()) == []
+    (plain,) = inline.run("page", url=f"{site.url}/plain", render="auto", **wanted)
+    assert "files" not in plain.metadata, "it was not rendered"
 
 
 def rendered(**bodies: bytes) -> Fetched:
