@@ -18,9 +18,10 @@ LEADER, RUNNER, FETCHER, PARSER, READER, BROWSER, OTHER = (
     *("leader", "runner", "fetcher", "parser", "reader", "browser", "other"),
 )
 _BROWSERS: Final = (b"chrom", b"headless")
+_CHILD: Final = b"silkline.crawl.child_process"
 _FORKED_BY: Final = (
     b"silkline.crawl.reader_process",
-    b"silkline.crawl.child_process",
+    _CHILD,
     b"silkline.runner.server",
     b"silkline.runner",
 )
@@ -128,7 +129,9 @@ def _role(pid: int, name: bytes, parent: bytes) -> str:
     if is_browser(name):
         return BROWSER
     arguments = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-    if b"silkline.crawl.child_process" in arguments and arguments[-1] == parent:
-        return FETCHER if FETCHER.encode() in arguments else PARSER
+    if _CHILD in arguments:
+        role, *_, of = arguments[arguments.index(_CHILD) + 1 :][:5] or (b"", b"")  # role, three descriptors, its parent
+        if of == parent:
+            return FETCHER if role == FETCHER.encode() else PARSER
     # A reader is a program of its own, or a copy of the process that needs it, with the arguments of that process.
     return READER if any(argument in _FORKED_BY for argument in arguments) else OTHER

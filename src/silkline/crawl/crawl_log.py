@@ -63,8 +63,9 @@ class CrawlLog:
         recorder = self._recorder
         self._stored, self._said_at = recorder.stored, self._loop.time()
         self._log.info(
-            "crawling with %d fetchers and %d parsers; %d URLs are known, %d to do",
-            *(self._plan.fetchers, self._plan.parsers, recorder.known, recorder.pending),
+            "crawling with %s and %s; known: %s, to do: %d",
+            *(_several(self._plan.fetchers, "fetcher"), _several(self._plan.parsers, "parser")),
+            *(_several(recorder.known, "URL"), recorder.pending),
         )
 
     def robots(self, words: Sequence[str]) -> None:
