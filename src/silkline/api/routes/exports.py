@@ -13,7 +13,8 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from silkline.api.answer_models import problems
-from silkline.api.downloads import PART, Downloads
+from silkline.api.answer_limit import PART
+from silkline.api.downloads import Downloads
 from silkline.api.problems import Problem
 from silkline.config import Settings
 from silkline.export.download import DOWNLOADS, download, offered
