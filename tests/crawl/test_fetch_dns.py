@@ -8,7 +8,7 @@ from typing import Any, cast
 from silkline.crawl.frontier import Frontier, FrontierUrl
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.host_gate import HostGate
-from silkline.crawl.plan import plan_of
+from silkline.crawl.planning import plan_of
 from silkline.fetch.dns import Resolution, SystemResolver
 from silkline.fetch.dns_queue import NameQueue, SilentZones, last_two_labels
 from silkline.model.fetched import DNS_FAILED, DNS_TIMEOUT

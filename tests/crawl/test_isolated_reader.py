@@ -14,7 +14,7 @@ import pytest
 
 from silkline.crawl import isolated_reader
 from silkline.crawl.isolated_reader import IsolatedReader, ReaderDied, ReaderServer
-from silkline.crawl.plan import plan_of
+from silkline.crawl.planning import plan_of
 from silkline.crawl.reader_process import ReadRobots
 from silkline.fetch.robots import Robots
 from silkline.model.spec import SiteSpec

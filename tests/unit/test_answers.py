@@ -14,7 +14,8 @@ from silkline.crawl.frontier import Frontier, FrontierUrl
 from silkline.crawl.messages import PageOutcome
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.outcomes import body_of
-from silkline.crawl.plan import Plan, Rendering, plan_of
+from silkline.crawl.plan import Plan, Rendering
+from silkline.crawl.planning import plan_of
 from silkline.crawl.purpose import onward
 from silkline.crawl.reading import Body, Reading
 from silkline.model.fetched import Fetched, Rendered

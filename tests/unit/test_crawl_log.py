@@ -9,7 +9,8 @@ import pytest
 
 from silkline.crawl.crawl_log import CrawlLog, settings_in_words
 from silkline.crawl.messages import FoundUrl, PageOutcome
-from silkline.crawl.plan import Plan, Tuning, plan_of
+from silkline.crawl.plan import Plan, Tuning
+from silkline.crawl.planning import plan_of
 from silkline.crawl.recorder import Recorder
 from silkline.crawl.robots_notes import MOST_HOSTS, RobotsNotes, in_words
 from silkline.fetch.robots import ALLOW_ALL, DISALLOW_ALL, Robots

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from silkline.crawl.plan import Plan, plan_of
+from silkline.crawl.plan import Plan
+from silkline.crawl.planning import plan_of
 from silkline.model.spec import SiteSpec
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from silkline.crawl.plan import plan_of
-from silkline.crawl.scope import EXCLUDED, OUT_OF_SCOPE, TOO_DEEP, Scope, domain_of
+from silkline.crawl.planning import plan_of
+from silkline.crawl.scope import EXCLUDED, OUT_OF_SCOPE, TOO_DEEP, Scope
 from silkline.model.spec import SiteSpec
 from silkline.model.url import host_of
 
@@ -79,18 +79,3 @@ def test_what_a_seed_redirects_to_belongs_to_the_crawl() -> None:
 
 def test_a_prefix_of_the_whole_host() -> None:
     assert judge(scope("https://example.com/", scope="prefix"), "https://example.com/a/b") is None
-
-
-@pytest.mark.parametrize(
-    ("host", "domain"),
-    [
-        ("a.b.example.com", "example.com"),
-        ("example.com:8080", "example.com"),
-        ("x.blogspot.com", "blogspot.com"),
-        ("127.0.0.1:80", "127.0.0.1:80"),
-        ("[::1]:80", "[::1]:80"),
-        ("localhost", "localhost"),
-    ],
-)
-def test_registrable_domains(host: str, domain: str) -> None:
-    assert domain_of(host) == domain

@@ -7,7 +7,7 @@ from typing import Final
 
 from silkline.crawl.file_budget import allowed_files, connections_for, look_ups_for
 from silkline.crawl.plan import Plan
-from silkline.crawl.scope import domain_of
+from silkline.crawl.registrable_domain import domain_of
 from silkline.fetch.client import HttpClient
 from silkline.fetch.dns import SystemResolver
 from silkline.fetch.dns_queue import last_two_labels

@@ -1,15 +1,17 @@
-"""The plan of a crawl, as one value for every process of its tree. No I/O, no policy."""
+"""The plan of a crawl, as one value for every process of its tree. No I/O, no policy.
+
+`crawl/planning.py` makes it from a spec. Fetchers, parsers and readers get a ready plan and import no spec: with the
+library of the specs, their start would take twice as long.
+"""
 
 from __future__ import annotations
 
-from typing import Final, get_args
+from typing import Final
 
 import msgspec
 
 from silkline.fetch.settings import PRODUCT
-from silkline.model.fields import Field, read_fields
-from silkline.model.spec import Fact, SiteSpec
-from silkline.model.url import canonical, origin_of
+from silkline.model.fields import Field
 from silkline.page_files import FilePlace
 
 HOME: Final = "https://github.com/silkline/silkline"
@@ -176,75 +178,8 @@ class Plan(msgspec.Struct, frozen=True):
         return self.scope != "any" or self.seeded_hosts_only
 
 
-def plan_of(
-    spec: SiteSpec,
-    *,
-    fetchers: int,
-    concurrency: int,
-    parsers: int = 0,
-    contact: str = "",
-    tuning: Tuning | None = None,
-    rendering: Rendering | None = None,
-) -> Plan:
-    """The plan for a spec. `fetchers`, `parsers`, `concurrency` and `contact` are used if the spec has no value.
-
-    `concurrency` is the number of requests in flight of the whole crawl, so the fetchers share it; there are never more
-    fetchers than requests. The number in the spec is for each fetcher.
-    """
-    fetchers = spec.fetchers or fetchers
-    if spec.concurrency is None:
-        fetchers = min(fetchers, concurrency)
-    pace = PACES[spec.speed]
-    if spec.delay is not None:
-        pace = msgspec.structs.replace(pace, delay=spec.delay)
-    return Plan(
-        fetchers=fetchers,
-        parsers=parsers if spec.parsers is None else spec.parsers,
-        concurrency=spec.concurrency or concurrency // fetchers,
-        pace=pace,
-        user_agent=user_agent_of(spec.user_agent, spec.contact or contact),
-        scope=spec.scope,
-        content=spec.content,
-        depth=spec.depth,
-        limit=spec.limit,
-        max_duration=spec.max_duration,
-        include=spec.include,
-        exclude=spec.exclude,
-        exclude_hosts=spec.exclude_hosts,
-        seeded_hosts_only=spec.seeded_hosts_only,
-        ignore_robots=spec.ignore_robots,
-        sitemaps=spec.scope != "any",
-        proxy=spec.proxy or "",
-        allow_private=spec.allow_private,
-        origin_headers=_headers_of(spec),
-        tuning=tuning or Tuning(),
-        rendering=rendering,
-        fields=read_fields(spec.fields, spec.each) if spec.fields else (),
-        each=spec.each or "",
-        require_fields=spec.require_fields or 0.0,
-        facts=facts_of(spec.facts),
-        keep_html=spec.keep_html,
-    )
-
-
-def facts_of(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names of the facts that are wanted; `all` means each of them."""
-    return tuple(name for name in get_args(Fact) if name != "all" and (name in names or "all" in names))
-
-
 def user_agent_of(own: str | None, contact: str) -> str:
     """The user agent: the name of the crawler and a contact."""
     if own:
         return own
     return f"{PRODUCT} (+{contact})" if contact else f"{PRODUCT} (+{HOME})"
-
-
-def _headers_of(spec: SiteSpec) -> dict[str, tuple[tuple[str, str], ...]]:
-    """The job's own headers and cookies, only for the origins of its seeds."""
-    headers = list(spec.headers.items())
-    if spec.cookies:
-        headers.append(("Cookie", "; ".join(f"{name}={value}" for name, value in spec.cookies.items())))
-    if not headers:
-        return {}
-    seeds = filter(None, map(canonical, spec.all_urls()))
-    return {origin_of(seed): tuple(headers) for seed in seeds}

@@ -7,12 +7,10 @@ broad crawl has a million of them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Final
 
-import tldextract
-
 from silkline.crawl.plan import Plan
+from silkline.crawl.registrable_domain import domain_of
 from silkline.crawl.seen import Seen
 from silkline.model.excluded_host import ExcludedHosts
 from silkline.model.pattern import compile_patterns
@@ -21,8 +19,6 @@ from silkline.model.url import host_of
 OUT_OF_SCOPE: Final = "out_of_scope"
 EXCLUDED: Final = "excluded"
 TOO_DEEP: Final = "too_deep"
-
-_suffixes = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
 
 
 class Scope:
@@ -122,10 +118,3 @@ def _folder_of(url: str) -> str:
     """`/docs/` of `https://example.com/docs/start?x`."""
     path = "/" + url.split("/", 3)[3].partition("?")[0]
     return path[: path.rfind("/") + 1]
-
-
-@lru_cache(maxsize=65_536)
-def domain_of(host: str) -> str:
-    """The registrable domain of a host, from the bundled public suffix list. The host itself if there is none."""
-    name = host if host.startswith("[") else host.partition(":")[0]
-    return _suffixes(name).top_domain_under_public_suffix or host

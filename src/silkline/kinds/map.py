@@ -24,7 +24,8 @@ from silkline.crawl.plan import Plan
 from silkline.crawl.purpose import onward
 from silkline.crawl.reading import SITEMAP, Body, Reading
 from silkline.crawl.recorder import Recorder
-from silkline.crawl.scope import OUT_OF_SCOPE, domain_of
+from silkline.crawl.registrable_domain import domain_of
+from silkline.crawl.scope import OUT_OF_SCOPE
 from silkline.crawl.seed_verdict import check_seeds
 from silkline.crawl.sitemap_limits import (
     FOREIGN,

@@ -22,7 +22,8 @@ from silkline.crawl.kept_pages import PageKeeper, with_html
 from silkline.crawl.messages import FoundUrl, PageOutcome
 from silkline.crawl.outcomes import body_of, rendering_of
 from silkline.crawl.page_hooks import installed_hooks
-from silkline.crawl.plan import Plan, Rendering, Tuning, plan_of
+from silkline.crawl.plan import Plan, Rendering, Tuning
+from silkline.crawl.planning import plan_of
 from silkline.crawl.purpose import onward
 from silkline.crawl.reading import Body, Reading
 from silkline.crawl.recorder import Recorder
