@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import MISSING
 from pathlib import Path
 
 import click
-from pydantic_core import PydanticUndefined
 
 from silkline import log
 from silkline.cli import codes
 from silkline.cli.group import silkline
-from silkline.config import ALIASES, FILE, IN_FILE, PREFIX, Settings
+from silkline.config import ALIASES, FILE, IN_FILE, PREFIX, SETTINGS
 from silkline.metrics import families
 from silkline.metrics.family import Family, Source, Type
 
@@ -94,10 +94,10 @@ def _settings() -> Iterator[str]:
     yield "each value and its source. Durations are in seconds or have units (`90s`, `10m`, `2h`, `1d`); sizes are in"
     yield f"bytes. `{PREFIX}API_TOKEN{IN_FILE}` names a file that contains the value, and so for every setting."
     yield from ("", "| setting | default | variable | |", "|---|---|---|---|")
-    for name, field in Settings.model_fields.items():
+    for name, field in SETTINGS.items():
         variables = f"`{PREFIX}{name.upper()}`" + (f" or `{ALIASES[name]}`" if name in ALIASES else "")
-        default = "" if field.default is PydanticUndefined or field.default == "" else f"`{_default(field.default)}`"
-        yield f"| `{name}` | {default} | {variables} | {_cell(field.description or '')} |"
+        default = "" if field.default is MISSING or field.default == "" else f"`{_default(field.default)}`"
+        yield f"| `{name}` | {default} | {variables} | {_cell(field.description)} |"
 
 
 def _metrics() -> Iterator[str]:

@@ -1,32 +1,23 @@
 """The settings: command line > environment > silkline.toml > default, with the source of each value.
 
 This does not use pydantic-settings: its import takes 264 ms, more than a whole `jobs ls`, and it cannot tell the
-source of a value. `silkline config` prints the table.
+source of a value. model/setting.py reads single values. `silkline config` prints the table.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from typing import Any, Final, Literal, get_args
 
 from silkline.errors import UsageError
-from silkline.model.duration import seconds_of
 from silkline.model.kind import KindSettings
 from silkline.model.secret_url import passwords_in
+from silkline.model.setting import setting, settings_of
 
 PREFIX = "SILKLINE_"
 FILE = "silkline.toml"
@@ -40,6 +31,7 @@ ALIASES = {
 SECRET = frozenset({"api_token"})
 # SILKLINE_API_TOKEN_FILE names a file that contains the value: a secret of a container, or a credential of systemd.
 IN_FILE = "_FILE"
+UNKNOWN = "is unknown"
 LogLevel = Literal["", "debug", "info", "warning", "error"]
 SHORTEST_SECRET = 4  # characters; to hide a shorter text would make log lines unreadable
 LogFormat = Literal["text", "json"]
@@ -57,194 +49,138 @@ def home_of(environ: Mapping[str, str]) -> Path:
     return home.absolute() / ".local" / "share" / "silkline"
 
 
-def _names(value: Any) -> Any:
-    return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
-
-
-Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
-
-
-class Settings(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Settings:
     """Every setting. Units are seconds and bytes unless the name says otherwise."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    data: Path = Field(
-        default_factory=lambda: home_of(os.environ),
-        description="Directory of the embedded database, logs and exports. Default: silkline in XDG_DATA_HOME, else "
+    data: Path = setting(
+        lambda: home_of(os.environ),
+        "Directory of the embedded database, logs and exports. Default: silkline in XDG_DATA_HOME, else "
         "~/.local/share/silkline.",
     )
-    database_url: str = Field(
-        "", description="sqlite:///PATH or postgresql://…; if empty, silkline.db in the data directory."
+    database_url: str = setting("", "sqlite:///PATH or postgresql://…; if empty, silkline.db in the data directory.")
+    renderer_url: str = setting(
+        "", "Connect to this running browser instead of starting one: ws://…, or http://HOST:PORT."
     )
-    renderer_url: str = Field(
-        "",
-        description="Connect to this running browser instead of starting one: ws://…, or http://HOST:PORT.",
+    api_token: str = setting(
+        "", "Bearer token of the API; required if the API listens on an address other than loopback."
     )
-    api_token: str = Field(
-        "", description="Bearer token of the API; required if the API listens on an address other than loopback."
+    api_hosts: tuple[str, ...] = setting((), "More host names of the API, comma separated: crawler.example.com:443.")
+    api_allow_private: bool = setting(False, "Allow jobs from the API to use private addresses and proxies.")
+    api_private_ranges: tuple[str, ...] = setting(
+        (), "With api_allow_private: allow only these private addresses (CIDR[:PORT], comma separated), no proxies."
     )
-    api_hosts: Names = Field((), description="More host names of the API, comma separated: crawler.example.com:443.")
-    api_allow_private: bool = Field(False, description="Allow jobs from the API to use private addresses and proxies.")
-    api_private_ranges: Names = Field(
-        (),
-        description="With api_allow_private: allow only these private addresses (CIDR[:PORT], comma separated), "
-        "no proxies.",
+    api_body_limit: int = setting(16 << 20, "The largest request body that the API accepts.", ge=1024)
+    api_connections: int = setting(1_000, "Maximum number of connections to the API.", ge=10)
+    api_connections_each: int = setting(250, "Maximum number of connections to the API from one address.", ge=5)
+    api_streams: int = setting(500, "Maximum number of event streams and waiting requests.", ge=1)
+    api_streams_each: int = setting(100, "Maximum number of event streams and waiting requests of one caller.", ge=1)
+    api_stream_check: float = setting(
+        10.0, "How often an event stream checks that its token or session is still valid.", gt=0
     )
-    api_body_limit: int = Field(16 << 20, ge=1024, description="The largest request body that the API accepts.")
-    api_connections: int = Field(1_000, ge=10, description="Maximum number of connections to the API.")
-    api_connections_each: int = Field(
-        250, ge=5, description="Maximum number of connections to the API from one address."
+    api_downloads: int = setting(32, "Maximum number of downloads: exports, and lists as JSON lines.", ge=1)
+    api_downloads_each: int = setting(8, "Maximum number of downloads of one caller.", ge=1)
+    api_head_timeout: float = setting(10.0, "Maximum time to receive the head of a request to the API.", gt=0)
+    api_body_timeout: float = setting(
+        30.0, "Maximum time to receive a request body; a body that arrives at 16 KiB/s or more may take longer.", gt=0
     )
-    api_streams: int = Field(500, ge=1, description="Maximum number of event streams and waiting requests.")
-    api_streams_each: int = Field(
-        100, ge=1, description="Maximum number of event streams and waiting requests of one caller."
+    api_answer_timeout: float = setting(
+        60.0, "Close a connection whose client has not read its response for this long.", gt=0
     )
-    api_stream_check: float = Field(
-        10.0, gt=0, description="How often an event stream checks that its token or session is still valid."
+    api_probe_interval: float = setting(5.0, "How often `silkline serve` checks that its API responds.", gt=0)
+    api_hung_after: float = setting(60.0, "Restart the API if it has not responded for this long.", gt=0)
+    metrics_port: int = setting(
+        0, "A worker serves /metrics, /healthz and /readyz at this port; 0: at none.", ge=0, le=65_535
     )
-    api_downloads: int = Field(32, ge=1, description="Maximum number of downloads: exports, and lists as JSON lines.")
-    api_downloads_each: int = Field(8, ge=1, description="Maximum number of downloads of one caller.")
-    api_head_timeout: float = Field(10.0, gt=0, description="Maximum time to receive the head of a request to the API.")
-    api_body_timeout: float = Field(
-        30.0,
-        gt=0,
-        description="Maximum time to receive a request body; a body that arrives at 16 KiB/s or more may take longer.",
+    metrics_host: str = setting(
+        "127.0.0.1", "The address for metrics_port. Beyond this machine, /metrics wants the api_token."
     )
-    api_answer_timeout: float = Field(
-        60.0, gt=0, description="Close a connection whose client has not read its response for this long."
+    fetchers: int = setting(
+        0, "Default number of fetcher processes of a crawl; 0: one per core, but not more than hosts.", ge=0, le=256
     )
-    api_probe_interval: float = Field(5.0, gt=0, description="How often `silkline serve` checks that its API responds.")
-    api_hung_after: float = Field(60.0, gt=0, description="Restart the API if it has not responded for this long.")
-    metrics_port: int = Field(
-        0, ge=0, le=65_535, description="A worker serves /metrics, /healthz and /readyz at this port; 0: at none."
+    parsers: int = setting(0, "Default number of parser processes of a crawl.", ge=0, le=256)
+    max_concurrent_http: int = setting(
+        300, "Default number of concurrent requests of one job, shared by its fetchers.", ge=1
     )
-    metrics_host: str = Field(
-        "127.0.0.1", description="The address for metrics_port. Beyond this machine, /metrics wants the api_token."
+    max_concurrent_chrome: int = setting(
+        2, "Maximum number of pages in browsers at the same time on this machine; 0: no rendering.", ge=0
     )
-    fetchers: int = Field(
-        0,
-        ge=0,
-        le=256,
-        description="Default number of fetcher processes of a crawl; 0: one per core, but not more than hosts.",
-    )
-    parsers: int = Field(0, ge=0, le=256, description="Default number of parser processes of a crawl.")
-    max_concurrent_http: int = Field(
-        300, ge=1, description="Default number of concurrent requests of one job, shared by its fetchers."
-    )
-    max_concurrent_chrome: int = Field(
-        2, ge=0, description="Maximum number of pages in browsers at the same time on this machine; 0: no rendering."
-    )
-    bluesky_url: str = Field("https://public.api.bsky.app", description="The server for jobs of the kind `bluesky`.")
-    youtube_url: str = Field("https://www.youtube.com", description="The server for jobs of the kind `youtube`.")
-    crawl4ai: bool = Field(
+    bluesky_url: str = setting("https://public.api.bsky.app", "The server for jobs of the kind `bluesky`.")
+    youtube_url: str = setting("https://www.youtube.com", "The server for jobs of the kind `youtube`.")
+    crawl4ai: bool = setting(
         False,
-        description="Allow the kind `crawl4ai`. Its browser ignores Silkline's address checks: use it only on a "
+        "Allow the kind `crawl4ai`. Its browser ignores Silkline's address checks: use it only on a "
         "machine that cannot reach a private network.",
     )
-    contact: str = Field("", description="A mail address or URL for site owners, sent in the User-Agent.")
+    contact: str = setting("", "A mail address or URL for site owners, sent in the User-Agent.")
 
-    slots: int = Field(2, ge=0, description="How many jobs one worker runs at the same time.")
-    poll_interval: float = Field(
-        1.0, gt=0, description="How often a worker looks for jobs when no notification arrives."
+    slots: int = setting(2, "How many jobs one worker runs at the same time.", ge=0)
+    poll_interval: float = setting(1.0, "How often a worker looks for jobs when no notification arrives.", gt=0)
+    wish_interval: float = setting(0.5, "How often a worker checks for pause, stop and cancel.", gt=0)
+    balance_interval: float = setting(
+        10.0, "How often a worker checks whether another one has fewer shards of crawls.", gt=0
     )
-    wish_interval: float = Field(0.5, gt=0, description="How often a worker checks for pause, stop and cancel.")
-    balance_interval: float = Field(
-        10.0, gt=0, description="How often a worker checks whether another one has fewer shards of crawls."
+    heartbeat_interval: float = setting(10.0, "How often a worker renews its leases.", gt=0)
+    fence_after: float = setting(
+        90.0, "A worker that could not renew its leases for this long kills its runners.", gt=0
     )
-    heartbeat_interval: float = Field(10.0, gt=0, description="How often a worker renews its leases.")
-    fence_after: float = Field(
-        90.0, gt=0, description="A worker that could not renew its leases for this long kills its runners."
+    stale_after: float = setting(
+        120.0, "A running job without a heartbeat for this long is considered dead and goes back to the queue.", gt=0
     )
-    stale_after: float = Field(
-        120.0,
-        gt=0,
-        description="A running job without a heartbeat for this long is considered dead and goes back to the queue.",
+    watchdog_interval: float = setting(60.0, "How often a worker looks for dead jobs.", gt=0)
+    grace_period: float = setting(30.0, "After SIGTERM, running jobs have this long to save a checkpoint.", ge=0)
+    kill_after: float = setting(
+        10.0, "After pause, stop or cancel, a runner has this long to end before it is killed.", ge=0
     )
-    watchdog_interval: float = Field(60.0, gt=0, description="How often a worker looks for dead jobs.")
-    grace_period: float = Field(
-        30.0, ge=0, description="After SIGTERM, running jobs have this long to save a checkpoint."
-    )
-    kill_after: float = Field(
-        10.0, ge=0, description="After pause, stop or cancel, a runner has this long to end before it is killed."
-    )
-    max_retries: int = Field(3, ge=0, description="Default number of retries, and of crashes, that a job is allowed.")
-    backoff_base: float = Field(5.0, ge=0, description="Wait before the first retry; it doubles with each retry.")
-    backoff_cap: float = Field(900.0, ge=0, description="The longest wait before a retry.")
+    max_retries: int = setting(3, "Default number of retries, and of crashes, that a job is allowed.", ge=0)
+    backoff_base: float = setting(5.0, "Wait before the first retry; it doubles with each retry.", ge=0)
+    backoff_cap: float = setting(900.0, "The longest wait before a retry.", ge=0)
 
-    page_deadline: float = Field(3600.0, ge=0, description="Time limit of a job that is not a site crawl; 0: none.")
-    site_deadline: float = Field(0.0, ge=0, description="Time limit of a site crawl; 0: none.")
-    memory_limit: int = Field(4 << 30, ge=0, description="Memory limit of all processes of one job; 0: no limit.")
-    cpus: float = Field(
-        0.0, ge=0, description="CPU limit of all processes of one job, in cores, if the job sets none; 0: no limit."
+    page_deadline: float = setting(3600.0, "Time limit of a job that is not a site crawl; 0: none.", ge=0)
+    site_deadline: float = setting(0.0, "Time limit of a site crawl; 0: none.", ge=0)
+    memory_limit: int = setting(4 << 30, "Memory limit of all processes of one job; 0: no limit.", ge=0)
+    cpus: float = setting(
+        0.0, "CPU limit of all processes of one job, in cores, if the job sets none; 0: no limit.", ge=0
     )
-    memory_interval: float = Field(1.0, gt=0, description="How often memory is measured if there is no cgroup.")
-    read_seconds: float = Field(
-        8.0, gt=0, description="Maximum time to parse one page, robots.txt, sitemap or PDF; then it fails."
+    memory_interval: float = setting(1.0, "How often memory is measured if there is no cgroup.", gt=0)
+    read_seconds: float = setting(
+        8.0, "Maximum time to parse one page, robots.txt, sitemap or PDF; then it fails.", gt=0
     )
-    read_memory: int = Field(
-        1 << 30, ge=0, description="Memory limit of the isolated process that parses one risky input; 0: no limit."
+    read_memory: int = setting(
+        1 << 30, "Memory limit of the isolated process that parses one risky input; 0: no limit.", ge=0
     )
-    stall_after: float = Field(900.0, ge=0, description="A job without progress for this long is killed; 0: never.")
-    nice: int = Field(
-        5, ge=0, le=19, description="The nice value of runners: a higher number gives other programs more CPU time."
+    stall_after: float = setting(900.0, "A job without progress for this long is killed; 0: never.", ge=0)
+    nice: int = setting(
+        5, "The nice value of runners: a higher number gives other programs more CPU time.", ge=0, le=19
     )
-    open_files: int = Field(
-        65536, ge=256, description="Maximum number of open files of a runner, if the system allows it."
+    open_files: int = setting(65536, "Maximum number of open files of a runner, if the system allows it.", ge=256)
+    cgroups: bool = setting(True, "Put each job in its own cgroup v2 if the system allows it.")
+    fork_server: bool = setting(True, "Start runners from a fork server instead of a new interpreter.")
+    runner_environment: tuple[str, ...] = setting(
+        (), "More environment variables that jobs get, comma separated; a plug-in may need some."
     )
-    cgroups: bool = Field(True, description="Put each job in its own cgroup v2 if the system allows it.")
-    fork_server: bool = Field(True, description="Start runners from a fork server instead of a new interpreter.")
-    runner_environment: Names = Field(
-        (), description="More environment variables that jobs get, comma separated; a plug-in may need some."
+    log_level: LogLevel = setting(
+        "",
+        "The log level on stderr: debug, info, warning or error. Default: depends on the command.",
+        choices=get_args(LogLevel),
     )
-    log_level: LogLevel = Field(
-        "", description="The log level on stderr: debug, info, warning or error. Default: depends on the command."
-    )
-    log_format: LogFormat = Field(
+    log_format: LogFormat = setting(
         "text",
-        description="The format of log lines on stderr and in the log files of jobs: text, or json with one object "
-        "per line.",
+        "The format of log lines on stderr and in the log files of jobs: text, or json with one object per line.",
+        choices=get_args(LogFormat),
     )
-    log_bytes: int = Field(
-        10 << 20,
-        ge=4096,
-        description="Maximum size of the log file of a job before it is rotated; one older file is kept.",
+    log_bytes: int = setting(
+        10 << 20, "Maximum size of the log file of a job before it is rotated; one older file is kept.", ge=4096
     )
-    log_lines: int = Field(10_000, ge=10, description="Maximum number of log lines of one attempt in the database.")
+    log_lines: int = setting(10_000, "Maximum number of log lines of one attempt in the database.", ge=10)
 
-    keep_jobs_days: float = Field(
-        0.0, ge=0, description="Delete jobs and their results this many days after they end; 0: keep."
-    )
-    keep_jobs_count: int = Field(0, ge=0, description="Keep at most this many ended jobs; 0: all.")
-    keep_logs_days: float = Field(
-        30.0, ge=0, description="Delete the log lines of jobs this many days after they end; 0: keep."
-    )
-    cleaner_interval: float = Field(300.0, gt=0, description="How often the cleaner runs.")
-    disk_free_min: int = Field(256 << 20, ge=0, description="Start no job if less disk space than this is free.")
+    keep_jobs_days: float = setting(0.0, "Delete jobs and their results this many days after they end; 0: keep.", ge=0)
+    keep_jobs_count: int = setting(0, "Keep at most this many ended jobs; 0: all.", ge=0)
+    keep_logs_days: float = setting(30.0, "Delete the log lines of jobs this many days after they end; 0: keep.", ge=0)
+    cleaner_interval: float = setting(300.0, "How often the cleaner runs.", gt=0)
+    disk_free_min: int = setting(256 << 20, "Start no job if less disk space than this is free.", ge=0)
 
-    test_kinds: bool = Field(False, description="Allow the diagnostic kind that hangs, leaks and crashes on purpose.")
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _with_units(cls, value: Any, info: ValidationInfo) -> Any:
-        """Every setting that is a duration accepts a text with units, such as 90s or 10m."""
-        name = info.field_name or ""
-        if not isinstance(value, str) or cls.model_fields[name].annotation is not float:
-            return value
-        if name.endswith("_days"):  # here a number without a unit means days
-            return seconds_of(value) / 86_400 if value.strip()[-1:].isalpha() else value
-        return seconds_of(value)
-
-    @model_validator(mode="after")
-    def _fence_in_time(self) -> Settings:
-        if not self.heartbeat_interval < self.fence_after < self.stale_after:
-            raise ValueError(
-                "heartbeat_interval < fence_after < stale_after must be true: a worker must kill its runners "
-                "before another "
-                f"worker may claim their jobs ({self.heartbeat_interval:g}, {self.fence_after:g}, "
-                f"{self.stale_after:g})"
-            )
-        return self
+    test_kinds: bool = setting(False, "Allow the diagnostic kind that hangs, leaks and crashes on purpose.")
 
     @property
     def database(self) -> str:
@@ -260,6 +196,10 @@ class Settings(BaseModel):
         passwords = [password for address in self.secrets()[1:] for password in passwords_in(address)]
         found = (*self.secrets(), os.environ.get("PGPASSWORD", ""), *passwords)
         return tuple(text for text in found if len(text) >= SHORTEST_SECRET)
+
+    def to_json(self) -> bytes:
+        """For `settings_from_json`, in another process. It contains secrets."""
+        return json.dumps(asdict(self), default=str).encode()
 
     @property
     def logs(self) -> Path:
@@ -281,6 +221,48 @@ class Settings(BaseModel):
             cpus=self.cpus,
             contact=self.contact,
         )
+
+
+SETTINGS: Final = settings_of(Settings)
+
+
+class SettingsError(UsageError):
+    """Settings that cannot be used: for each name what is wrong with it; the empty name stands for all together."""
+
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"setting {name}: {what}" if name else what for name, what in problems.items()))
+        self.problems = problems
+
+
+def settings_with(values: Mapping[str, Any]) -> Settings:
+    """The settings with these values, each of them checked. Others have their defaults."""
+    found: dict[str, Any] = {}
+    problems: dict[str, str] = {}
+    for name, value in values.items():
+        if name not in SETTINGS:
+            problems[name] = UNKNOWN
+            continue
+        try:
+            found[name] = SETTINGS[name].read(value)
+        except ValueError as error:
+            problems[name] = str(error)
+    if problems:
+        raise SettingsError(problems)
+    settings = Settings(**found)
+    if not settings.heartbeat_interval < settings.fence_after < settings.stale_after:
+        ages = (settings.heartbeat_interval, settings.fence_after, settings.stale_after)
+        raise SettingsError(
+            {
+                "": "heartbeat_interval < fence_after < stale_after must be true: a worker must kill its runners "
+                f"before another worker may claim their jobs ({', '.join(f'{age:g}' for age in ages)})"
+            }
+        )
+    return settings
+
+
+def settings_from_json(text: bytes) -> Settings:
+    """The settings that another process of ours sent, as `Settings.to_json` wrote them."""
+    return settings_with(json.loads(text))
 
 
 class Loaded:
@@ -305,7 +287,7 @@ def load(
 ) -> Loaded:
     """Read the settings. A wrong name or value raises a `UsageError` with its source and what is allowed."""
     values: dict[str, Any] = {}
-    sources = dict.fromkeys(Settings.model_fields, "default")
+    sources = dict.fromkeys(SETTINGS, "default")
     file = (directory or Path()) / FILE
     variables = _variables(environ)
     for source, found in (
@@ -316,9 +298,9 @@ def load(
         values.update(found)
         sources.update(dict.fromkeys(found, source))
     try:
-        return Loaded(Settings.model_validate({"data": home_of(environ), **values}), sources, variables)
-    except ValidationError as error:
-        raise UsageError("; ".join(_problem(detail, sources) for detail in error.errors())) from error
+        return Loaded(settings_with({"data": home_of(environ), **values}), sources, variables)
+    except SettingsError as error:
+        raise UsageError("; ".join(_problem(*each, sources) for each in error.problems.items())) from error
 
 
 def _from_file(file: Path) -> dict[str, Any]:
@@ -343,7 +325,7 @@ def _refuse_foreign(file: Path) -> None:
 def _variables(environ: Mapping[str, str]) -> dict[str, str]:
     """The settings from the environment, each with its variable. An empty variable counts as not set."""
     found = {}
-    for name in Settings.model_fields:
+    for name in SETTINGS:
         ours = PREFIX + name.upper()
         if environ.get(ours) and environ.get(ours + IN_FILE):
             raise UsageError(f"{ours} and {ours}{IN_FILE} are both set: remove one of them")
@@ -368,9 +350,7 @@ def _value_of(environ: Mapping[str, str], variable: str) -> str:
     return content
 
 
-def _problem(detail: Any, sources: Mapping[str, str]) -> str:
-    name = str(detail["loc"][0]) if detail["loc"] else "settings"
-    if detail["type"] == "extra_forbidden":
+def _problem(name: str, what: str, sources: Mapping[str, str]) -> str:
+    if what == UNKNOWN:
         return f"unknown setting {name!r} in {sources.get(name, FILE)}; `silkline config` lists them all"
-    message = detail["msg"].removeprefix("Value error, ")
-    return f"setting {name} ({sources.get(name, 'default')}): {message}" if detail["loc"] else message
+    return f"setting {name} ({sources.get(name, 'default')}): {what}" if name else what

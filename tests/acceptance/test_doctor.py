@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from silkline.cli import checks
-from silkline.config import Settings
+from silkline.config import SETTINGS, Settings
 from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.store import jobs, migrate, workers
@@ -119,7 +119,7 @@ def test_memory_control(tmp_path: Path) -> None:
 
 
 def test_a_browser_elsewhere_is_named_without_its_token() -> None:
-    check = checks.chromium(Settings.model_validate({"renderer_url": "wss://me:hush@browser/?token=hush"}))
+    check = checks.chromium(Settings(renderer_url="wss://me:hush@browser/?token=hush"))
     assert check.says == "a running browser at wss://me:***@browser/?token=***"
 
 
@@ -133,7 +133,7 @@ def test_config_tells_where_a_value_came_from(silkline: Silkline) -> None:
     found = silkline("config", "--json", "--data", "elsewhere", **environment)
     assert "hush" not in found.out
     settings = {each["name"]: each for each in found.json}
-    assert settings.keys() == Settings.model_fields.keys()
+    assert settings.keys() == SETTINGS.keys()
     where = {name: (each["value"], each["source"]) for name, each in settings.items()}
     assert where["data"] == ("elsewhere", "command line")
     assert where["slots"] == (6, "environment, SILKLINE_SLOTS")
@@ -143,4 +143,4 @@ def test_config_tells_where_a_value_came_from(silkline: Silkline) -> None:
     assert where["max_retries"] == (3, "default")
     table = silkline("config", **environment).out.splitlines()
     assert table[0].split() == ["SETTING", "VALUE", "FROM"]
-    assert len(table) == 1 + len(Settings.model_fields)
+    assert len(table) == 1 + len(SETTINGS)

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from silkline.cli.group import LazyGroup, silkline
-from silkline.config import Settings
+from silkline.config import SETTINGS
 from tests.acceptance.conftest import ROOT
 
 PAGES: dict[str, str] = runpy.run_path(str(ROOT / "docs" / "generate.py"))["pages"]()
@@ -64,7 +64,7 @@ def test_the_words_in_the_list_of_commands_are_those_of_the_commands() -> None:
                 assert inner.get_short_help_str(200) == lazy.help, f"{path} {name}"
 
 
-@pytest.mark.parametrize("name", Settings.model_fields)
+@pytest.mark.parametrize("name", SETTINGS)
 def test_every_setting_is_described(name: str) -> None:
-    assert Settings.model_fields[name].description
+    assert SETTINGS[name].description
     assert f"| `{name}` |" in PAGES["settings.md"]

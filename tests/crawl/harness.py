@@ -18,7 +18,7 @@ from typing import Any
 
 import psutil
 
-from silkline.kinds import registry
+from silkline.kinds import registry, specs
 from silkline.model.database import Database
 from silkline.model.job import Decision, Job, NewJob, Status, Wish
 from silkline.model.ledger import Counts, Url
@@ -47,7 +47,7 @@ class Crawl:
 
     def enqueue(self, **payload: Any) -> None:
         payload = {"speed": "max", "allow_private": ["127.0.0.0/8"], "content": "none", **payload}
-        registry.check_payload(registry.kind_named("site"), payload)
+        specs.check_payload(registry.kind_named("site"), payload)
         self.job, _ = jobs.enqueue(self.database, NewJob("site", payload))
 
     def start(self, **changes: Any) -> None:

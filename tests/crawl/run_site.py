@@ -22,7 +22,7 @@ import msgspec
 from silkline.config import load
 from silkline.crawl import equip
 from silkline.crawl.plan import Tuning
-from silkline.kinds import registry
+from silkline.kinds import registry, specs
 from silkline.kinds.site import crawl
 from silkline.model.job import End
 from silkline.model.kind import Context
@@ -82,7 +82,7 @@ def main(url: str, job_id: str, tuning: str, names: str) -> None:
         )
     database = open_database(url, upgrade=False)
     job = jobs.claim_one(database, "test-worker", "test-host", job_id)
-    spec = registry.check_payload(registry.kind_named(job.kind), job.payload)
+    spec = specs.check_payload(registry.kind_named(job.kind), job.payload)
     with tempfile.NamedTemporaryFile(suffix=".marks", delete=False) as file:
         ReadingMarks.create(Path(file.name))
     settings = load().settings.for_kinds()

@@ -15,7 +15,7 @@ import yaml
 
 import silkline
 from silkline.cli.group import silkline as program
-from silkline.config import ALIASES, IN_FILE, PREFIX, Settings, load
+from silkline.config import ALIASES, IN_FILE, PREFIX, SETTINGS, load
 from silkline.model.duration import seconds_of
 from tests.conftest import ROOT
 from tests.support.dockerfile import image, inherited, stages
@@ -34,7 +34,7 @@ def settings(variables: dict[str, str]) -> dict[str, str]:
     """The settings that these variables set, by name."""
     given = {name: value for name, value in variables.items() if name.startswith(PREFIX)}
     names = {name: name.removeprefix(PREFIX).removesuffix(IN_FILE).lower() for name in given.keys() - FOR_THE_IMAGE}
-    assert set(names.values()) <= set(Settings.model_fields), names
+    assert set(names.values()) <= set(SETTINGS), names
     return {names[name]: value for name, value in given.items() if name in names}
 
 
@@ -192,7 +192,7 @@ def test_a_unit_starts_a_command_that_exists_and_lets_it_drain(path: Path) -> No
     command = shlex.split(service["ExecStart"])
     assert command[0] == "/opt/silkline/bin/silkline"
     parsed(command[1:])
-    assert float(service["TimeoutStopSec"]) > Settings.model_fields["grace_period"].default
+    assert float(service["TimeoutStopSec"]) > SETTINGS["grace_period"].default
     variables = dict(each.split("=", 1) for each in re.findall(r"^Environment=(.+)$", path.read_text(), re.MULTILINE))
     given = settings(variables)
     credentials = re.findall(r"^LoadCredential=(\w+):", path.read_text(), re.MULTILINE)

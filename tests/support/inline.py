@@ -1,6 +1,7 @@
 """Runs a job of any kind in the test's own process, on a database of its own."""
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ class Inline:
 
     def change_settings(self, **values: Any) -> None:
         """Give the next jobs other settings."""
-        self.settings = self.settings.model_copy(update=values)
+        self.settings = replace(self.settings, **values)
 
     def run(self, kind: str, **payload: Any) -> list[Result]:
         """Run a job to its end; its results."""

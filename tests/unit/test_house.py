@@ -88,7 +88,8 @@ def test_the_state_diagram_in_architecture_is_the_state_machine() -> None:
 
 def test_the_supervisor_and_the_api_know_kinds_by_name_only() -> None:
     graph = grimp.build_graph("silkline", cache_dir=None)
-    allowed = {"silkline.kinds", *(f"silkline.kinds.{name}" for name in ("registry", "requirements", "plugin_import"))}
+    names = ("registry", "requirements", "plugin_import", "specs")
+    allowed = {"silkline.kinds", *(f"silkline.kinds.{name}" for name in names)}
     for layer in ("silkline.service", "silkline.api"):
         for module in {layer} | graph.find_descendants(layer):
             known = {found for found in graph.find_upstream_modules(module) if found.startswith("silkline.kinds")}

@@ -13,7 +13,7 @@ import sys
 
 from silkline import log
 from silkline.api.server import serve
-from silkline.config import Settings
+from silkline.config import settings_from_json
 from silkline.confine.environment import hide
 from silkline.errors import SilklineError
 from silkline.metrics.process import attach
@@ -27,7 +27,7 @@ def main() -> int:
     try:
         die_with_parent(parent)
         hide((os.environ.get("PGPASSWORD", ""),))
-        settings = Settings.model_validate_json(sys.stdin.buffer.read())
+        settings = settings_from_json(sys.stdin.buffer.read())
         log.set_up(log.level_named(settings.log_level or "info"), settings.log_format)
         log.hide(settings.secret_texts())
         attach(settings.data, "api")

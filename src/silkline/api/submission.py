@@ -13,7 +13,7 @@ from silkline.api.private_addresses import ASK_OPERATOR, check_allowed, private_
 from silkline.config import Settings
 from silkline.errors import SpecError
 from silkline.fetch.guard import parse_exemption
-from silkline.kinds import registry, requirements
+from silkline.kinds import registry, requirements, specs
 from silkline.model.job import NewJob
 from silkline.model.spec import PageSpec, Spec, UrlSpec, validate
 
@@ -72,7 +72,7 @@ def new_job(options: JobRequest, settings: Settings) -> NewJob:
     """The same for a request whose own fields are valid."""
     kind = registry.kind_named(options.kind, test_kinds=settings.test_kinds)
     payload = options.model_extra or {}
-    spec = registry.check_payload(kind, payload)
+    spec = specs.check_payload(kind, payload)
     refuse_private(payload, spec, settings)
     requirements.check_packages(kind.name, spec, settings)
     return NewJob(
@@ -121,7 +121,7 @@ def _one_schema_per_kind(schema: dict[str, Any]) -> None:
     """The JSON schema of a request for a job: one schema for each kind, without other fields."""
     shared = schema["properties"]
     schema.clear()
-    schema["oneOf"] = [_schema_of(kind.name, kind.spec, shared) for kind in registry.BUILT_IN.values() if kind.spec]
+    schema["oneOf"] = [_schema_of(name, spec, shared) for name, spec in specs.BUILT_IN.items()]
 
 
 def _schema_of(kind: str, spec: type[Spec], shared: dict[str, Any]) -> dict[str, Any]:

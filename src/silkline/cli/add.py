@@ -15,7 +15,7 @@ from silkline.cli.resources import opened, settings_of
 from silkline.cli.session import Session, everywhere, text
 from silkline.cli.typed_url import with_scheme
 from silkline.errors import SpecError, UsageError
-from silkline.kinds import registry, requirements
+from silkline.kinds import registry, requirements, specs
 from silkline.model.duration import seconds_of
 from silkline.model.job import NewJob
 from silkline.model.strict_json import BadJson, parse_object
@@ -75,11 +75,11 @@ def add(
     settings = settings_of(session)
     known = registry.kind_named(kind, test_kinds=settings.test_kinds)
     given = with_url(read_object(payload, "the payload"), url)
-    if not given and "url" in registry.spec_of(known).model_fields:
+    if not given and "url" in specs.spec_of(known).model_fields:
         raise UsageError("this job has no input: give a URL, or its fields with --payload")
-    spec = registry.check_payload(known, given)
+    spec = specs.check_payload(known, given)
     if url and "allow_private" in type(spec).model_fields:
-        spec = registry.check_payload(known, with_own_address(spec.model_dump(mode="json", exclude_unset=True), url))
+        spec = specs.check_payload(known, with_own_address(spec.model_dump(mode="json", exclude_unset=True), url))
     requirements.check_packages(known.name, spec, settings)
     when = read_time(run_at) if run_at else None
     with opened(settings) as database:

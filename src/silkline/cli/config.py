@@ -9,7 +9,7 @@ import click
 from silkline.cli import terminal
 from silkline.cli.resources import loaded
 from silkline.cli.session import Session, everywhere
-from silkline.config import SECRET, Loaded, Settings
+from silkline.config import SECRET, SETTINGS, Loaded
 from silkline.model.secret_url import HIDDEN, masked
 
 
@@ -24,9 +24,9 @@ def config(session: Session) -> None:
     """
     found = loaded(session)
     if session.json:
-        terminal.print_json([_describe(found, name) for name in Settings.model_fields])
+        terminal.print_json([_describe(found, name) for name in SETTINGS])
         return
-    described = (_describe(found, name) for name in Settings.model_fields)
+    described = (_describe(found, name) for name in SETTINGS)
     rows = ((each["name"], _text(each["value"]), each["source"]) for each in described)
     terminal.table(("SETTING", "VALUE", "FROM"), rows)
 
@@ -42,7 +42,7 @@ def _describe(found: Loaded, name: str) -> dict[str, Any]:
     source = found.sources[name]
     if source == "environment":
         source = f"environment, {found.variables[name]}"
-    return {"name": name, "value": value, "source": source, "description": Settings.model_fields[name].description}
+    return {"name": name, "value": value, "source": source, "description": SETTINGS[name].description}
 
 
 def _text(value: Any) -> str:

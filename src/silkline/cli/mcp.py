@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -94,14 +95,14 @@ def _for_the_server(settings: Settings, token: str, allow_private: tuple[str, ..
     changed: dict[str, Any] = {"api_token": token}
     if allow_private:
         changed |= {"api_allow_private": True, "api_private_ranges": allow_private}
-    return settings.model_copy(update=changed)
+    return replace(settings, **changed)
 
 
 def _tell(process: subprocess.Popen[str], settings: Settings) -> None:
     """Send the settings to the server on stdin, where other users cannot see them."""
     assert process.stdin is not None  # noqa: S101
     with contextlib.suppress(BrokenPipeError), process.stdin as stream:  # if it died, `_address` reports it
-        stream.write(settings.model_dump_json())
+        stream.write(settings.to_json().decode())
 
 
 def _address(process: subprocess.Popen[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from silkline.errors import FieldProblem, SpecError, UsageError
-from silkline.kinds import registry
+from silkline.kinds import registry, specs
 from silkline.model.spec import Spec
 from silkline.model.user_info import HEADER
 
@@ -22,7 +22,7 @@ def option_of(field: str) -> str:
 def checked(kind: str, payload: dict[str, Any], *, no_url: str = NO_URL) -> Spec:
     """Make a spec from the payload of the options. Errors name the options."""
     try:
-        return registry.check_payload(registry.kind_named(kind), payload)
+        return specs.check_payload(registry.kind_named(kind), payload)
     except SpecError as error:
         if not error.problems:
             raise

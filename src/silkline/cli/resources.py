@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from silkline import config
@@ -32,7 +33,7 @@ def settings_of(session: Session) -> Settings:
         session.say_once(
             f"DATABASE_URL is ignored, because that database has no tables of Silkline; to use it, {ADOPT}."
         )
-        settings = settings.model_copy(update={"database_url": ""})
+        settings = replace(settings, database_url="")
     if found.sources["data"] == "default" and OLD_DATA.is_dir():
         session.say_once(
             f"The data directory is now {settings.data}; to use the folder {OLD_DATA} here, add --data ./{OLD_DATA}."

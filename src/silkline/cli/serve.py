@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from dataclasses import replace
+from typing import Any
 
 import click
 
@@ -13,7 +15,7 @@ from silkline.cli.logging_level import start_log
 from silkline.cli.resources import settings_of
 from silkline.cli.session import Session, everywhere, text
 from silkline.cli.worker import slots
-from silkline.config import Settings
+from silkline.config import Settings, settings_from_json
 from silkline.model.secret_url import masked
 from silkline.service.companion import Companion
 from silkline.service.health_probe import HealthProbe
@@ -40,7 +42,7 @@ def serve(session: Session, host: str, port: int | None, slots: int | None, sett
     """
     if slots is not None:
         session.overrides["slots"] = slots
-    settings = Settings.model_validate_json(sys.stdin.buffer.read()) if settings_from_stdin else settings_of(session)
+    settings = settings_from_json(sys.stdin.buffer.read()) if settings_from_stdin else settings_of(session)
     level = start_log(session, settings, usual=logging.INFO, quiet=logging.WARNING)
     listener, bound = address.listen(host, port, settings)
     with listener:
@@ -71,5 +73,5 @@ def _where_data_lies(settings: Settings) -> str:
 
 def _for_the_api(settings: Settings, level: int) -> bytes:
     """The settings of this process, with its log level."""
-    name = logging.getLevelName(level).lower()
-    return settings.model_copy(update={"log_level": name}).model_dump_json().encode()
+    name: Any = logging.getLevelName(level).lower()
+    return replace(settings, log_level=name).to_json()

@@ -1,10 +1,10 @@
-"""The kinds of jobs: names and specs, without importing any of their code.
+"""The kinds of jobs: their names, without importing any of their code.
 
 The API, the command line and the supervisor know the kinds only from this module. A plugin registers a kind with the
 entry point group `silkline.kinds`: the name of the entry point is the kind, its value is the code that runs it. This is
 a function `run(context)` or a class with that method, with the spec as its attribute `spec`. A supervisor only reads
-the names. A process that accepts jobs needs the spec too. A plugin with heavy code can register its spec separately, in
-the group `silkline.specs`, so that the API never imports the rest. docs/how-to/write-a-kind.md shows all of this.
+the names. A process that accepts jobs needs the spec too (kinds/specs.py). docs/how-to/write-a-kind.md shows all of
+this.
 """
 
 from __future__ import annotations
@@ -18,25 +18,22 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from silkline.errors import Permanent, SpecError
-from silkline.kinds.plugin_import import SECONDS, ImportFailed, found_at, import_target
-from silkline.model import spec as specs
+from silkline.kinds.plugin_import import SECONDS, found_at
 from silkline.model.job import End
 from silkline.model.kind import Context
 from silkline.time_limit import TookTooLong, interrupted_after
 
 CRAWL4AI = "crawl4ai"
 GROUP = "silkline.kinds"
-SPECS_GROUP = "silkline.specs"
-Run = Callable[[Context[specs.Spec]], End | None]
+Run = Callable[[Context[Any]], End | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of job: its name, the place of its code (`module:function`), and its spec."""
+    """One kind of job: its name, and the place of its code (`module:function`). kinds/specs.py has its spec."""
 
     name: str
     target: str
-    spec: type[specs.Spec] | None = None
     external: bool = False  # an external worker runs it, through the API; a supervisor never claims it
     crawl: bool = False  # may run for days: has the wall-clock limit of a site, not of a page
 
@@ -44,17 +41,17 @@ class Kind:
 BUILT_IN = {
     kind.name: kind
     for kind in (
-        Kind("page", "silkline.kinds.page:run", specs.PageSpec),
-        Kind("site", "silkline.kinds.site:run", specs.SiteSpec, crawl=True),
-        Kind("extract", "silkline.kinds.extract:run", specs.ExtractSpec, crawl=True),
-        Kind("map", "silkline.kinds.map:run", specs.MapSpec),
-        Kind("youtube", "silkline.kinds.youtube:run", specs.YoutubeSpec),
-        Kind("bluesky", "silkline.kinds.bluesky:run", specs.BlueskySpec),
-        Kind("crawl4ai", "silkline.kinds.crawl4ai:run", specs.Crawl4aiSpec),
-        Kind("extension", "", specs.ExtensionSpec, external=True),
+        Kind("page", "silkline.kinds.page:run"),
+        Kind("site", "silkline.kinds.site:run", crawl=True),
+        Kind("extract", "silkline.kinds.extract:run", crawl=True),
+        Kind("map", "silkline.kinds.map:run"),
+        Kind("youtube", "silkline.kinds.youtube:run"),
+        Kind("bluesky", "silkline.kinds.bluesky:run"),
+        Kind("crawl4ai", "silkline.kinds.crawl4ai:run"),
+        Kind("extension", "", external=True),
     )
 }
-DIAGNOSTIC = Kind("diagnostic", "silkline.kinds.diagnostic:run", specs.DiagnosticSpec)
+DIAGNOSTIC = Kind("diagnostic", "silkline.kinds.diagnostic:run")
 
 
 def kinds(*, test_kinds: bool = False) -> dict[str, Kind]:
@@ -103,7 +100,7 @@ def is_crawl(name: str) -> bool:
 def load(kind: Kind) -> Run:
     """Import the code of a kind. Only a runner does this."""
     try:
-        with nullcontext() if kind.spec is not None else interrupted_after(SECONDS):
+        with nullcontext() if kind in (*BUILT_IN.values(), DIAGNOSTIC) else interrupted_after(SECONDS):
             target = found_at(kind.target, "run")
     except TookTooLong:
         raise Permanent(
@@ -111,24 +108,3 @@ def load(kind: Kind) -> Run:
         ) from None
     run: Run = target().run if isinstance(target, type) else target
     return run
-
-
-def check_payload(kind: Kind, payload: dict[str, Any]) -> specs.Spec:
-    """The payload as a validated spec."""
-    return specs.validate(spec_of(kind), payload)
-
-
-def spec_of(kind: Kind) -> type[specs.Spec]:
-    """The spec of a kind. Raises `SpecError` for a plugin that has no valid spec."""
-    if kind.spec is not None:
-        return kind.spec
-    apart = next((point.value for point in entry_points(group=SPECS_GROUP) if point.name == kind.name), None)
-    try:
-        spec = import_target(apart, "spec") if apart else getattr(import_target(kind.target, "run"), "spec", None)
-    except ImportFailed as error:
-        raise SpecError(f"the plugin for kind {kind.name!r} cannot be loaded: {error}") from error
-    if not (isinstance(spec, type) and issubclass(spec, specs.Spec)):
-        raise SpecError(
-            f"the plugin for kind {kind.name!r} has no spec: it needs a subclass of silkline.model.spec.Spec"
-        )
-    return spec

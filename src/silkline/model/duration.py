@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated, Any, Final
-
-from pydantic import BeforeValidator, WithJsonSchema
+from typing import Final
 
 EXAMPLES: Final = "90 (seconds), 250ms, 30s, 10m, 2h or 1d"
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
@@ -30,19 +28,3 @@ def seconds_of(text: str) -> float:
     if not math.isfinite(found):
         raise ValueError(f"{text[:80]!r} is not a duration; examples: {EXAMPLES}")
     return found
-
-
-def _read(value: Any) -> Any:
-    return seconds_of(value) if isinstance(value, str) else value
-
-
-_SCHEMA: Final = {
-    "anyOf": [
-        {"type": "number", "minimum": 0, "description": "Seconds."},
-        {"type": "string", "pattern": r"^[0-9]{1,3}(ms|s|m|h|d)?$", "description": "Such as 30s, 10m, 2h or 1d."},
-    ]
-}
-Seconds = Annotated[float, BeforeValidator(_read)]
-"""A number of seconds, or a text with units."""
-ApiSeconds = Annotated[Seconds, WithJsonSchema(_SCHEMA)]
-"""The same, with a description for the API."""

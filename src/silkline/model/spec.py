@@ -18,11 +18,12 @@ from pydantic import (
     FailFast,
     Field,
     ValidationError,
+    WithJsonSchema,
     model_validator,
 )
 
 from silkline.errors import FieldProblem, SpecError
-from silkline.model.duration import ApiSeconds
+from silkline.model.duration import seconds_of
 from silkline.model.fields import LONGEST, BadFields, as_table, read_fields
 from silkline.model.framing_headers import FRAMING_HEADERS
 from silkline.model.pattern import MAX_PATTERNS, UrlPattern, compile_patterns
@@ -109,6 +110,10 @@ def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+def _duration(value: Any) -> Any:
+    return seconds_of(value) if isinstance(value, str) else value
+
+
 def _excluded_host(line: str) -> str:
     from silkline.model.excluded_host import excluded_host  # most commands do not need its imports
 
@@ -130,6 +135,14 @@ def _each(selector: str) -> str:
     return selector
 
 
+_DURATION_SCHEMA = {
+    "anyOf": [
+        {"type": "number", "minimum": 0, "description": "Seconds."},
+        {"type": "string", "pattern": r"^[0-9]{1,3}(ms|s|m|h|d)?$", "description": "Such as 30s, 10m, 2h or 1d."},
+    ]
+}
+Duration = Annotated[float, BeforeValidator(_duration), WithJsonSchema(_DURATION_SCHEMA)]
+"""A number of seconds, or a text with units."""
 WebUrl = Annotated[str, AfterValidator(_web_url)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Patterns = Annotated[
@@ -196,7 +209,7 @@ class Fetching(Spec):
     proxy: Proxy | None = None
     allow_private: tuple[str, ...] = ()
     ignore_robots: bool = False
-    delay: ApiSeconds | None = Field(None, ge=0, le=3600)
+    delay: Duration | None = Field(None, ge=0, le=3600)
     speed: Speed = "normal"
     warc: bool = False
 
@@ -239,7 +252,7 @@ class PageSpec(UrlSpec, Fetching, Extracting, Capturing):
     """One page, or a batch of pages, without following links."""
 
     keep_html: bool = False
-    max_age: ApiSeconds | None = Field(None, ge=0)
+    max_age: Duration | None = Field(None, ge=0)
 
 
 class CrawlSizes(LimitedSpec):
@@ -263,7 +276,7 @@ class SiteSpec(UrlSpec, Fetching, Extracting, Capturing, CrawlSizes):
     seeded_hosts_only: bool = False
     seeded: bool = False  # the seeds are already in the ledger, written from a seeds file
     planting: bool = False  # some seeds are missing: the file is still being read, or the reading process was killed
-    max_duration: ApiSeconds | None = Field(None, gt=0)
+    max_duration: Duration | None = Field(None, gt=0)
     shards: int | None = Field(None, ge=1, le=MOST_SHARDS)
 
     @model_validator(mode="after")

@@ -19,7 +19,7 @@ from silkline.errors import (
     Unavailable,
     UsageError,
 )
-from silkline.kinds import registry
+from silkline.kinds import registry, specs
 from silkline.metrics.instruments import tell_cpu
 from silkline.metrics.process import attach
 from silkline.model.job import End
@@ -81,7 +81,7 @@ def _work(start: protocol.StartAttempt, channel: Channel, log: logging.Logger, m
         job = jobs.owned(database, start.job_id, start.run_lease, start.worker_id)
         kind = registry.kind_named(job.kind, test_kinds=start.test_kinds)
         run = registry.load(kind)
-        spec = registry.check_payload(kind, job.payload)
+        spec = specs.check_payload(kind, job.payload)
         progress = JobProgress(database, job, channel)
         return run(Context(spec, channel, progress, log, start.settings, marks))
     finally:

@@ -16,7 +16,7 @@ from datetime import timedelta
 
 from silkline.config import Settings
 from silkline.errors import LeaseLost, Permanent, SpecError, Temporary, Unavailable
-from silkline.kinds import registry
+from silkline.kinds import registry, specs
 from silkline.log import hide, in_every_line
 from silkline.metrics.instruments import tell_cpu
 from silkline.model.database import Database
@@ -153,7 +153,7 @@ def _run_as(
 def _attempt(progress: DirectProgress, control: WatchedControl, settings: Settings, log: logging.Logger) -> AttemptEnd:
     kind = registry.kind_named(progress.job.kind, test_kinds=settings.test_kinds)
     try:
-        spec = registry.check_payload(kind, progress.job.payload)
+        spec = specs.check_payload(kind, progress.job.payload)
         end = registry.load(kind)(Context(spec, control, progress, log, settings.for_kinds()))
     except (Permanent, SpecError) as error:
         return AttemptEnd(End.PERMANENT, getattr(error, "reason", "") or str(error)[:200], str(error))

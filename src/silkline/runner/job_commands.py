@@ -38,7 +38,9 @@ def ask(database: Database, data: Path, id: str, verb: Verb, sizes: Mapping[str,
                 take_back(database, data, each, _FIRST[verb])
         job = jobs.get(database, id)
     if sizes:
-        registry.check_payload(registry.kind_named(job.kind), {**job.payload, **sizes})
+        from silkline.kinds.specs import check_payload  # most commands change no sizes
+
+        check_payload(registry.kind_named(job.kind), {**job.payload, **sizes})
         change = answer(verb, job.status, job.desired)
         if isinstance(change, Refusal):
             raise Refused(f"cannot {verb} job {id}: {change.why}")

@@ -12,8 +12,8 @@ from fastapi import Path as InPath
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from silkline.api.answer_models import problems
 from silkline.api.answer_limit import PART
+from silkline.api.answer_models import problems
 from silkline.api.downloads import Downloads
 from silkline.api.problems import Problem
 from silkline.config import Settings
