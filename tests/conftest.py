@@ -15,6 +15,7 @@ from tests.support import programs
 from tests.support.postgres import PostgresDatabases, PostgresServer
 
 ROOT = Path(__file__).resolve().parents[1]
+DATABASES = ["sqlite", "postgres"]
 NEED_PROGRAMS = {"postgres", "own_postgres", "chromium"}
 # With several workers the files go out in this order: the long ones first, so that none is left over at the end.
 ORDER = ["chaos", "service", "web", "acceptance", "crawl", "api", "store", "unit"]
@@ -133,7 +134,7 @@ def postgres_url(postgres: PostgresDatabases) -> Iterator[str]:
     postgres.drop_database(url)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=DATABASES)
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A new, empty database of each kind: a test that asks for this runs twice."""
     if request.param == "sqlite":

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from itertools import product
 from pathlib import Path
 
 import psutil
@@ -20,11 +21,14 @@ from silkline.store import jobs, results, urls
 from silkline.store.opening import open_database
 from tests.acceptance.conftest import Silkline
 from tests.chaos.poisoned_web import NAMES, PAGES, SITEMAPS, PoisonedWeb
+from tests.conftest import DATABASES
 from tests.crawl.harness import ENVIRONMENT
 
 LONG = os.environ.get("SILKLINE_CHAOS") == "long"
 HOSTS, EACH = (30, 100) if LONG else (8, 25)
-LAYOUTS = [(1, 0), (2, 0), (1, 1)]
+LAYOUTS = {"1x0": (1, 0), "2x0": (2, 0), "1x1": (1, 1)}
+# Each layout and each database; the long form has each layout on each database.
+PLACES = list(product(DATABASES, LAYOUTS)) if LONG else [("sqlite", "1x0"), ("postgres", "2x0"), ("sqlite", "1x1")]
 MEMORY = 1 << 30
 OPTIONS = ("--scope", "host", "--speed", "max", "--allow-private", "127.0.0.0/8", "--exclude", "/far/", "--json")
 
@@ -65,11 +69,12 @@ def ledger(database: Database, job: str) -> dict[str, Url]:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("fetchers", "parsers"), LAYOUTS, ids=[f"{one}x{other}" for one, other in LAYOUTS])
+@pytest.mark.parametrize(("database_url", "layout"), PLACES, indirect=["database_url"])
 def test_no_bomb_costs_a_good_page(
-    fetchers: int, parsers: int, web: PoisonedWeb, database_url: str, tmp_path: Path, figure: list[str]
+    layout: str, web: PoisonedWeb, database_url: str, tmp_path: Path, figure: list[str]
 ) -> None:
     silkline = Silkline(tmp_path, tmp_path / "byte-code", database_url)
+    fetchers, parsers = LAYOUTS[layout]
     sizes = ("--fetchers", str(fetchers), "--parsers", str(parsers))
     seeds = tmp_path / "seeds.txt"
     seeds.write_text("\n".join(web.seeds()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,16 @@ from silkline.model.job import Job, NewJob, Status
 from silkline.model.ledger import Url
 from silkline.reading_marks import LEADER, Mark, ReadingMarks
 from silkline.store import blames, jobs, results, urls
+from tests.conftest import DATABASES
 from tests.support.poisoned import ENVIRONMENT, PoisonedWeb, poisoned_web
 from tests.support.supervisors import STALE, Yard, eventually
 
+LONG = os.environ.get("SILKLINE_CHAOS") == "long"
 SHAPES = {"1x0": (1, 0), "2x0": (2, 0), "1x1": (1, 1)}
+# Each shape and each database; with SILKLINE_CHAOS=long each shape on each database.
+PLACES = list(product(DATABASES, SHAPES)) if LONG else [("sqlite", "1x0"), ("postgres", "2x0"), ("sqlite", "1x1")]
 # Small, so that a test does not take long: no good page here needs a hundredth of it.
-LIMITS: dict[str, Any] = {"read_seconds": 4.0, "read_memory": 64 << 20, "memory_limit": 900 << 20}
+LIMITS: dict[str, Any] = {"read_seconds": 2.0, "read_memory": 64 << 20, "memory_limit": 900 << 20}
 WAYS = {"loop": "time: ", "memory": "memory: ", "crash": "signal 11", "error": "SystemError"}
 
 
@@ -48,11 +53,11 @@ def assert_only_poison_is_missing(yard: Yard, id: str, web: PoisonedWeb) -> dict
     return rows
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("database_url", "shape"), PLACES, indirect=["database_url"])
 def test_each_poison_gets_its_reason_and_every_good_page_is_stored(
     yard: Yard, shape: str, record_property: Any
 ) -> None:
-    poison = {"127.0.0.2": ["loop"], "127.0.0.3": ["memory"], "127.0.0.4": ["crash"], "127.0.0.5": ["loop"]}
+    poison = {"127.0.0.2": ["loop"], "127.0.0.3": ["memory"], "127.0.0.4": ["crash"], "127.0.0.5": ["crash"]}
     with poisoned_web(poison, robots={"127.0.0.6": "loop"}) as web:
         yard.start(environment=ENVIRONMENT, **LIMITS)
         fetchers, parsers = SHAPES[shape]
@@ -79,14 +84,17 @@ def test_poison_in_another_process_than_the_runner_costs_no_attempt(yard: Yard) 
         assert_only_poison_is_missing(yard, id, web)
 
 
-def test_a_thousand_bombs_on_one_host_cost_a_few_attempts(yard: Yard, record_property: Any) -> None:
-    with poisoned_web({"127.0.0.2": ["crash"] * 1000}, hosts=2) as web:
+@pytest.mark.parametrize(
+    ("database_url", "bombs"), [("sqlite", 1000), ("postgres", 1000 if LONG else 100)], indirect=["database_url"]
+)
+def test_a_thousand_bombs_on_one_host_cost_a_few_attempts(yard: Yard, bombs: int, record_property: Any) -> None:
+    with poisoned_web({"127.0.0.2": ["crash"] * bombs}, hosts=2) as web:
         yard.start(environment=ENVIRONMENT, **LIMITS)
         id = crawl(yard, web)
         job = finished(yard, id)
         assert_only_poison_is_missing(yard, id, web)
         assert job.attempt <= 4
-        record_property("figure", f"1000 bombs: {job.attempt} attempts")
+        record_property("figure", f"{bombs} bombs: {job.attempt} attempts")
 
 
 def test_an_error_that_nobody_expects_ends_one_page(yard: Yard) -> None:
