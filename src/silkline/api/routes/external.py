@@ -25,13 +25,13 @@ HEADER = "Silkline-Lease"
 LeaseHeader = Annotated[
     str | None, Header(alias=HEADER, max_length=200, description="The lease that the claim returned.")
 ]
-TITLE = r"^[\w.-]{1,40}$"
+TITLE = r"^[\w.-]+$"
 
 
 class ClaimBody(Spec):
     kinds: tuple[str, ...] = Field(("extension",), min_length=1, max_length=20)
     wanted: int = Field(1, ge=1, le=100)
-    name: str = Field("worker", pattern=TITLE)
+    name: str = Field("worker", max_length=40, pattern=TITLE)
 
 
 class PageBody(Spec):
@@ -39,7 +39,7 @@ class PageBody(Spec):
     final_url: WebUrl | None = None
     success: bool = True
     http_status: int | None = Field(None, ge=100, le=599)
-    error: str | None = Field(None, pattern=r"^[\w.-]{1,60}$")
+    error: str | None = Field(None, max_length=60, pattern=TITLE)
     data: dict[str, Any] = Field(default_factory=dict)
     metadata: dict[str, Any] = Field(default_factory=dict)
 

@@ -85,7 +85,7 @@ class UrlQuery(Cursored):
 
 
 class ErrorQuery(Cursored):
-    reason: str | None = Field(None, pattern=r"^[\w .:()/-]{1,200}$")
+    reason: str | None = Field(None, max_length=200, pattern=r"^[\w .:()/-]+$")
     state: Literal["failed", "skipped"] = "failed"
 
 

@@ -14,7 +14,7 @@ from silkline.api.auth import COOKIE, SESSION_SECONDS, Doorkeeper
 from silkline.api.connections import network_of
 from silkline.api.private_addresses import ASK_OPERATOR, check_allowed, private_url
 from silkline.api.problems import Problem
-from silkline.api.routes.jobs import ID, NAME, JobListQuery, listed
+from silkline.api.routes.jobs import ID, LONGEST_NAME, JobListQuery, listed
 from silkline.api.web import forms
 from silkline.api.web.again import OFFERED, completed_by, filled_in
 from silkline.api.web.sample_crawl import FirstCrawl
@@ -38,7 +38,7 @@ class Filters(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     status: Status | str | None = Field("", pattern=r"^(queued|running|paused|stopped|cancelled|completed|failed|)$")
-    kind: str = Field("", pattern=NAME.replace("{1,", "{0,"))
+    kind: str = Field("", max_length=LONGEST_NAME, pattern=r"^[\w.-]*$")
     q: str = Field("", max_length=500)
     cursor: str = Field("", pattern=f"^({ID})?$")
     again: str = Field("", pattern=f"^({ID})?$")
