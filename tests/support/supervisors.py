@@ -51,15 +51,17 @@ QUICK = {
 
 
 def eventually(what: str, check: Callable[[], Any], patience: float = PATIENCE) -> Any:
-    """Wait until `check` gives something true; what it gave."""
+    """Wait until `check` gives something true; what it gave. It is asked less often when it takes long."""
     give_up = time.monotonic() + patience
+    pause = 0.02
     while True:
         found = check()
         if found:
             return found
         if time.monotonic() > give_up:
             raise AssertionError(f"still not so after {patience:g} s: {what}")
-        time.sleep(0.02)
+        time.sleep(pause)
+        pause = min(pause * 1.1, 0.06)
 
 
 def alive(pid: int) -> bool:
