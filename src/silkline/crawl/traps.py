@@ -16,7 +16,7 @@ import re
 from typing import Final
 
 from silkline.crawl.plan import Tuning
-from silkline.crawl.scope import domain_of
+from silkline.crawl.registrable_domain import domain_of
 
 TRAP: Final = "trap"
 CLOSE_LOOK: Final = 300
