@@ -2,7 +2,8 @@
 
 Each machine is a worker with a data directory and, if this process is root, a network of its own. The parent of the
 shards has no process that could be killed: whoever is alive decides about it.
-The long form (SILKLINE_CHAOS=long) has 5,000 pages on 200 hosts and at least 60 kills, those of PostgreSQL included.
+The long form (SILKLINE_CHAOS=long) has 6 shards, 5,000 pages on 200 hosts, and at least 60 kills, those of PostgreSQL
+included.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from tests.support.supervisors import Yard, yard
 
 LONG = os.environ.get("SILKLINE_CHAOS") == "long"
 KILLS = 60 if LONG else 5
-HOSTS, PAGES = (200, 26) if LONG else (18, 6)
+HOSTS, PAGES, SHARDS = (200, 26, 6) if LONG else (18, 6, 3)
 DELAY = 0.1
 """Between two requests to one host."""
 MACHINES = 3
@@ -62,7 +63,7 @@ class Fleet:
 
     def crawl(self) -> str:
         url = self.web.start
-        payload = {"url": url, "scope": "any", "speed": "max", "delay": DELAY, "content": "none", "shards": 6}
+        payload = {"url": url, "scope": "any", "speed": "max", "delay": DELAY, "content": "none", "shards": SHARDS}
         sizes = {"fetchers": 2, "allow_private": ["127.0.0.0/8", f"{WEB_NETWORK}.0.0.0/8"]}
         new = NewJob("site", {**payload, **sizes}, request_url=url, max_retries=1_000)
         return jobs.enqueue(self.yard.database, new)[0].id
