@@ -70,6 +70,16 @@ def test_nothing_breaks_the_parser(body):
         assert_storable(parse_page(body, URL, Wanted(content=content, facts=True, simhash=True)))
 
 
+def test_the_texts_of_links_are_capped_together():
+    body = "".join(f'<a href="/{n}" rel="nofollow">{"x" * 990}</a>' for n in range(5_000))
+    page = parse_page(body.encode(), URL, EVERYTHING)
+    assert len(page.links) == 5_000
+    assert sum(len(link.text) + len(link.rel) for link in page.links) < 1_100_000
+    assert page.links[0].text == "x" * 990
+    assert all(link.nofollow for link in page.links)
+    assert "links" in page.truncated
+
+
 def test_links_are_capped():
     body = b"".join(b"<a href=/%d>x</a>" % number for number in range(100_000)) + b"<title>late</title>"
     page = parse_page(body, URL, EVERYTHING)

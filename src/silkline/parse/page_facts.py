@@ -14,6 +14,9 @@ from silkline.model.url import UrlRules, canonical_links
 
 _MAX_HREF: Final = 16_384
 _MAX_LABEL: Final = 1_000
+# Of all links together. In JSON a control character takes six bytes.
+_MAX_LABELS: Final = 1_000_000
+_SHORT_REL: Final = 50
 _MAX_HEADINGS: Final = 500
 _MAX_METAS: Final = 500
 # Each relative link repeats the URL of its page, which may have 8,000 characters.
@@ -46,6 +49,7 @@ class Harvest:
         self._urls: list[str | None] = []
         self._said: list[tuple[LinkKind, str, str]] = []
         self._links_left = max_links
+        self._labels_left = _MAX_LABELS
         # A link in a template is a pattern (`{{url}}`), not an address.
         if document.find("template") is not None:
             document.remove("template")
@@ -111,6 +115,10 @@ class Harvest:
         if self._links_left < 0:
             self.truncated = True
             return
+        self._labels_left -= len(rel) + len(text)
+        if self._labels_left < 0:
+            self.truncated = True
+            rel, text = rel[:_SHORT_REL], ""
         self._hrefs.append(href)
         self._said.append((kind, rel, text))
 
