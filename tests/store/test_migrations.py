@@ -49,7 +49,10 @@ def test_an_older_database_keeps_its_rows(database_url: str) -> None:
             "INSERT INTO workers (id, host, pid, boot_id, slots, version, started_at, last_seen) "
             f"VALUES ('w1', 'h', 1, 'b', 1, '0', '{now}', '{now}')"
         )
-    logs.append(old, [logs.NewLine(id, 1, "info", "from revision 1", old.now())])
+        transaction.script(
+            "INSERT INTO job_logs (job_id, attempt, level, message, at) "
+            f"VALUES ('{id}', 1, 'info', 'from revision 1', '{now}')"
+        )
     old.close()
 
     database = open_database(database_url)
@@ -59,7 +62,8 @@ def test_an_older_database_keeps_its_rows(database_url: str) -> None:
     assert job.metadata == {"kept": True}
     assert jobs.enqueue(database, NewJob("page", {}, dedupe_key="k")) == (job, False)
     assert jobs.enqueue(database, NewJob("page", {}, dedupe_key="k", tenant="other", paused=True))[1]
-    assert logs.tail(database, job.id)[0].message == "from revision 1"
+    (line,) = logs.tail(database, job.id)
+    assert (line.message, line.worker, line.event, line.data) == ("from revision 1", None, None, None)
     assert [(worker.id, worker.kinds) for worker in workers.everyone(database)] == [("w1", None)]
     assert jobs.claim(database, "w1", "h", ["page"], 1)[0].id == job.id
     jobs.wish(database, job.id, Verb.CANCEL)
