@@ -19,7 +19,8 @@ from typing import Any
 
 FOLDER = Path(__file__).parent
 POINTS = 240  # on each chart
-COLUMNS, ROW = 24, 38  # Grafana's grid; pixels of one row
+ORDER = ("overview", "crawl", "machine", "queue")
+ROW = 24  # pixels of one row of Grafana's grid
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 560, 170, 64, 20, 8
 COLOURS = ("#4c8bf5", "#e8710a", "#1e9e5a", "#d93025", "#9334e6", "#12a4af", "#b06000", "#e52592", "#7a8699", "#5f7d00")
 MOST_LEGENDS = 10
@@ -95,7 +96,7 @@ def lines_of(prometheus: str, target: dict[str, Any], span: Span) -> list[Line]:
 def page(prometheus: str, span: Span) -> str:
     """The whole page."""
     when = f"{_clock(span.begin)} to {_clock(span.end)} UTC"
-    parts = [section(json.loads(path.read_text()), prometheus, span) for path in sorted(FOLDER.glob("*.json"))]
+    parts = [section(json.loads((FOLDER / f"{name}.json").read_text()), prometheus, span) for name in ORDER]
     head = '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
     return f"{head}<title>Silkline</title><style>{STYLE}</style><p class=says>{when}</p>{''.join(parts)}</html>\n"
 

@@ -123,11 +123,16 @@ def crawl() -> Iterator[dict[str, Any]]:
     )
     yield chart("Results in memory", "bytes", (gauge("silkline_unsaved_bytes"), "not saved yet"))
     yield chart(
-        "Back-pressure",
+        "Back-pressure: share of time",
         "percentunit",
-        (total("silkline_backpressure_seconds_total", "level"), "{{level}}: share of time"),
-        (total("silkline_backpressure_total", "level"), "{{level}}: times a second"),
-        says="How long fetchers were above a limit. Soft: fewer requests start. Hard: none start.",
+        (total("silkline_backpressure_seconds_total", "level"), "{{level}}"),
+        says="How long fetchers were above a limit; 100 % is one fetcher. Soft: fewer requests start. Hard: none.",
+    )
+    yield chart(
+        "Back-pressure: times in an hour",
+        "none",
+        (in_an_hour("silkline_backpressure_total", "level"), "{{level}}"),
+        says="How often a fetcher reached a limit.",
     )
     yield chart("Time of a page request", "s", *quantiles("silkline_fetch_seconds"))
     yield chart("Time to parse a page", "s", *quantiles("silkline_parse_seconds", "role"))
@@ -148,13 +153,13 @@ def crawl() -> Iterator[dict[str, Any]]:
     hits = total("silkline_cache_lookups_total", "cache", answer="hit")
     lookups = total("silkline_cache_lookups_total", "cache")
     yield chart("Cache hits", "percentunit", (f"{hits} / {lookups}", "{{cache}}"))
+    yield chart("Pages in browsers a second", "ops", (total("silkline_browser_pages_total", "outcome"), "{{outcome}}"))
+    yield chart("Pages that wait for a browser", "none", (gauge("silkline_browser_waiting"), "waiting"))
     yield chart(
-        "Browsers",
+        "Browsers in an hour",
         "none",
-        (total("silkline_browser_pages_total", "outcome"), "pages a second: {{outcome}}"),
-        (gauge("silkline_browser_waiting"), "pages that wait"),
-        (in_an_hour("silkline_browser_starts_total"), "starts in an hour"),
-        (in_an_hour("silkline_browser_deaths_total"), "deaths in an hour"),
+        (in_an_hour("silkline_browser_starts_total"), "starts"),
+        (in_an_hour("silkline_browser_deaths_total"), "deaths"),
     )
 
 
@@ -201,7 +206,7 @@ def machine() -> Iterator[dict[str, Any]]:
         "ops",
         (f"topk(8, {total('silkline_database_statements_total', 'statement')})", "{{statement}}"),
     )
-    yield chart("Version", "none", ("count by (version) (silkline_build_info)", "{{version}}"))
+    yield chart("Scraped programs by version", "none", ("count by (version) (silkline_build_info)", "{{version}}"))
 
 
 def queue() -> Iterator[dict[str, Any]]:
