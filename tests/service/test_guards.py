@@ -24,7 +24,7 @@ from silkline.service.launcher import Launcher
 from silkline.service.output import LogQueue, Output, OutputPipe, OutputThread
 from silkline.service.runner_process import RunnerProcess
 from silkline.service.supervisor import Supervisor
-from silkline.store import jobs
+from silkline.store import job_removal, jobs
 from silkline.store.opening import open_database
 from silkline.warc_files import folder_of
 from tests.support.supervisors import STALE, Yard, eventually
@@ -212,7 +212,7 @@ def test_retention_takes_the_files_along(tmp_path: Path, database: Database, mon
     with monkeypatch.context() as patched:
         patched.setattr(jobs, "_delete_data", lambda *_: sys.exit(137))
         with pytest.raises(SystemExit):
-            jobs.delete(database, ids[0])
+            job_removal.delete(database, ids[0])
     assert Cleaner(database, settings).clean() == 1, "one of two; the third was being deleted when somebody died"
     assert [path.name for path in (tmp_path / "warc").iterdir()] == [ids[2]]
     assert sorted(path.name for path in settings.logs.iterdir()) == [f"{ids[2]}.log", f"{ids[2]}.log.1"]

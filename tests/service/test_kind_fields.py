@@ -9,7 +9,7 @@ import pytest
 from silkline.model.field_counts import FieldCount, field_counts_in
 from silkline.model.fields import as_table, read_fields
 from silkline.model.kept_html import kept_html_in
-from silkline.store import html, jobs, urls
+from silkline.store import html, job_removal, urls
 from tests.support.inline import Inline
 from tests.support.plugins import install
 from tests.support.shop import IN_A_LIST, Shop, price_of
@@ -86,7 +86,7 @@ def test_kept_pages_are_extracted_again(inline: Inline, shop: Shop) -> None:
     assert inline.ledger()[0].state == "done"
     inline.run("extract", job=source, fields=FIELDS, require_fields=1)
     inline.assert_failed("fewer than 100%")
-    jobs.delete(inline.database, source)
+    job_removal.delete(inline.database, source)
     assert html.page(inline.database, source) == []
     inline.run("extract", job=source)
     inline.assert_failed("there is no job")

@@ -12,7 +12,7 @@ import pytest
 
 from silkline.errors import NotFound, Refused
 from silkline.model.job import LIVE, NewJob, Status, Verb
-from silkline.store import jobs, pages, results, shards, urls, workers
+from silkline.store import job_removal, jobs, pages, results, shards, urls, workers
 from silkline.store.explain import explain
 from tests.crawl.harness import Crawl, SyntheticWeb, assert_links_are_those_of, closing
 from tests.support.postgres import PostgresDatabases
@@ -145,7 +145,7 @@ def test_a_verb_on_the_parent_reaches_all_shards(shared: Yard, web: SyntheticWeb
     jobs.wish(yard.database, id, Verb.RETRY)
     assert yard.wait_for_end([id])[0].status is Status.COMPLETED
     assert stored(yard, id) == dict.fromkeys(web.reachable(), 1)
-    jobs.delete(yard.database, id)
+    job_removal.delete(yard.database, id)
     with pytest.raises(NotFound):
         yard.job(id)
     assert shards.of(yard.database, id) == []

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from silkline.model.database import Database
 from silkline.model.job import Decision, Job, NewJob, Status, Verb, Wish
-from silkline.store import blames, jobs
+from silkline.store import blames, job_removal, jobs
 
 URL = "https://example.com/bomb"
 
@@ -60,5 +60,5 @@ def test_a_job_that_is_deleted_takes_its_blames_along(database: Database) -> Non
     jobs.wish(database, job.id, Verb.CANCEL)
     end = Decision(Status.CANCELLED, Wish.CANCEL, database.now(), 0, 0, "cancelled", None)
     assert jobs.rescue(database, jobs.get(database, job.id), end)
-    jobs.delete(database, job.id)
+    job_removal.delete(database, job.id)
     assert blames.listed(database, job.id) == []

@@ -6,7 +6,7 @@ from silkline.errors import LeaseLost
 from silkline.model.database import Database
 from silkline.model.kept_html import NewDictionary, NewHtml
 from silkline.model.ledger import Checkpoint
-from silkline.store import html, jobs, urls
+from silkline.store import html, job_removal, urls
 from tests.store import given
 
 
@@ -46,6 +46,6 @@ def test_html_goes_with_its_job(database: Database) -> None:
     checkpoint = Checkpoint(found=[given.url(1)], html=[NewHtml(1, 5, 1, b"x")], dictionaries=[NewDictionary(5, b"d")])
     urls.record(database, job, checkpoint)
     given.finished(database, job)
-    jobs.delete(database, job.id)
+    job_removal.delete(database, job.id)
     assert html.page(database, job.id) == []
     assert html.dictionary(database, job.id, 5) is None

@@ -9,7 +9,7 @@ from silkline.errors import LeaseLost
 from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.model.ledger import Checkpoint, PageLinks, Url
-from silkline.store import jobs, links, urls
+from silkline.store import job_removal, jobs, links, urls
 from silkline.store.backlinks import Backlink, LinksIn, LinksOut, into, out_of
 from tests.store.given import finished, rescued, running, settled, url
 
@@ -177,6 +177,6 @@ def test_links_go_with_their_job(database: Database, chunk: int, monkeypatch: py
     for each in (job, neighbour):
         written(database, each, {id: [7] for id in range(1, 8)})
         finished(database, each)
-    jobs.delete(database, job.id, chunk=chunk)
+    job_removal.delete(database, job.id, chunk=chunk)
     assert links.sources(database, job.id, [7], most=10)[7].count == 0
     assert links.sources(database, neighbour.id, [7], most=10)[7].count == 7

@@ -9,7 +9,7 @@ from silkline.errors import LeaseLost, NotFound
 from silkline.model.database import Database
 from silkline.model.job import Decision, End, Job, Status, Verb, Wish
 from silkline.model.ledger import Checkpoint, Counts
-from silkline.store import jobs, urls, workers
+from silkline.store import job_removal, jobs, urls, workers
 from tests.store.given import NOWHERE, claimed, deciding, finished, queued, rescued, result, running, settled, url
 
 Write = Callable[[Database, Job], object]
@@ -252,7 +252,7 @@ def lose_to_myself(database: Database, job: Job) -> None:
 
 def lose_by_deletion(database: Database, job: Job) -> None:
     finished(database, job)
-    jobs.delete(database, job.id)
+    job_removal.delete(database, job.id)
 
 
 LOSSES: list[Write] = [lose_by_rescue, lose_by_end, lose_to_another, lose_to_myself, lose_by_deletion]

@@ -9,7 +9,7 @@ from silkline.errors import UsageError
 from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.model.ledger import Checkpoint
-from silkline.store import jobs, migrate, pages, results, urls
+from silkline.store import job_removal, jobs, migrate, pages, results, urls
 from silkline.store.opening import open_database
 from silkline.store.page_summary import facts_of
 from silkline.store.pages import SORTS, UNKNOWN, Stretch, new_page
@@ -123,7 +123,7 @@ def test_pages_go_with_their_results_and_their_job(database: Database) -> None:
     assert pages.of(database, job.id, [1]) == {}
     urls.record(database, job, Checkpoint(settled=[settled(1)], results=[titled(1, "b", 1, 1.0)]))
     finished(database, job)
-    jobs.delete(database, job.id)
+    job_removal.delete(database, job.id)
     assert pages.of(database, job.id, [1]) == {}
 
 

@@ -10,7 +10,7 @@ from silkline.errors import NotFound, Refused, UsageError
 from silkline.model.database import Database
 from silkline.model.job import End, NewJob, Status, Verb
 from silkline.model.ledger import Checkpoint
-from silkline.store import jobs, links, logs, results, urls
+from silkline.store import job_removal, jobs, links, logs, results, urls
 from tests.store.given import NOWHERE, finished, in_status, queued, result, running, settled, url
 
 
@@ -100,18 +100,18 @@ def test_retention_by_age_and_by_count(database: Database) -> None:
     queued(database)
     third = jobs.get(database, done[2].id).finished_at
     assert third is not None
-    assert jobs.finished_before(database, third) == [job.id for job in done[:2]]
-    assert jobs.finished_before(database, third, wanted=1) == [done[0].id]
-    assert jobs.finished_before(database, third - timedelta(days=1)) == []
-    assert jobs.finished_beyond(database, 1) == [done[2].id, done[1].id, done[0].id]
-    assert jobs.finished_beyond(database, 1, wanted=2) == [done[2].id, done[1].id]
-    assert jobs.finished_beyond(database, 4) == []
+    assert job_removal.finished_before(database, third) == [job.id for job in done[:2]]
+    assert job_removal.finished_before(database, third, wanted=1) == [done[0].id]
+    assert job_removal.finished_before(database, third - timedelta(days=1)) == []
+    assert job_removal.finished_beyond(database, 1) == [done[2].id, done[1].id, done[0].id]
+    assert job_removal.finished_beyond(database, 1, wanted=2) == [done[2].id, done[1].id]
+    assert job_removal.finished_beyond(database, 4) == []
 
 
 def test_a_job_that_is_retried_is_no_longer_finished(database: Database) -> None:
     job = in_status(database, Status.FAILED)
     jobs.wish(database, job.id, Verb.RETRY)
-    assert jobs.finished_beyond(database, 0) == []
+    assert job_removal.finished_beyond(database, 0) == []
 
 
 def full_job(database: Database, pages: int = 7) -> str:
@@ -149,12 +149,12 @@ def test_a_deleted_job_leaves_nothing_behind(database: Database, chunk: int) -> 
     job, neighbour = full_job(database), full_job(database)
     before = rows_of(database, neighbour)
     assert before == (7, 7, 7, 1, 7, True)
-    jobs.delete(database, job, chunk=chunk)
+    job_removal.delete(database, job, chunk=chunk)
     assert rows_of(database, job) == (0, 0, 0, 0, 0, False)
     assert rows_of(database, neighbour) == before
     with pytest.raises(NotFound):
-        jobs.delete(database, job)
-    assert jobs.finish_deletions(database) == []
+        job_removal.delete(database, job)
+    assert job_removal.finish_deletions(database) == []
 
 
 @pytest.mark.parametrize("status", [Status.QUEUED, Status.RUNNING, Status.PAUSED])
@@ -162,9 +162,9 @@ def test_a_live_job_is_not_deleted(database: Database, status: Status) -> None:
     job = in_status(database, status)
     before = jobs.get(database, job.id)
     with pytest.raises(Refused, match=f"is {status}: cancel it first"):
-        jobs.delete(database, job.id)
+        job_removal.delete(database, job.id)
     assert jobs.get(database, job.id) == before
-    assert jobs.finish_deletions(database) == []
+    assert job_removal.finish_deletions(database) == []
 
 
 @pytest.mark.parametrize("step", ["results.forget", "logs.forget", "urls.forget_keys", "urls.forget", "links.forget"])
@@ -182,13 +182,13 @@ def test_a_deletion_goes_on_after_a_crash(database: Database, step: str, monkeyp
     with monkeypatch.context() as patched:
         patched.setattr(database, "rows", crash_at_the_second)
         with pytest.raises(SystemExit):
-            jobs.delete(database, id, chunk=3)
+            job_removal.delete(database, id, chunk=3)
     with pytest.raises(NotFound):
         jobs.get(database, id)
     assert rows_of(database, id) != (0, 0, 0, 0, 0, False)
-    assert jobs.finish_deletions(database, chunk=3) == [id]
+    assert job_removal.finish_deletions(database, chunk=3) == [id]
     assert rows_of(database, id) == (0, 0, 0, 0, 0, False)
-    assert jobs.finish_deletions(database) == []
+    assert job_removal.finish_deletions(database) == []
 
 
 def test_ended_in_every_way_can_be_deleted(database: Database) -> None:
@@ -202,7 +202,7 @@ def test_ended_in_every_way_can_be_deleted(database: Database) -> None:
         if wish:
             jobs.wish(database, job.id, wish)
         finished(database, job, end)
-        jobs.delete(database, job.id)
+        job_removal.delete(database, job.id)
     assert jobs.page(database) == []
 
 

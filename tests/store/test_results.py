@@ -5,7 +5,7 @@ from datetime import timedelta
 from silkline.model.database import Database
 from silkline.model.job import End
 from silkline.model.ledger import Checkpoint, NewResult
-from silkline.store import jobs, results, urls
+from silkline.store import job_removal, results, urls
 from tests.store.given import finished, result, running, settled, url
 
 ASKED, LANDED = 111, 222
@@ -89,5 +89,5 @@ def test_a_result_that_is_about_no_url_is_found_where_it_landed(database: Databa
 
 def test_the_cache_forgets_a_deleted_job(database: Database) -> None:
     id = store(database, result(1, original_key=ASKED))
-    jobs.delete(database, id)
+    job_removal.delete(database, id)
     assert results.cached(database, ASKED, database.now() - timedelta(hours=1)) is None

@@ -33,7 +33,7 @@ from silkline.model.job import (
     decide,
 )
 from silkline.model.ledger import Checkpoint
-from silkline.store import jobs, urls, workers
+from silkline.store import job_removal, jobs, urls, workers
 from silkline.store.opening import open_database
 from tests.store.conftest import EMPTY
 from tests.store.given import url
@@ -61,7 +61,7 @@ class Lives(RuleBasedStateMachine):
         for job in jobs.page(self.database, wanted=1000):
             while jobs.get(self.database, job.id).status in LIVE:
                 self._end(job.id)
-            jobs.delete(self.database, job.id)
+            job_removal.delete(self.database, job.id)
         for worker in WORKERS:
             workers.retire(self.database, worker)
             workers.register(self.database, id=worker, host="h", pid=1, boot_id="b", slots=9, version="1")

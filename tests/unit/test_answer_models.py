@@ -37,7 +37,13 @@ from silkline.store.job_view import JobView, KeptHtmlView, ProgressView, job_vie
 from silkline.store.opening import open_database
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-NOT_JSON = {"/v1/jobs/{id}/events", "/v1/events", "/v1/jobs/{id}/export", "/metrics"}
+NOT_JSON = {
+    "/v1/jobs/{id}/events",
+    "/v1/events",
+    "/v1/jobs/{id}/export",
+    "/v1/jobs/{id}/files/{url_id}/{name}",
+    "/metrics",
+}
 
 
 @pytest.fixture

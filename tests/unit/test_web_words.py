@@ -20,7 +20,8 @@ def reasons_of_the_engine() -> set[str]:
     constants = {
         value
         for name, value in vars(fetched).items()
-        if name.isupper() and isinstance(value, str) and name != "CLOSED"  # nobody is told of our own end
+        # Nobody is told of our own end, and the names of files are no reasons.
+        if name.isupper() and isinstance(value, str) and name not in ("CLOSED", "SCREENSHOT", "PDF")
     }
     return constants | {
         *(scope.OUT_OF_SCOPE, scope.EXCLUDED, scope.TOO_DEEP, traps.TRAP, outcomes.REDIRECTED),

@@ -7,13 +7,13 @@ import logging
 from silkline import warc_files
 from silkline.config import Settings
 from silkline.model.database import Database
-from silkline.store import jobs
+from silkline.store import job_removal
 
 log = logging.getLogger("silkline.api")
 
 
 def remove(database: Database, settings: Settings, id: str) -> None:
-    removed = jobs.delete(database, id)
+    removed = job_removal.delete(database, id)
     try:
         for each in removed:
             warc_files.remove(settings.data, settings.logs, each)

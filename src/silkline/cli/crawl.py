@@ -32,7 +32,7 @@ from silkline.model.job import ENDED, Job, NewJob, Status, Verb
 from silkline.model.sharding import is_parent
 from silkline.model.spec import SiteSpec
 from silkline.runner.job_commands import ask
-from silkline.store import jobs
+from silkline.store import job_removal, jobs
 
 # This process is about to run the job, so workers must not claim it yet. If this process dies first, they claim it.
 HOLD = timedelta(seconds=60)
@@ -199,7 +199,7 @@ def _plant(session: Session, database: Database, job: Job, lines: Any) -> Job:
             raise UsageError(f"the seeds file contains no URL; its first line is {found.first_wrong[:80]!r}")
     except BaseException:  # Ctrl-C as well: do not crawl with only some of the seeds
         jobs.wish(database, job.id, Verb.CANCEL)
-        jobs.delete(database, job.id)
+        job_removal.delete(database, job.id)
         raise
     jobs.amend(database, job.id, {"planting": False})
     wrong = (

@@ -237,12 +237,14 @@ def _retry_reason(session: Session, database: Database, id: str, reason: str) ->
 def rm(session: Session, id: str) -> None:
     """Remove a job that has ended, with its results, ledger and log."""
     from silkline import warc_files
+    from silkline.store import job_removal
 
     settings = settings_of(session)
     with opened_to_find(settings) as database:
         job = chosen(session, database, id, has_ended, "that has ended")
-        store.delete(database, job.id)
-    warc_files.remove(settings.data, settings.logs, job.id)
+        removed = job_removal.delete(database, job.id)
+    for each in removed:
+        warc_files.remove(settings.data, settings.logs, each)
     if session.json:
         terminal.print_json({"id": job.id, "removed": True})
     session.say(f"Job {job.id} was removed.")

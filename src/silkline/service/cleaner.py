@@ -9,7 +9,7 @@ from silkline import warc_files
 from silkline.config import Settings
 from silkline.errors import NotFound, Refused
 from silkline.model.database import Database
-from silkline.store import checkpoint_counts, jobs, logs, workers
+from silkline.store import checkpoint_counts, job_removal, logs, workers
 
 DELETE_DEAD_AFTER = timedelta(days=1)
 FORGET_COUNTS_AFTER = timedelta(days=90)
@@ -27,15 +27,17 @@ class Cleaner:
     def clean(self) -> int:
         """Clean once. Returns how many jobs were deleted."""
         now, keep = self._database.now(), self._settings
-        for id in jobs.finish_deletions(self._database):
+        for id in job_removal.finish_deletions(self._database):
             self._remove_files(id)
         workers.delete_dead(self._database, now - DELETE_DEAD_AFTER)
         checkpoint_counts.forget(self._database, now - FORGET_COUNTS_AFTER)
         deleted = 0
         if keep.keep_jobs_days:
-            deleted += self._delete(jobs.finished_before(self._database, now - timedelta(days=keep.keep_jobs_days)))
+            deleted += self._delete(
+                job_removal.finished_before(self._database, now - timedelta(days=keep.keep_jobs_days))
+            )
         if keep.keep_jobs_count:
-            deleted += self._delete(jobs.finished_beyond(self._database, keep.keep_jobs_count))
+            deleted += self._delete(job_removal.finished_beyond(self._database, keep.keep_jobs_count))
         if keep.keep_logs_days:
             logs.expire(self._database, now - timedelta(days=keep.keep_logs_days))
         return deleted
@@ -44,7 +46,7 @@ class Cleaner:
         for id in ids:
             removed = [id]
             try:
-                removed = jobs.delete(self._database, id)
+                removed = job_removal.delete(self._database, id)
             except Refused:
                 continue  # it was retried meanwhile
             except NotFound:

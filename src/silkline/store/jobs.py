@@ -34,14 +34,7 @@ from silkline.store.text import clean, to_json
 
 LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-CHUNK = 2_000
 WHOLE_PAYLOAD, LONGEST_FIELD = 32_768, 8_192
-DATA_REMOVALS = (
-    *("results.forget", "pages.forget", "logs.forget", "count_history.forget"),
-    *("urls.forget_keys", "urls.forget", "links.forget", "redirects.forget", "blames.forget"),
-    *("html.forget", "html.forget_dictionaries"),
-)
-SHARD_REMOVALS = ("shard_links.forget", "shards.forget_crawl", "shards.forget_shards", "shards.forget_cursors")
 _ENQUEUE = (
     *("id", "kind", "status", "desired", "request_url", "payload", "metadata", "priority", "tenant"),
     *("run_at", "dedupe_key", "parent_id", "max_retries", "created_at"),
@@ -141,7 +134,7 @@ def claim(database: Database, worker_id: str, host: str, kinds: Iterable[str], w
 
 def claim_one(database: Database, worker_id: str, host: str, id: str) -> Job:
     """Claim one job by its id, at once."""
-    found = database.rows("jobs.claim_one", now=database.now(), worker_id=worker_id, host=host, id=_checked(id))
+    found = database.rows("jobs.claim_one", now=database.now(), worker_id=worker_id, host=host, id=checked_id(id))
     if found:
         return from_row(found[0])
     job = get(database, id)
@@ -181,7 +174,7 @@ def heartbeat(
 
 def renew(database: Database, id: str, run_lease: int, worker_id: str) -> Wish:
     """Renew one lease, for an external worker. Returns what the user wants of the job."""
-    found = database.rows("jobs.renew", id=_checked(id), run_lease=run_lease, worker_id=worker_id, now=database.now())
+    found = database.rows("jobs.renew", id=checked_id(id), run_lease=run_lease, worker_id=worker_id, now=database.now())
     if not found:
         raise LeaseLost(f"lease {run_lease} no longer holds job {id}")
     return Wish(found[0]["desired"])
@@ -329,7 +322,7 @@ def _change(database: Database, job: Job, change: Change) -> Job | None:
 
 
 def get(database: Database, id: str) -> Job:
-    found = database.rows("jobs.get", id=_checked(id))
+    found = database.rows("jobs.get", id=checked_id(id))
     if not found:
         raise NotFound(f"no job {id}")
     return from_row(found[0])
@@ -337,7 +330,7 @@ def get(database: Database, id: str) -> Job:
 
 def outline(database: Database, id: str) -> Job:
     """The job as in a list: long fields of a payload of more than `WHOLE_PAYLOAD` characters are None."""
-    found = _outlines(database, [_checked(id)])
+    found = _outlines(database, [checked_id(id)])
     if not found:
         raise NotFound(f"no job {id}")
     return found[0]
@@ -430,7 +423,7 @@ def counts(database: Database) -> dict[Status, int]:
 
 def note(database: Database, id: str, metadata: dict[str, Any]) -> None:
     """Replace the job's metadata."""
-    if not database.rows("jobs.note", id=_checked(id), metadata=to_json(metadata), now=database.now()):
+    if not database.rows("jobs.note", id=checked_id(id), metadata=to_json(metadata), now=database.now()):
         raise NotFound(f"no job {id}")
 
 
@@ -447,56 +440,7 @@ def amend(database: Database, id: str, changes: dict[str, Any]) -> Job:
             return get(database, id)
 
 
-def finished_before(database: Database, before: datetime, wanted: int = 100) -> list[str]:
-    return [row["id"] for row in database.rows("jobs.finished_before", before=before, wanted=wanted)]
-
-
-def finished_beyond(database: Database, keep: int, wanted: int = 100) -> list[str]:
-    return [row["id"] for row in database.rows("jobs.finished_beyond", keep=keep, wanted=wanted)]
-
-
-def delete(database: Database, id: str, *, chunk: int = CHUNK) -> list[str]:
-    """Remove a job and its shards with all their data, in transactions of bounded size. A live job is refused.
-
-    The job itself goes first, so that nothing can start it again; what is left to remove is written down, so that
-    `finish_deletions` goes on after a crash. Returns the ids of what was removed.
-    """
-    with database.transaction() as transaction:
-        forgotten = transaction.rows("jobs.forget", id=_checked(id))
-        if not forgotten:
-            job = get(database, id)
-            raise Refused(f"job {id} is {job.status}: cancel it first")
-        ids = [id]
-        if is_parent(from_row(forgotten[0])):
-            ids = [*(row["id"] for row in transaction.rows("shards.forget", parent_id=id)), id]
-        for each in ids:
-            transaction.rows("jobs.mark_deleted", id=each)
-    for each in ids:
-        _delete_data(database, each, chunk)
-    return ids
-
-
-def finish_deletions(database: Database, *, chunk: int = CHUNK) -> list[str]:
-    """Complete deletions that a crash interrupted. Returns the ids of the jobs."""
-    ids = [row["id"] for row in database.rows("jobs.deleted")]
-    for id in ids:
-        _delete_data(database, id, chunk)
-    return ids
-
-
-def _delete_data(database: Database, id: str, chunk: int) -> None:
-    for name in DATA_REMOVALS:
-        # A row of links holds those of many pages, and the HTML of a page is large.
-        some = chunk if name not in ("links.forget", "html.forget") else max(1, chunk // 100)
-        while len(database.rows(name, job_id=id, wanted=some)) == some:
-            pass
-    with database.transaction() as transaction:
-        for name in ("urls.forget_state", *(SHARD_REMOVALS if database.dialect == "postgres" else ())):
-            transaction.rows(name, job_id=id)
-        transaction.rows("jobs.unmark_deleted", id=id)
-
-
-def _checked(id: str) -> str:
+def checked_id(id: str) -> str:
     """Raise `NotFound` if the text cannot be an id, because PostgreSQL would report an error."""
     if not _ID.fullmatch(id):
         raise NotFound(f"no job {id!r}")
