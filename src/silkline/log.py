@@ -67,7 +67,7 @@ class TextLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
-        found = [(name, value) for name in _IDS if (value := _field(record, name))]
+        found = [(name, value) for name in _IDS if (value := _field(record, name)) not in (None, "")]
         ids = [f"{name}={value}" for name, value in found if f"{name} {value}" not in text]
         text = f"{text} [{' '.join(ids)}]" if ids else text
         return "".join(
@@ -133,4 +133,5 @@ def clean(text: str) -> str:
 
 
 def _field(record: logging.LogRecord, name: str) -> Any:
-    return getattr(record, name, None) or (request_id.get() if name == "request" else None)
+    given = getattr(record, name, None)
+    return request_id.get() if name == "request" and not given else given

@@ -91,7 +91,7 @@ def test_a_reader_sees_one_crawl(shared: Yard, web: SyntheticWeb, tmp_path: Path
     assert sorted(by_size) == done == [row.id for row in urls.page(database, id, wanted=1_000)]
     lines = yard.lines(id)
     assert "the crawl runs in 3 shards" in lines
-    assert all(f"shard {shard}: crawling with 1 fetchers" in lines for shard in range(3))
+    assert all(f"shard {shard}: crawling with 1 fetcher " in lines for shard in range(3))
     listed = jobs.page(database)
     assert id in [job.id for job in listed]
     assert [job.shard for job in listed] == [None] * len(listed)

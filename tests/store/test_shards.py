@@ -173,6 +173,7 @@ def test_a_reader_that_follows_the_log_misses_no_line(postgres_database: Databas
         decide(postgres_database, parent)
     seen += logs.page(postgres_database, parent, after=seen[-1].id if seen else 0)
     assert [line.message for line in seen][-2:] == ["shard 0: first", "shard 1: second"]
+    assert [line.shard for line in seen][-2:] == [0, 1]
 
 
 def test_the_fleet_runs_shards_and_counts_each_once(postgres_database: Database) -> None:

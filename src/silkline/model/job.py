@@ -117,7 +117,7 @@ class Job:
     @property
     def log_fields(self) -> dict[str, Any]:
         """The ids in each log line about this job."""
-        return {"job": self.id, "attempt": self.attempt}
+        return {"job": self.id, "attempt": self.attempt, **({} if self.shard is None else {"shard": self.shard})}
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,7 +218,8 @@ class Attempts:
         settings, worker, secrets = self._settings, job.worker_id or "", secrets_of(job.payload)
         as_json = settings.log_format == "json"
         file = LogFile(log_path(settings.data, job.id), settings.log_bytes, as_json=as_json)
-        return Output(job.id, job.attempt, file, self._lines, settings.log_lines, worker=worker, secrets=secrets)
+        most, shard = settings.log_lines, job.shard
+        return Output(job.id, job.attempt, file, self._lines, most, worker=worker, shard=shard, secrets=secrets)
 
     def _note_start(self, child: RunnerProcess) -> None:
         crawl = registry.is_crawl(child.job.kind)

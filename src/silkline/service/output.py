@@ -44,11 +44,13 @@ class Output:
         most_lines: int,
         *,
         worker: str = "",
+        shard: int | None = None,
         secrets: Sequence[str] = (),
     ) -> None:
         self._job_id = job_id
         self._attempt = attempt
         self._worker = worker
+        self._shard = shard
         self._secrets = list(secrets)
         self._file = file
         self._lines = lines
@@ -71,7 +73,7 @@ class Output:
         """Write a line without the secrets of the job. `event` and `data` are for programs that read the log."""
         text, now = printable(self.clean(text)), datetime.now(UTC)
         data = cleaned(data, self.clean) if data else None
-        more = {"job": self._job_id, "worker": self._worker, "event": event, "data": data}
+        more = {"job": self._job_id, "worker": self._worker, "shard": self._shard, "event": event, "data": data}
         self._file.write_line(now, level, self._attempt, text, **more)
         if level in ("warning", "error", "critical"):
             self.tail.append(text)

@@ -104,7 +104,7 @@ def _lines(database: Database, job_id: str, statement: str, **parameters: Any) -
     for shard, member in enumerate(several):
         if member != job_id:
             lines = [_line(row) for row in database.rows(statement, job_id=member, **parameters)]
-            found += [replace(line, message=f"shard {shard}: {line.message}") for line in lines]
+            found += [replace(line, shard=shard, message=f"shard {shard}: {line.message}") for line in lines]
     if limit is not None:
         found = [line for line in found if line.id <= limit.lines]
     return sorted(found, key=attrgetter("id"))
