@@ -12,11 +12,12 @@ import hypothesis
 import pytest
 
 from tests.support import programs
+from tests.support.pgbouncer import PgBouncer
 from tests.support.postgres import PostgresDatabases, PostgresServer
 
 ROOT = Path(__file__).resolve().parents[1]
 DATABASES = ["sqlite", "postgres"]
-NEED_PROGRAMS = {"postgres", "own_postgres", "chromium"}
+NEED_PROGRAMS = {"postgres", "own_postgres", "chromium", "pooled_url"}
 # With several workers the files go out in this order: the long ones first, so that none is left over at the end.
 ORDER = ["chaos", "service", "web", "acceptance", "crawl", "api", "store", "unit"]
 skipped: dict[str, str] = {}  # the tests that were left out, each with the reason
@@ -149,6 +150,17 @@ def own_postgres() -> Iterator[PostgresServer]:
     server = PostgresServer()
     yield server
     server.remove()
+
+
+@pytest.fixture
+def pooled_url(postgres_url: str) -> Iterator[str]:
+    """A new, empty database behind PgBouncer in transaction mode."""
+    try:
+        pooler = PgBouncer(postgres_url)
+    except programs.Missing as missing:
+        pytest.skip(f"this machine lacks {missing}")
+    yield pooler.url
+    pooler.remove()
 
 
 @pytest.fixture(scope="session")

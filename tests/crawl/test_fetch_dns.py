@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from silkline.crawl.frontier import Frontier, FrontierUrl
 from silkline.crawl.guarded_reader import GuardedReader
+from silkline.crawl.host_bookings import HostBookings
 from silkline.crawl.host_gate import HostGate
 from silkline.crawl.planning import plan_of
 from silkline.fetch.dns import Resolution, SystemResolver
@@ -158,6 +159,7 @@ def test_a_host_that_waits_for_its_address_takes_no_place_of_a_request() -> None
         gate = HostGate(
             *(plan, cast(Any, SimpleNamespace(resolver=resolver)), frontier, cast(GuardedReader, None)),
             *(lambda *_: known.set(), looked_up.set),
+            HostBookings(plan, frontier, lambda message: None, lambda: None),
         )
 
         def begin() -> int:

@@ -23,6 +23,7 @@ DELETE FROM crawl_jobs; DELETE FROM crawl_urls; DELETE FROM crawl_url_keys; DELE
 DELETE FROM crawl_results; DELETE FROM crawl_links; DELETE FROM job_logs; DELETE FROM workers; DELETE FROM deleted_jobs;
 DELETE FROM blamed_inputs; DELETE FROM checkpoint_counts; DELETE FROM crawl_html; DELETE FROM crawl_html_dictionaries;
 DELETE FROM sharded_crawls; DELETE FROM crawl_shards; DELETE FROM shard_links; DELETE FROM shard_cursors;
+DELETE FROM host_bookings; DELETE FROM address_bookings;
 """
 
 

@@ -43,6 +43,13 @@ def chromium() -> Path:
     )
 
 
+def pgbouncer() -> Path:
+    found = shutil.which("pgbouncer", path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin")))
+    if found:
+        return Path(found)
+    raise Missing("PgBouncer: install it (Debian: pgbouncer)")
+
+
 def account_for_servers() -> str:
     """PostgreSQL refuses to run as root: the account it runs under then, else empty."""
     if os.geteuid() != 0:

@@ -18,7 +18,7 @@ Need = tuple[str, Callable[[], object]]
 
 def needs(environment: dict[str, str]) -> list[Need]:
     """Debian's name of each program, and the question that raises `Missing` when it is not there."""
-    wanted: list[Need] = [("chromium", programs.chromium)]
+    wanted: list[Need] = [("chromium", programs.chromium), ("pgbouncer", programs.pgbouncer)]
     if not environment.get("SILKLINE_TEST_POSTGRES_URL"):
         wanted.append(("postgresql", programs.postgres_bin))
     return wanted

@@ -3,7 +3,10 @@
 import asyncio
 from typing import Any
 
+import msgspec
+
 from silkline.crawl.frontier import Frontier, FrontierUrl
+from silkline.crawl.host_bookings import HostBookings
 from silkline.crawl.host_gate import HostGate
 from silkline.crawl.plan import Plan
 from silkline.crawl.politeness import MOST_UNREAD, Address
@@ -18,7 +21,9 @@ async def scene() -> tuple[HostGate, Frontier]:
     plan: Plan = plan_of(SiteSpec(url="https://a.example/"), fetchers=1, concurrency=1, rendering=None)
     frontier = Frontier(plan.pace, window=10, per_host=10)
     nothing: Any = None
-    gate = HostGate(plan, nothing, frontier, nothing, nothing, nothing)
+    plan = msgspec.structs.replace(plan, pace=msgspec.structs.replace(plan.pace, delay=0.0, patience=0.0))
+    bookings = HostBookings(plan, frontier, nothing, nothing)
+    gate = HostGate(plan, nothing, frontier, nothing, nothing, nothing, bookings)
     for name, address in (("a.example", Address(plan.pace, 1)), ("b.example", Address(plan.pace, 1))):
         frontier.put_back(name, FrontierUrl(0, 1, f"https://{name}/", 0), 0.0)
         frontier.host(name).address = address

@@ -33,6 +33,7 @@ WaitReason = Literal[
     "slow_answers",
     "delay",
     "address",
+    "booked",
     "reading",
     "rendering",
     "level",
@@ -137,7 +138,9 @@ class WaitView:
     )
     in_flight: int
     reason: WaitReason
-    detail: str = field(metadata={"description": "What happened before, such as http_429."})
+    detail: str = field(
+        metadata={"description": "What happened before, such as http_429, or the job that comes first."}
+    )
     seconds: float = field(
         metadata={"description": "The time that belongs to the reason, such as the delay of robots.txt."}
     )

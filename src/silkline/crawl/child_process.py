@@ -22,7 +22,7 @@ from silkline.crawl.connection import Wire
 from silkline.crawl.equip import calm_collector, open_client
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.guarded_reader import GuardedReader
-from silkline.crawl.messages import Batch, Drained, FetcherStatus, Ping, Pong, Refill, StartFetcher, to_fetcher
+from silkline.crawl.messages import Batch, Book, Drained, FetcherStatus, Ping, Pong, Refill, StartFetcher, to_fetcher
 from silkline.crawl.parser import Parser, ParserPool
 from silkline.crawl.process_end import die_with
 from silkline.crawl.suspects import Suspects
@@ -44,6 +44,9 @@ class RemoteDesk:
 
     def ask_for_more(self, cursor: int) -> None:
         self._wire.send(Refill(cursor))
+
+    def book(self, hosts: Book) -> None:
+        self._wire.send(hosts)
 
     def drained(self) -> None:
         self._wire.send(Drained())

@@ -28,6 +28,7 @@ from silkline.crawl.messages import (
     Drain,
     FoundUrl,
     Go,
+    Granted,
     Incoming,
     Known,
     KnownBudgets,
@@ -80,7 +81,9 @@ class Fetcher:
         parts = (self._frontier, self._outbox, self._endings)
         self._answers = Answers(plan, reader, render_queue, *parts, self._purpose, self._gauges, self._after)
         ask = leader.ask_for_more
-        self._pump = Pump(plan, client, reader, *parts, self._answers, self._purpose, ask, self._after, notes.add)
+        self._pump = Pump(
+            plan, client, reader, *parts, self._answers, self._purpose, ask, self._after, notes.add, leader.book
+        )
         self.gate = self._pump.gate
         self._links_decoder = links_decoder()
         self._running = False
@@ -118,6 +121,8 @@ class Fetcher:
                 self._incoming(message)
             case Refilled():
                 self._refilled(message)
+            case Granted():
+                self.gate.bookings.granted(message)
             case Known():
                 self._discovery.know(array("q", message.keys))
             case KnownBudgets():

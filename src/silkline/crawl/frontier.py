@@ -14,7 +14,7 @@ from math import inf
 from typing import NamedTuple
 
 from silkline.crawl.plan import Pace
-from silkline.crawl.politeness import Address, Clock
+from silkline.crawl.politeness import Address, Booking, Clock
 
 
 class FrontierUrl(NamedTuple):
@@ -34,7 +34,7 @@ class FrontierUrl(NamedTuple):
 class HostQueue:
     """One host: its queued URLs, and the time of its next request."""
 
-    __slots__ = ("address", "behind", "clock", "due", "in_flight", "name", "parked", "queue", "reserved")
+    __slots__ = ("address", "behind", "booking", "clock", "due", "in_flight", "name", "parked", "queue", "reserved")
 
     def __init__(self, name: str, pace: Pace) -> None:
         self.name = name
@@ -46,6 +46,7 @@ class HostQueue:
         self.reserved = False
         self.behind = False
         self.address: Address | None = None
+        self.booking: Booking | None = None
 
 
 class Frontier:

@@ -11,6 +11,7 @@ from typing import Final
 
 from silkline.crawl.frontier import Frontier, HostQueue
 from silkline.crawl.guarded_reader import GuardedReader
+from silkline.crawl.host_bookings import UNUSED, HostBookings
 from silkline.crawl.plan import Plan
 from silkline.crawl.politeness import SHOWN_PAGE, Address
 from silkline.crawl.robots_cache import RobotsCache
@@ -19,6 +20,7 @@ from silkline.fetch.client import HttpClient
 from silkline.fetch.origin import locate
 from silkline.fetch.robots import Robots
 from silkline.model import wait as reasons
+from silkline.model.fetched import Fetched, Request
 from silkline.model.url import host_of, origin_of
 
 _MOST_ADDRESSES: Final = 50_000
@@ -36,6 +38,7 @@ class HostGate:
         reader: GuardedReader,
         on_introduced: OnIntroduced,
         on_looked_up: Callable[[], None],
+        bookings: HostBookings,
     ) -> None:
         self._plan = plan
         self._client = client
@@ -43,8 +46,9 @@ class HostGate:
         self._on_introduced = on_introduced
         self._on_looked_up = on_looked_up
         self._loop = asyncio.get_running_loop()
-        product = plan.user_agent.partition("/")[0].lower()
-        self._robots = RobotsCache(client, product, reader, ignore=plan.ignore_robots, excludes=Scope(plan).excludes)
+        self.bookings = bookings
+        product, hops = plan.user_agent.partition("/")[0].lower(), _Hops(self, client)
+        self._robots = RobotsCache(hops, product, reader, ignore=plan.ignore_robots, excludes=Scope(plan).excludes)
         self._addresses: dict[str, Address] = {}
         self._waiting: dict[Address, deque[HostQueue]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -57,14 +61,14 @@ class HostGate:
 
     @property
     def under_way(self) -> int:
-        """Hosts whose robots.txt is being fetched."""
-        return len(self._tasks)
+        """Hosts whose robots.txt is being fetched, or whose time is being booked."""
+        return len(self._tasks) - self.bookings.waiting + self.bookings.unanswered
 
     @property
     def busy(self) -> bool:
         """Whether a request or a DNS lookup is running. A lookup takes no request slot, because it may wait long for
         its turn."""
-        return bool(self._tasks or self._look_ups)
+        return bool(self._tasks or self._look_ups or self.bookings.busy)
 
     async def load_rules(self, url: str) -> Robots:
         """Load the robots.txt for a URL before anything of its host is queued."""
@@ -72,7 +76,16 @@ class HostGate:
         rules, failures = await self._load(host, url)
         if not failures and not self._plan.ignore_robots:
             host.clock.crawl_delay = max(host.clock.crawl_delay, rules.crawl_delay or 0.0)
+        if not self.robots_count(host):
+            host.clock.next_at = self._loop.time()
         return rules
+
+    def robots_count(self, host: HostQueue) -> bool:
+        """Whether the next request waits for the delay after the one for robots.txt. A `page` job does not wait if
+        nobody else uses the host."""
+        if self._plan.tuning.robots_count:
+            return True
+        return host.clock.delay > 0 and host.booking is not None and host.booking.idle < UNUSED
 
     def introduce(self, host: HostQueue, url: str) -> int:
         """Park the host until its robots.txt or its address is loaded. Returns the number of requests started."""
@@ -100,6 +113,7 @@ class HostGate:
             self._waiting = {address: hosts for address, hosts in self._waiting.items() if hosts}
 
     def close(self) -> None:
+        self.bookings.close()
         for task in (*self._tasks, *self._look_ups):
             task.cancel()
 
@@ -114,6 +128,8 @@ class HostGate:
         if why:
             host.parked = why
             self._waiting.setdefault(address, deque()).append(host)
+            return False
+        if not self.bookings.may_send(host):
             return False
         if not host.reserved:
             turn = address.reserve(now)
@@ -184,7 +200,6 @@ class HostGate:
             host.address = await self._address_of(url, host.name)
         rules, failures = self._robots.of(origin_of(url)), 0
         if rules is None:
-            host.clock.started(self._loop.time())
             rules, failures = await self._load(host, url)
         host.parked = ""
         # The task counts as under way until it has ended. So the callback must run after that.
@@ -194,11 +209,21 @@ class HostGate:
         """Load robots.txt. The request counts against the limit for the address."""
         if host.address is None:
             host.address = await self._address_of(url, host.name)
+        await self.bookings.turn(host)
         self.started(host)
         try:
             return await self._robots.load(origin_of(url))
         finally:
             self.ended(host, self._loop.time())
+
+    async def before_hop(self, url: str) -> None:
+        """Wait until the clock of a host allows a request for a robots.txt, or for the target of its redirect."""
+        host = self._frontier.host(host_of(url))
+        wait = host.clock.next_at - self._loop.time()
+        if wait > 0 and self.robots_count(host):
+            await asyncio.sleep(wait)
+        await self.bookings.turn(host)
+        host.clock.started(self._loop.time())
 
     async def _address_of(self, url: str, name: str) -> Address:
         """The shared address of a host. Behind a proxy, or if the name has no address, each host has its own."""
@@ -209,7 +234,7 @@ class HostGate:
                 answer = await self._client.resolver.resolve(target.origin.host)
                 key = answer[0] if not isinstance(answer, str) else name
         if key not in self._addresses:
-            address = self._addresses[key] = Address(self._plan.pace, self._plan.fetchers)
+            address = self._addresses[key] = Address(self._plan.pace, self._plan.fetchers, key if key != name else "")
             if self._plan.rendering is not None:  # enough for all browsers if it is the only address
                 address.most_shown = max(address.most_shown, 2 * self._plan.rendering.count * SHOWN_PAGE)
         return self._addresses[key]
@@ -227,3 +252,15 @@ def _held_by(address: Address) -> str:
     if address.behind:
         return reasons.READING
     return reasons.RENDERING if address.unrendered else ""
+
+
+class _Hops:
+    """The client for robots.txt: each request, also after a redirect, waits for the host."""
+
+    def __init__(self, gate: HostGate, client: HttpClient) -> None:
+        self._gate = gate
+        self._client = client
+
+    async def fetch(self, request: Request) -> Fetched:
+        await self._gate.before_hop(request.url)
+        return await self._client.fetch(request)

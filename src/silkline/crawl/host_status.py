@@ -77,7 +77,9 @@ class Lookout:
 
     def _reason(self, host: HostQueue, retry_at: float, now: float) -> tuple[str, str, float, float | None]:
         """The reason, the failure before it, the seconds of the reason, and the time when the wait ends."""
-        clock = host.clock
+        clock, booking = host.clock, host.booking
+        if booking is not None and booking.starts > now:
+            return reasons.BOOKED, booking.behind, booking.starts - now, booking.starts
         if host.parked:
             return host.parked, "", 0.0, None
         if not host.queue and clock.next_at < retry_at:

@@ -11,10 +11,11 @@ import asyncio
 import contextlib
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from silkline.crawl.attempt_loop import AttemptLoop
+from silkline.crawl.booking_batches import BookingBatches
 from silkline.crawl.crawl_log import CrawlLog
 from silkline.crawl.equip import open_client
 from silkline.crawl.fetcher import Fetcher
@@ -24,10 +25,12 @@ from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.host_owners import HostOwners
 from silkline.crawl.host_status import most_waiting
 from silkline.crawl.link_acks import LinkAcks
+from silkline.crawl.local_inbox import LocalInbox
 from silkline.crawl.messages import (
     Assigned,
     Batch,
     Blamed,
+    Book,
     Committed,
     Drain,
     Drained,
@@ -89,6 +92,7 @@ class Leader:
         self._log = context.log
         self._loop = asyncio.get_running_loop()
         self._recorder = Recorder(context.progress, plan, context.log)
+        self._bookings = BookingBatches(context.progress, plan, context.log)
         self._story = CrawlLog(context.log, plan, self._recorder)
         self._tickets = LinkAcks()
         self._owners = HostOwners(plan.fetchers, plan.shard, plan.shards)
@@ -279,6 +283,8 @@ class Leader:
             self._story.robots(message.robots)
         elif isinstance(message, Refill):
             self._attempt.spawn(self._refill(seat, message.cursor))
+        elif isinstance(message, Book):
+            self._bookings.ask(message, seat.send)
         elif isinstance(message, Drained):
             self._drained.add(seat.index)
             self._attempt.wake()
@@ -436,6 +442,7 @@ class Leader:
         for seat in self._seats:
             seat.close()
         await self._tree.close()
+        self._bookings.close()
         self._recorder.close()
 
     # Status for people.
@@ -460,26 +467,6 @@ class Leader:
             "fetchers": self._plan.fetchers,
             "parsers": self._plan.parsers,
         }
-
-
-class LocalInbox:
-    """The leader as its own fetcher 0 sees it, without a socket."""
-
-    def __init__(self, heard: Callable[[Seat, FromFetcher], None]) -> None:
-        self._heard = heard
-        self.seat: Seat
-
-    def hand_in(self, batch: Batch) -> None:
-        self._heard(self.seat, batch)
-
-    def show(self, status: FetcherStatus) -> None:
-        self._heard(self.seat, status)
-
-    def ask_for_more(self, cursor: int) -> None:
-        self._heard(self.seat, Refill(cursor))
-
-    def drained(self) -> None:
-        self._heard(self.seat, Drained())
 
 
 def _keys_of(chunks: Iterator[list[tuple[int, str]]], owner_of: Any, indices: list[int]) -> list[bytes] | None:

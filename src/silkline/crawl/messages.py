@@ -54,6 +54,29 @@ class Live(NamedTuple):
     urls: Sequence[str] = ()
 
 
+class BookHost(NamedTuple):
+    """A host whose time is to be booked, and how many seconds of it.
+
+    `address`: the address that it shares with other hosts, and how many seconds of its time; empty: none.
+    """
+
+    host: str
+    delay: float
+    length: float
+    address: str
+    address_time: float
+
+
+class HostTime(NamedTuple):
+    """The time of a host that was booked, by `time.monotonic`; other fields as in `store.bookings.Booked`."""
+
+    host: str
+    starts: float
+    ends: float
+    behind: str
+    idle: float
+
+
 # From a fetcher to the leader.
 
 
@@ -92,6 +115,13 @@ class Refill(msgspec.Struct, array_like=True, tag=True, gc=False):
     """Request for queued URLs after this id: the fetcher has room."""
 
     cursor: int
+
+
+class Book(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """Request to book hosts. `owner` is the number of this fetcher in the bookings."""
+
+    owner: int
+    hosts: list[BookHost]
 
 
 # From the leader to a fetcher.
@@ -157,6 +187,12 @@ class Refilled(msgspec.Struct, array_like=True, tag=True, gc=False):
     end: bool
 
 
+class Granted(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """The bookings that were made."""
+
+    hosts: list[HostTime]
+
+
 class Level(msgspec.Struct, array_like=True, tag=True, gc=False):
     """The depth down to which to fetch for now."""
 
@@ -185,7 +221,7 @@ class Pong(msgspec.Struct, array_like=True, tag=True, gc=False):
     """The process is running."""
 
 
-FromFetcher = Batch | FetcherStatus | Refill | Drained | Pong
+FromFetcher = Batch | FetcherStatus | Refill | Book | Drained | Pong
 ToFetcher = (
     StartFetcher
     | Known
@@ -196,6 +232,7 @@ ToFetcher = (
     | Committed
     | Incoming
     | Refilled
+    | Granted
     | Level
     | Drain
     | Blamed

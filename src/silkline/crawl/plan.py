@@ -69,6 +69,8 @@ class Tuning(msgspec.Struct, frozen=True):
     robots_tries: int = 3
     robots_count: bool = True
     """The request for robots.txt counts like any other request: the next one waits for the delay of the host."""
+    booking_seconds: float = 4.0
+    """Seconds of a host that are booked at once; 0: one request."""
     idle_hosts: int = 20_000
     max_redirects: int = 10
     max_body: int = 20 << 20

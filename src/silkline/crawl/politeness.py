@@ -146,6 +146,39 @@ class Clock:
         return why, self.trouble if why in _TROUBLES else "", seconds
 
 
+class Booking:
+    """What this fetcher knows of the time of one host: the current part and, behind other jobs, the next one."""
+
+    __slots__ = ("asked", "behind", "ends", "idle", "next", "paid", "starts")
+
+    def __init__(self) -> None:
+        self.starts = self.ends = 0.0
+        self.next: tuple[float, float] | None = None
+        self.behind = ""
+        """The job whose time comes before ours."""
+        self.idle = 0.0
+        """For how long nobody had booked the host before us."""
+        self.asked = False
+        self.paid = False
+        """The time of its address is booked, and only that of the host has passed meanwhile."""
+
+    def covers(self, now: float) -> bool:
+        if now > self.ends and self.next is not None:
+            (self.starts, self.ends), self.next = self.next, None
+        return self.starts <= now <= self.ends
+
+    def take(self, starts: float, ends: float, now: float) -> None:
+        """More time was booked. It extends the current part, or comes behind other jobs."""
+        self.asked = False
+        if starts <= self.ends:
+            self.ends = max(self.ends, ends)
+        elif now <= self.ends:
+            self.next = (starts, ends)
+        else:
+            self.starts, self.ends, self.next = starts, ends, None
+        self.paid = self.starts > self.ends
+
+
 MOST_UNREAD: Final = 4 << 20
 SHOWN_PAGE: Final = 1 << 20
 
@@ -158,10 +191,11 @@ class Address:
     for browsers are limited.
     """
 
-    __slots__ = ("_next_at", "_spacing", "in_flight", "most", "most_shown", "shown", "unread")
+    __slots__ = ("_next_at", "_spacing", "in_flight", "key", "most", "most_shown", "shown", "unread")
 
-    def __init__(self, pace: Pace, share: int) -> None:
-        """`share` is the number of fetchers. Each may use its part of the limit."""
+    def __init__(self, pace: Pace, share: int, key: str = "") -> None:
+        """`share` is the number of fetchers. Each may use its part of the limit. `key`: its name in bookings."""
+        self.key = key
         self.most = max(1, pace.per_address // share)
         self.in_flight = 0
         self.unread = 0
@@ -185,6 +219,10 @@ class Address:
     def unrendered(self) -> bool:
         """Too many of its pages wait for a browser."""
         return self.shown >= self.most_shown
+
+    def backlog(self, now: float) -> float:
+        """Seconds that are reserved already."""
+        return max(0.0, self._next_at - now)
 
     def reserve(self, now: float) -> float:
         """Reserve and return the next free moment."""

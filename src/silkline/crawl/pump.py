@@ -13,7 +13,9 @@ from silkline.crawl.endings import ROBOTS_UNAVAILABLE, Endings
 from silkline.crawl.fetcher_gauges import BackPressure
 from silkline.crawl.frontier import Frontier, FrontierUrl, HostQueue
 from silkline.crawl.guarded_reader import GuardedReader
+from silkline.crawl.host_bookings import HostBookings
 from silkline.crawl.host_gate import HostGate
+from silkline.crawl.messages import Book
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Plan
 from silkline.crawl.purpose import Purpose
@@ -30,7 +32,7 @@ ROBOTS: Final = "robots"
 
 class Pump:
     """`ask_for_more` is called with the id up to which the ledger was read; `after` when a request has ended;
-    `note_robots` with the rules of a host."""
+    `note_robots` with the rules of a host; `book` with hosts whose time is to be booked."""
 
     def __init__(
         self,
@@ -45,6 +47,7 @@ class Pump:
         ask_for_more: Callable[[int], None],
         after: Callable[[], None],
         note_robots: Callable[[str, Robots], None],
+        book: Callable[[Book], None],
     ) -> None:
         self._plan = plan
         self._client = client
@@ -58,7 +61,8 @@ class Pump:
         self._after = after
         self._note_robots = note_robots
         self._loop = asyncio.get_running_loop()
-        self.gate = HostGate(plan, client, frontier, reader, self._introduced, self.soon)
+        bookings = HostBookings(plan, frontier, book, self.soon)
+        self.gate = HostGate(plan, client, frontier, reader, self._introduced, self.soon, bookings)
         answers.on_waits, answers.on_read = self.gate.waits_to_be_read, self.gate.was_read
         answers.on_shows, answers.on_shown = self.gate.waits_for_browser, self.gate.was_shown
         self._flying: dict[int, tuple[FrontierUrl, float, Exchange | None]] = {}
@@ -216,7 +220,7 @@ class Pump:
             self._endings.without_robots(host, url, rules, failures, now)
         else:
             clock.crawl_delay = max(clock.crawl_delay, rules.crawl_delay or 0.0)
-            if self._plan.tuning.robots_count:
+            if self.gate.robots_count(host):
                 clock.sleep_until(now + clock.crawl_delay, waiting.CRAWL_DELAY, clock.crawl_delay)
             else:
                 clock.next_at = now

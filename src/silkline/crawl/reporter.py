@@ -9,7 +9,7 @@ from typing import Protocol
 
 from silkline.crawl.frontier import Frontier
 from silkline.crawl.host_status import Lookout
-from silkline.crawl.messages import Batch, FetcherStatus, Live
+from silkline.crawl.messages import Batch, Book, FetcherStatus, Live
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Tuning
 from silkline.crawl.robots_notes import RobotsNotes
@@ -21,6 +21,7 @@ class LeaderInbox(Protocol):
     def hand_in(self, batch: Batch) -> None: ...
     def show(self, status: FetcherStatus) -> None: ...
     def ask_for_more(self, cursor: int) -> None: ...
+    def book(self, hosts: Book) -> None: ...
     def drained(self) -> None: ...
 
 

@@ -9,11 +9,23 @@ import asyncio
 from typing import Final, Protocol
 
 from silkline.crawl.attempt_loop import AttemptLoop
+from silkline.crawl.booking_batches import BookingBatches
 from silkline.crawl.crawl_log import CrawlLog
 from silkline.crawl.equip import open_client
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.guarded_reader import GuardedReader
-from silkline.crawl.messages import Assigned, Batch, Committed, Drain, FetcherStatus, Go, Live, Refilled
+from silkline.crawl.messages import (
+    Assigned,
+    Batch,
+    Book,
+    Committed,
+    Drain,
+    FetcherStatus,
+    Go,
+    Granted,
+    Live,
+    Refilled,
+)
 from silkline.crawl.plan import Plan
 from silkline.crawl.purpose import Purpose
 from silkline.crawl.recorder import Delivery, Recorder
@@ -54,6 +66,7 @@ class SmallLeader:
         self._client = open_client(plan)
         self._loop = asyncio.get_running_loop()
         self.recorder = Recorder(context.progress, plan, context.log)
+        self._bookings = BookingBatches(context.progress, plan, context.log)
         self._fetcher: Fetcher | None = None
         self._job: SmallJob
         self._begun = False
@@ -87,6 +100,7 @@ class SmallLeader:
             self._reader.close()
             self._client.close()
         self._client.resolver.close()
+        self._bookings.close()
         self.recorder.close()
 
     # Messages of the fetcher.
@@ -109,13 +123,16 @@ class SmallLeader:
     def ask_for_more(self, cursor: int) -> None:
         self._attempt.spawn(self._refill(cursor))
 
+    def book(self, hosts: Book) -> None:
+        self._bookings.ask(hosts, self._tell)
+
     def drained(self) -> None:
         self._drained = True
         self._attempt.wake()
 
     # Messages to the fetcher.
 
-    def _tell(self, message: Assigned | Committed | Drain | Go | Refilled) -> None:
+    def _tell(self, message: Assigned | Committed | Drain | Go | Granted | Refilled) -> None:
         if self._fetcher is not None:
             self._fetcher.receive(message)
 

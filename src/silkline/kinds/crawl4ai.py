@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import msgspec
 
+from silkline.crawl.plan import PACES
+from silkline.crawl.single_turn import wait_for_turn
 from silkline.errors import Permanent, Temporary
 from silkline.fetch.dns import SystemResolver
 from silkline.fetch.guard import Guard, parse_exemption
@@ -30,6 +32,7 @@ from silkline.store import urls
 
 RENDER_FAILED: Final = "render_failed"
 _LOOK: Final = 0.25
+_DELAY: Final = PACES["normal"].delay
 _encode = msgspec.json.Encoder().encode
 
 
@@ -95,6 +98,9 @@ class Delegate:
         if refused is not None:
             self._fail(row, FAILED, refused, "")
             return True
+        control = self._context.control
+        if not await wait_for_turn(self._context.progress, _host(row.url), _DELAY, lambda: bool(control.order)):
+            return False
         asking = asyncio.ensure_future(self._crawler.arun(row.url, config=self._how))
         while not (await asyncio.wait({asking}, timeout=_LOOK))[0]:
             self._context.progress.report()

@@ -54,6 +54,7 @@ TUNING: Final = Tuning(
     robots_count=False,
     flush_seconds=0.0,
     refill_rows=1_000,
+    booking_seconds=0.0,
 )
 _MOST_COPIES: Final = 100
 """Results from the cache that are in memory before they are stored."""

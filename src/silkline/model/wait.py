@@ -16,6 +16,7 @@ PAGE_RETRY: Final = "page_retry"
 SLOW_ANSWERS: Final = "slow_answers"
 DELAY: Final = "delay"
 ADDRESS: Final = "address"
+BOOKED: Final = "booked"
 READING: Final = "reading"
 RENDERING: Final = "rendering"
 LEVEL: Final = "level"
@@ -26,9 +27,10 @@ TURN: Final = "turn"
 class Wait(NamedTuple):
     """One host of a running crawl, and why the crawl waits for it.
 
-    `seconds` is the duration in the reason, such as a delay; `detail` is the cause, such as http_429. `next_at` is the
-    time of the next request in seconds since 1970, or null if an event decides. `seconds_left` is the time that the
-    queued URLs need at this pace: the host with the largest value delays the crawl most.
+    `seconds` is the duration in the reason, such as a delay; `detail` is the cause, such as http_429, or the id of the
+    job that fetches from the host first. `next_at` is the time of the next request in seconds since 1970, or null if an
+    event decides. `seconds_left` is the time that the queued URLs need at this pace: the host with the largest value
+    delays the crawl most.
     """
 
     host: str
@@ -54,6 +56,9 @@ _WORDS: Final[Mapping[str, Callable[[Wait], str]]] = {
     SLOW_ANSWERS: lambda wait: f"it takes {_span(wait.seconds)} to answer, so requests are sent more slowly",
     DELAY: lambda wait: f"this crawl waits {_span(wait.seconds)} between two pages of a host",
     ADDRESS: lambda wait: "the crawl fetches from other hosts with the same address",
+    BOOKED: lambda wait: (
+        f"job {wait.detail} fetches from it first, jobs take turns" if wait.detail else "its time is being booked"
+    ),
     READING: lambda wait: "its last pages are large and must be parsed first",
     RENDERING: lambda wait: "many of its pages wait for a browser",
     LEVEL: lambda wait: "pages closer to the start are fetched first",

@@ -1,4 +1,5 @@
-"""The slow periodic work of a supervisor, in its own thread: watchdog, dead supervisors of this machine, cleaner."""
+"""The slow periodic work of a supervisor, in its own thread: watchdog, dead supervisors of this machine, cleaner, and
+bookings of hosts that have ended."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from silkline.service.background_thread import BackgroundThread
 from silkline.service.cleaner import Cleaner
 from silkline.service.marks_files import forget_old, left_behind
 from silkline.service.watchdog import Watchdog
-from silkline.store import workers
+from silkline.store import bookings, workers
 from silkline.store.identity import Identity
 
 log = logging.getLogger("silkline.housekeeping")
@@ -61,6 +62,7 @@ class Housekeeping(BackgroundThread):
             try:
                 self.settle_dead_neighbours()
                 self._watchdog.look()
+                bookings.sweep(self._database)
                 if time.monotonic() - self._cleaned_at >= self._cleaner_interval:
                     self._cleaned_at = time.monotonic()
                     self._cleaner.clean()

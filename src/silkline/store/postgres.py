@@ -77,6 +77,7 @@ class PostgresDatabase:
         self._free: list[Connection] = []
         self._lock = threading.Lock()
         self._closed = False
+        self._pooled: bool | None = None
         self._clock: tuple[datetime, float] | None = None  # the server's time, and the machine's uptime at it
 
     def now(self) -> datetime:
@@ -126,6 +127,11 @@ class PostgresDatabase:
             self.rows("jobs.wake_supervisors")
 
     def listen(self, name: str) -> NotifyListener:
+        if self._pooled is None:
+            with self._connection():
+                pass
+        if self._pooled:
+            raise OSError("PostgreSQL is behind a connection pooler")
         with _translated():
             return NotifyListener(self._open())
 
@@ -186,6 +192,13 @@ class PostgresDatabase:
         # Ids and JSON stay text, as with SQLite; callers decode JSON.
         for name in ("uuid", "json", "jsonb"):
             connection.adapters.register_loader(name, TextLoader)
+        self._pooled = _is_pooled(connection)
+        if self._pooled:
+            # Each transaction may get another server connection: nothing may be prepared or set for a session. Poolers
+            # keep the time zone for each client.
+            connection.prepare_threshold = None
+            connection.execute("SET TimeZone = 'UTC'")
+            return connection
         # Our statements are short and always the same: compiling one, or planning it anew (1.3 ms for a claim), costs
         # more than running it. Lists end after a page: to read a whole job in another order and sort it never pays.
         connection.execute(
@@ -290,6 +303,12 @@ def _check_address(url: str) -> None:
 def _why_not_connected(error: psycopg.Error) -> str:
     said = str(error).lower()
     return next((words for sign, words in _SIGNS if sign in said), "the connection failed")
+
+
+def _is_pooled(connection: Connection) -> bool:
+    """Whether a pooler such as PgBouncer is in between: it tells its clients process ids of its own."""
+    rows = connection.execute("SELECT pg_backend_pid() AS pid").fetchall()
+    return bool(rows[0]["pid"] != connection.info.backend_pid)
 
 
 def _has_news(connection: Connection) -> bool:
