@@ -17,7 +17,7 @@ from tests.support.postgres import PostgresDatabases, PostgresServer
 
 ROOT = Path(__file__).resolve().parents[1]
 DATABASES = ["sqlite", "postgres"]
-NEED_PROGRAMS = {"postgres", "own_postgres", "chromium", "pooled_url"}
+NEED_PROGRAMS = {"postgres", "own_postgres", "chromium", "pgbouncer"}
 # With several workers the files go out in this order: the long ones first, so that none is left over at the end.
 ORDER = ["chaos", "service", "web", "acceptance", "crawl", "api", "store", "unit"]
 skipped: dict[str, str] = {}  # the tests that were left out, each with the reason
@@ -153,13 +153,13 @@ def own_postgres() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def pooled_url(postgres_url: str) -> Iterator[str]:
-    """A new, empty database behind PgBouncer in transaction mode."""
+def pgbouncer(postgres_url: str) -> Iterator[PgBouncer]:
+    """A PgBouncer in transaction mode, in front of a new, empty database."""
     try:
         pooler = PgBouncer(postgres_url)
     except programs.Missing as missing:
         pytest.skip(f"this machine lacks {missing}")
-    yield pooler.url
+    yield pooler
     pooler.remove()
 
 
