@@ -26,6 +26,7 @@ _AGAIN: Final = 0.5
 _ROUNDING: Final = 0.001
 """SQLite rounds its time down to milliseconds."""
 _MOST_SLACK: Final = 2.0
+_LONGEST: Final = 60.0
 _REMEMBERED: Final = 10_000
 Reply = Callable[[Granted], None]
 
@@ -75,7 +76,10 @@ class BookingBatches:
 
     async def _book(self, batch: Mapping[str, tuple[BookHost, int, Reply]]) -> None:
         self._thread = self._thread or ThreadPoolExecutor(1, thread_name_prefix="bookings")
-        asked = [Asked(host, owner, each.delay, each.length + self._slack) for host, (each, owner, _) in batch.items()]
+        asked = [
+            Asked(host, owner, each.delay, min(each.length, _LONGEST) + self._slack)
+            for host, (each, owner, _) in batch.items()
+        ]
         addresses: dict[str, float] = {}
         for each, _, _ in batch.values():
             if each.address:
@@ -100,7 +104,10 @@ class BookingBatches:
             each, owner, reply = batch[booked.host]
             starts = after + max(booked.starts, waits.get(each.address, 0.0))
             ends = before + booked.ends - _ROUNDING
-            self._held[booked.host] = (owner, ends)
+            if each.kept:
+                self._held.pop(booked.host, None)
+            else:
+                self._held[booked.host] = (owner, ends)
             time_of_host = HostTime(booked.host, starts, ends, booked.behind or "", booked.idle)
             answers.setdefault(reply, []).append(time_of_host)
         if len(self._held) > _REMEMBERED:

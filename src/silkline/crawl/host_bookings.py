@@ -25,6 +25,7 @@ _EXTEND_BEFORE: Final = 1.0
 _BATCH: Final = 0.25
 _SHORTEST: Final = 0.05
 _LONGEST_TURN: Final = 1.0
+_LONGEST_REST: Final = 60.0
 
 
 class HostBookings:
@@ -48,16 +49,13 @@ class HostBookings:
         self._turns: dict[str, list[asyncio.Future[None]]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._closed = False
+        self.waiting = 0
+        """Coroutines in `turn`."""
 
     @property
     def unanswered(self) -> int:
         """Hosts that could get a request as soon as their booking is made."""
         return len(self._unanswered)
-
-    @property
-    def waiting(self) -> int:
-        """Coroutines in `turn`."""
-        return sum(map(len, self._turns.values()))
 
     @property
     def busy(self) -> bool:
@@ -76,7 +74,18 @@ class HostBookings:
         while not self._is_open(host, time.monotonic()):
             future = self._loop.create_future()
             self._turns.setdefault(host.name, []).append(future)
-            await future
+            self.waiting += 1
+            try:
+                await future
+            finally:
+                self.waiting -= 1
+
+    def rest(self, host: HostQueue) -> None:
+        """The host asked us to wait: other jobs wait too, for a minute at most. Then they ask it themselves."""
+        seconds = min(host.clock.next_at - self._loop.time(), _LONGEST_REST)
+        if host.booking is not None and seconds > max(self._block, _LONGEST_TURN):
+            self._asking[host.name] = BookHost(host.name, host.clock.delay, seconds, "", 0.0, kept=True)
+            self._ask(host, host.booking, 0.0)
 
     def granted(self, message: Granted) -> None:
         """The leader has made bookings."""
@@ -131,7 +140,7 @@ class HostBookings:
         self._on_open()
 
     def _ask(self, host: HostQueue, booking: Booking, within: float) -> None:
-        if not booking.asked and booking.next is None:
+        if not booking.asked and booking.next is None and host.name not in self._asking:
             booking.asked = True
             self._asking[host.name] = self._entry(host, booking)
         if not self._asking or self._closed:

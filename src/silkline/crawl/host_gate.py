@@ -120,7 +120,7 @@ class HostGate:
     # Addresses.
 
     def may_start(self, host: HostQueue, now: float) -> bool:
-        """Whether the limit for the address of the host allows one more request. If not, the host waits."""
+        """Whether the limit for its address and the booking of the host allow one more request. If not, it waits."""
         address = host.address
         if address is None:
             return False
@@ -129,16 +129,14 @@ class HostGate:
             host.parked = why
             self._waiting.setdefault(address, deque()).append(host)
             return False
-        if not self.bookings.may_send(host):
-            return False
         if not host.reserved:
             turn = address.reserve(now)
             if turn > now:
                 host.reserved = True
                 host.clock.sleep_until(turn, reasons.ADDRESS)
                 return False
-        host.reserved = False
-        return True
+        host.reserved = not self.bookings.may_send(host)
+        return not host.reserved
 
     def started(self, host: HostQueue) -> None:
         if host.address is not None:

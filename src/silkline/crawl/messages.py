@@ -57,7 +57,8 @@ class Live(NamedTuple):
 class BookHost(NamedTuple):
     """A host whose time is to be booked, and how many seconds of it.
 
-    `address`: the address that it shares with other hosts, and how many seconds of its time; empty: none.
+    `address`: the address that it shares with other hosts, and how many seconds of its time; empty: none. `kept`: the
+    host asked us to wait, so this time is not given back when the job ends.
     """
 
     host: str
@@ -65,6 +66,7 @@ class BookHost(NamedTuple):
     length: float
     address: str
     address_time: float
+    kept: bool = False
 
 
 class HostTime(NamedTuple):

@@ -234,5 +234,7 @@ class Pump:
         FETCH_SECONDS.observe(now - started)
         self.gate.ended(host, now)
         self._answers.take(host, entry, fetched, started, now)
+        if host.clock.refusals:
+            self.gate.bookings.rest(host)
         self._frontier.ended(host, now)
         self._after()
