@@ -1,5 +1,8 @@
 """All jobs of a database are polite as one, whatever process they run in: the log of the server itself says so."""
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -105,6 +108,10 @@ def test_a_job_says_for_whom_it_waits_and_gives_its_time_back_when_it_is_paused(
         (wait,) = eventually("it waits", lambda: waits_in(urls.counts(yard.database, page).live))
         assert (wait.reason, wait.detail) == (BOOKED, first)
         assert [path for _, path in site.log] == ["/robots.txt"]
+        command = [sys.executable, "-m", "silkline", "explain", page, f"{site.url}page"]
+        environment = {**os.environ, "SILKLINE_DATABASE_URL": yard.url}
+        said = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert f"job {first} fetches from it first" in said.stdout
         jobs.wish(yard.database, page, Verb.PAUSE)
         yard.wait_for(page, Status.PAUSED)
         ((booked,), _) = bookings.book(yard.database, page, [Asked(wait.host, 1, 60.0, 0.0)], {})

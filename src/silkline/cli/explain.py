@@ -15,11 +15,13 @@ from silkline.cli.terminal import moment, safe
 from silkline.cli.typed_url import with_scheme
 from silkline.cli.urls import sources_of
 from silkline.errors import UsageError
-from silkline.model.ledger import Url
+from silkline.model.ledger import QUEUED, Url
 from silkline.model.url import canonical, url_key
+from silkline.model.wait import in_words
 from silkline.store import explain as told
 from silkline.store import urls
 from silkline.store.backlinks import LinksIn, LinksOut
+from silkline.store.job_view import waits_of
 from silkline.store.results import Result
 from silkline.store.url_view import explanation
 
@@ -41,7 +43,7 @@ def explain(session: Session, id: str, url: str) -> None:
     """Show what happened to one URL of a crawl.
 
     The page where it was found, its distance from the seeds, the number of tries, its state and the reason, the pages
-    that link to it, and its own links.
+    that link to it, and its own links. For a URL that waits: what its host waits for.
     """
     wanted = canonical(with_scheme(url))
     if wanted is None:
@@ -54,8 +56,11 @@ def explain(session: Session, id: str, url: str) -> None:
         if session.json:
             terminal.print_json(dataclasses.asdict(explanation(database, found, content=False)))
             return
+        waits = waits_of(job, urls.counts(database, job.id)) if found.url.state == QUEUED else []
+        words = [in_words(wait, database.now()) for wait in waits if wait.host == found.url.host]
     way = list(found.path[-2::-1])
-    terminal.pairs([*_story(found.url, way, found.result), *_links(found.links_in, found.links_out)])
+    told_all = [*_story(found.url, way, found.result), ("Its host", safe("".join(words)))]
+    terminal.pairs([*told_all, *_links(found.links_in, found.links_out)])
 
 
 def _story(url: Url, way: list[Url], result: Result | None) -> list[tuple[str, str]]:
