@@ -22,7 +22,7 @@ from tests.support.supervisors import yard as open_yard
 
 HTML = "text/html; charset=utf-8"
 DELAY = 0.1
-PAGES = 6
+PAGES = 5
 ROW = 8
 
 
@@ -75,12 +75,12 @@ def test_two_crawls_and_many_pages_take_turns_on_a_host(database_url: str, tmp_p
         crawls = [add(yard, "site", site.url, fetchers=1) for _ in range(2)]
         yard.start(slots=6)
         eventually("a crawl has begun", lambda: site.log)
-        pages = [add(yard, "page", f"{site.url}page{number}") for number in range(6)]
+        pages = [add(yard, "page", f"{site.url}page{number}") for number in range(4)]
         ended = yard.wait_for_end(crawls + pages)
         assert {job.status for job in ended} == {Status.COMPLETED}
     paths = [path for _, path in site.log]
     assert paths.count("/1") == 2, "both crawls fetched it"
-    assert len([path for path in paths if path.startswith("/page")]) == 6
+    assert len([path for path in paths if path.startswith("/page")]) == 4
     assert crowds(site.log) == []
     assert site.log[-1][0] - site.log[0][0] > 0.98 * (len(site.log) - 1) * DELAY
 

@@ -3,8 +3,6 @@
 import asyncio
 from typing import Any
 
-import msgspec
-
 from silkline.crawl.frontier import Frontier, FrontierUrl
 from silkline.crawl.host_bookings import HostBookings
 from silkline.crawl.host_gate import HostGate
@@ -18,10 +16,9 @@ LARGE = MOST_UNREAD + 1
 
 
 async def scene() -> tuple[HostGate, Frontier]:
-    plan: Plan = plan_of(SiteSpec(url="https://a.example/"), fetchers=1, concurrency=1, rendering=None)
+    plan: Plan = plan_of(SiteSpec(url="https://a.example/", speed="max"), fetchers=1, concurrency=1, rendering=None)
     frontier = Frontier(plan.pace, window=10, per_host=10)
     nothing: Any = None
-    plan = msgspec.structs.replace(plan, pace=msgspec.structs.replace(plan.pace, delay=0.0, patience=0.0))
     bookings = HostBookings(plan, frontier, nothing, nothing)
     gate = HostGate(plan, nothing, frontier, nothing, nothing, nothing, bookings)
     for name, address in (("a.example", Address(plan.pace, 1)), ("b.example", Address(plan.pace, 1))):

@@ -114,7 +114,7 @@ class HostBookings:
         if booking is None:
             booking = host.booking = Booking()
         if booking.covers(now):
-            if booking.ends - now < min(_EXTEND_BEFORE, self._block / 2) and host.queue:
+            if booking.ends - now < _EXTEND_BEFORE and host.clock.delay < self._block and host.queue:
                 self._ask(host, booking, _BATCH)
             return True
         if booking.starts > now:
