@@ -133,7 +133,8 @@ def tell(clock: Clock, note: Note, fetched: Fetched, started: float, now: float,
     """Tell the clock about an answer. Not pure, and the only place that does this."""
     match note:
         case Answered():
-            clock.answered(now, fetched.timings.total)
+            took = fetched.timings
+            clock.answered(now, took.total, took.connected, took.first_byte)
         case HostRefused(reason, wait):
             clock.trouble = reason
             clock.refused(now, started, wait, longest)

@@ -26,6 +26,7 @@ _BATCH: Final = 0.25
 _SHORTEST: Final = 0.05
 _LONGEST_TURN: Final = 1.0
 _LONGEST_REST: Final = 60.0
+_LONGEST_WAY: Final = 0.2
 
 
 class HostBookings:
@@ -96,7 +97,7 @@ class HostBookings:
             if host is None or host.booking is None:
                 continue
             booking = host.booking
-            booking.take(each.starts, each.ends, now)
+            booking.take(each.starts, each.ends - _margin(host), now)
             booking.behind, booking.idle = each.behind, each.idle
             if host.name in self._parked or host.name in self._turns:
                 self._open_at(host, booking, now)
@@ -158,10 +159,16 @@ class HostBookings:
         self._send(Book(self._owner, list(asking.values())))
 
     def _entry(self, host: HostQueue, booking: Booking) -> BookHost:
-        """As much time as the queued URLs need, at most a block. A turn may be used a little late."""
+        """As much time as the queued URLs need, at most a block. A turn may be used a little late, and a request may
+        reach the host a little later."""
         address, delay = host.address, host.clock.delay
         each = max(delay, address.backlog(self._loop.time()) if address is not None else 0.0)
         requests = 1 + min(len(host.queue), int(self._block / each))
-        length = (requests - 1) * each + min(max(delay / 4, _SHORTEST), _LONGEST_TURN)
+        length = (requests - 1) * each + min(max(delay / 5, _SHORTEST), _LONGEST_TURN) + _margin(host)
         key = address.key if address is not None and self._spacing and not booking.paid else ""
         return BookHost(host.name, delay, length, key, requests * self._spacing if key else 0.0)
+
+
+def _margin(host: HostQueue) -> float:
+    """Seconds that a request may take to reach the host."""
+    return min(host.clock.delay / 10, _LONGEST_WAY)

@@ -13,7 +13,7 @@ from silkline.crawl.frontier import Frontier, HostQueue
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.host_bookings import UNUSED, HostBookings
 from silkline.crawl.plan import Plan
-from silkline.crawl.politeness import SHOWN_PAGE, Address
+from silkline.crawl.politeness import SHOWN_PAGE, Address, Clock
 from silkline.crawl.robots_cache import RobotsCache
 from silkline.crawl.scope import Scope
 from silkline.fetch.client import HttpClient
@@ -214,7 +214,7 @@ class HostGate:
         finally:
             self.ended(host, self._loop.time())
 
-    async def before_hop(self, url: str) -> None:
+    async def before_hop(self, url: str) -> Clock:
         """Wait until the clock of a host allows a request for a robots.txt, or for the target of its redirect."""
         host = self._frontier.host(host_of(url))
         wait = host.clock.next_at - self._loop.time()
@@ -222,6 +222,7 @@ class HostGate:
             await asyncio.sleep(wait)
         await self.bookings.turn(host)
         host.clock.started(self._loop.time())
+        return host.clock
 
     async def _address_of(self, url: str, name: str) -> Address:
         """The shared address of a host. Behind a proxy, or if the name has no address, each host has its own."""
@@ -260,5 +261,8 @@ class _Hops:
         self._client = client
 
     async def fetch(self, request: Request) -> Fetched:
-        await self._gate.before_hop(request.url)
-        return await self._client.fetch(request)
+        clock = await self._gate.before_hop(request.url)
+        fetched = await self._client.fetch(request)
+        took = fetched.timings
+        clock.reached(asyncio.get_running_loop().time() - took.total, took.connected, took.first_byte)
+        return fetched

@@ -74,8 +74,15 @@ class Clock:
     def started(self, now: float) -> None:
         self.next_at = max(self.next_at, now + self.delay)
 
-    def answered(self, now: float, seconds: float) -> None:
-        """The host answered normally."""
+    def reached(self, sent: float, connected: float, first_byte: float) -> None:
+        """A request was sent at `sent`, and reached the host when the connection was made, or up to a tenth of the
+        delay later. The delay counts from there, not from our decision to send it. The other values count from
+        `sent`."""
+        delay = self.delay
+        self.next_at = max(self.next_at, sent + min(first_byte, connected + delay / 10) + delay)
+
+    def answered(self, now: float, seconds: float, connected: float = 0.0, first_byte: float = 0.0) -> None:
+        """The host answered normally, `seconds` after the request was sent."""
         self.failures = 0
         self.refusals = 0
         self.waited = 0.0
@@ -83,7 +90,7 @@ class Clock:
         times = sorted(each for each in self._last if each is not None)
         self._usual = times[(len(times) - 1) // 2]
         if self.pace.patience:
-            self.next_at = max(self.next_at, now - seconds + self.delay)
+            self.reached(now - seconds, connected, first_byte)
         if self._penalty:
             self._penalty = self._penalty / 2 if self._penalty > 0.1 else 0.0
 
