@@ -55,6 +55,6 @@ def test_what_a_start_reads_from_the_ledger(database_url: str) -> None:
         second = urls.queued(database, job.id, after=1)[0]
         assert (second.url, second.chain, second.found_via) == ("https://b.example/", "https://a.example/", "redirect")
         claimed = jobs.claim_one(database, "worker", "host", job.id)
-        counts = urls.skip_queued(database, claimed, "over_limit", chunk=2)
+        counts = urls.skip_queued(database, claimed, "over_limit")
         assert (counts.queued, counts.skipped, counts.discovered) == (0, 4, 4)
         assert urls.tally(database, job.id)["skipped"] == 4

@@ -19,7 +19,7 @@ from tests.support.postgres import PostgresDatabases
 EMPTY = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid();
-DELETE FROM crawl_jobs; DELETE FROM crawl_urls; DELETE FROM crawl_url_keys; DELETE FROM crawl_states;
+DELETE FROM crawl_jobs; DELETE FROM crawl_ledger; DELETE FROM crawl_url_keys; DELETE FROM crawl_states;
 DELETE FROM crawl_results; DELETE FROM crawl_links; DELETE FROM job_logs; DELETE FROM workers; DELETE FROM deleted_jobs;
 DELETE FROM blamed_inputs; DELETE FROM checkpoint_counts; DELETE FROM crawl_html; DELETE FROM crawl_html_dictionaries;
 DELETE FROM sharded_crawls; DELETE FROM crawl_shards; DELETE FROM shard_links; DELETE FROM shard_cursors;

@@ -36,6 +36,7 @@ from silkline.crawl.messages import (
     Drained,
     FetcherStatus,
     FoundUrl,
+    FoundUrls,
     FromFetcher,
     Go,
     Incoming,
@@ -299,7 +300,7 @@ class Leader:
             self._log.warning("a host has too many URLs, or links to too many: further URLs are counted, not stored")
         recorder.settle(batch.settled)
         if batch.found:
-            first = recorder.append(batch.found)
+            first = recorder.append_columns(batch.found)
             self._spread_roots(batch.found)
             seat.send(Assigned(batch.seq, first))
         for ticket in batch.answers:
@@ -328,9 +329,12 @@ class Leader:
             for seat in self._seats:
                 seat.send(Level(levels.current))
 
-    def _spread_roots(self, found: list[FoundUrl]) -> None:
+    def _spread_roots(self, found: FoundUrls) -> None:
         """Redirect targets of seeds widen the scope. Tell all fetchers before they see links of these pages."""
-        roots = [each.url for each in found if each.depth == 0 and each.found_via in ("redirect", "seed")]
+        if 0 not in found.depth:
+            return
+        ways = zip(found.url, found.depth, found.found_via, strict=True)
+        roots = [url for url, depth, via in ways if depth == 0 and via in ("redirect", "seed")]
         if roots:
             self._widen(roots)
             self._shard.send_roots(roots)

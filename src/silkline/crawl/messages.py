@@ -29,6 +29,37 @@ class FoundUrl(NamedTuple):
     chain: str | None = None
 
 
+class FoundUrls(msgspec.Struct, array_like=True, gc=False):
+    """New URLs by columns, in the order of `FoundUrl`. So the leader passes them on without looking at each."""
+
+    url_key: list[int] = []
+    url: list[str] = []
+    host: list[str] = []
+    depth: list[int] = []
+    state: list[str] = []
+    reason: list[str | None] = []
+    detail: list[str | None] = []
+    found_on: list[int | None] = []
+    found_via: list[str] = []
+    chain: list[str | None] = []
+
+    @classmethod
+    def of(cls, found: Sequence[FoundUrl]) -> FoundUrls:
+        return cls(*map(list, zip(*found, strict=True)))
+
+    def __post_init__(self) -> None:
+        if len(set(map(len, self.columns))) != 1:
+            raise ValueError("the columns are not equally long")
+
+    @property
+    def columns(self) -> tuple[list[Any], ...]:
+        columns: tuple[list[Any], ...] = msgspec.structs.astuple(self)
+        return columns
+
+    def __len__(self) -> int:
+        return len(self.url)
+
+
 class PageOutcome(NamedTuple):
     """A page that was fetched: its end, its result, and the addresses in it.
 
@@ -94,7 +125,7 @@ class Batch(msgspec.Struct, array_like=True, tag=True, gc=False):
     seq: int
     settled: list[tuple[Settled, int]]
     pages: list[PageOutcome]
-    found: list[FoundUrl]
+    found: FoundUrls
     foreign: list[tuple[int, int, bytes]]
     answers: list[int]
     wire_bytes: int

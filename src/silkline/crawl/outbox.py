@@ -7,7 +7,7 @@ from operator import attrgetter
 
 import msgspec
 
-from silkline.crawl.messages import Batch, FoundUrl, Live, PageOutcome
+from silkline.crawl.messages import Batch, FoundUrl, FoundUrls, Live, PageOutcome
 from silkline.model.ledger import QUEUED, Settled
 from silkline.model.parcel import Links
 
@@ -80,7 +80,7 @@ class Outbox:
             seq=self._seq,
             settled=self.settled,
             pages=self.pages,
-            found=self.found,
+            found=FoundUrls.of(self.found),
             foreign=[
                 (owner, min(each.depth for each in links), _encode(links)) for owner, links in self._foreign.items()
             ],

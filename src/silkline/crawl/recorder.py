@@ -17,7 +17,7 @@ from typing import Any
 from silkline.crawl.field_counts import FieldCounts
 from silkline.crawl.html_counts import HtmlCounts
 from silkline.crawl.levels import Levels
-from silkline.crawl.messages import FoundUrl, PageOutcome
+from silkline.crawl.messages import FoundUrl, FoundUrls, PageOutcome
 from silkline.crawl.plan import Plan
 from silkline.crawl.shard_traffic import ShardTraffic
 from silkline.model.kept_html import NewDictionary, NewHtml
@@ -28,7 +28,7 @@ from silkline.model.ledger import (
     QUEUED,
     Checkpoint,
     NewResult,
-    NewUrl,
+    NewUrls,
     PageLinks,
     QueuedUrl,
     Settled,
@@ -51,7 +51,7 @@ class Recorder:
         self._log = log
         self._loop = asyncio.get_running_loop()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="recorder")
-        self._found: list[NewUrl] = []
+        self._found = NewUrls()
         self._settled: dict[int, Settled] = {}
         self._results: list[NewResult] = []
         self._links: list[PageLinks] = []
@@ -109,16 +109,20 @@ class Recorder:
 
     def append(self, found: list[FoundUrl]) -> int:
         """Add new URLs, in the order of discovery. Returns the id of the first."""
-        first = self.next_id
-        new_url = NewUrl._make
-        self._found += [new_url((id, *each)) for id, each in enumerate(found, first)]
+        return self.append_columns(FoundUrls.of(found))
+
+    def append_columns(self, found: FoundUrls) -> int:
+        """The same for a batch of a fetcher."""
+        first, depths = self.next_id, found.depth
+        self._found.add(first, found.columns)
         self.next_id = first + len(found)
-        for each in found:
-            if each.state == QUEUED:
-                self.pending += 1
-                self.levels.add(each.depth)
-            elif each.reason is not None:
-                self.reasons[each.reason] += 1
+        queued = found.state.count(QUEUED)
+        if queued != len(found):
+            depths = [depth for depth, state in zip(depths, found.state, strict=True) if state == QUEUED]
+            self.reasons.update(reason for reason in found.reason if reason is not None)
+        self.pending += queued
+        for depth, number in Counter(depths).items():
+            self.levels.add(depth, number)
         return first
 
     def settle(self, settled: list[tuple[Settled, int]]) -> None:
@@ -263,7 +267,7 @@ class Recorder:
             shard=self._shard_progress(),
         )
         deliveries = self._deliveries
-        self._found, self._settled, self._results, self._links = [], {}, [], []
+        self._found, self._settled, self._results, self._links = NewUrls(), {}, [], []
         self._deliveries, self._bytes = [], 0
         self._html, self._dictionaries = [], []
         self._saved_at = now

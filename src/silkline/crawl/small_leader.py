@@ -111,7 +111,7 @@ class SmallLeader:
         recorder.count_bytes(batch.wire_bytes)
         recorder.settle(batch.settled)
         if batch.found:
-            self._tell(Assigned(batch.seq, recorder.append(batch.found)))
+            self._tell(Assigned(batch.seq, recorder.append_columns(batch.found)))
         recorder.deliver((self, batch.seq), batch.pages)
         if recorder.due or not recorder.pending or self._job.over:
             self._attempt.wake()

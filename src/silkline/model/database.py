@@ -25,6 +25,10 @@ class Transaction(Protocol):
         """Run a statement for many rows, each a sequence of `columns`. Returns how many rows of the table changed."""
         ...
 
+    def columns(self, name: str, columns: Mapping[str, Sequence[Any]], **shared: Any) -> int:
+        """The same for many rows that are given by columns."""
+        ...
+
     def script(self, sql: str) -> None:
         """Run the statements of a migration."""
         ...

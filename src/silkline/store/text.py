@@ -14,9 +14,17 @@ def clean(text: str) -> str: ...
 def clean(text: None) -> None: ...
 def clean(text: str | None) -> str | None:
     """The text, with replacements for characters that cannot be stored."""
-    if text is None or (text.isascii() and "\x00" not in text):
+    if text is None:
         return text
-    return text.replace("\x00", "\ufffd").encode(errors="replace").decode()
+    if "\x00" in text:
+        text = text.replace("\x00", "\ufffd")
+    if text.isascii():
+        return text
+    try:
+        text.encode()  # a third of the time of a replacement, and mostly there is nothing to replace
+    except UnicodeEncodeError:
+        return text.encode(errors="replace").decode()
+    return text
 
 
 def to_json(value: Any) -> str:

@@ -31,6 +31,7 @@ from silkline.model.ledger import (
     Counts,
     NewResult,
     NewUrl,
+    NewUrls,
     QueuedUrl,
     RootEnd,
     Settled,
@@ -45,6 +46,7 @@ from silkline.store.text import clean, clean_json, to_json
 
 INDEX_CHUNK = 200_000
 MOST_HOSTS = 100
+_ALL_IDS = 2**62
 
 
 def record(database: Database, job: Job, checkpoint: Checkpoint) -> Counts:
@@ -70,12 +72,12 @@ def seed(database: Database, job_id: str, found: Sequence[NewUrl]) -> None:
 
 def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: datetime) -> Counts:
     """The writes of a checkpoint. Only `record` and `seed` call this."""
-    found, settled, results = checkpoint.found, _last_word(job_id, checkpoint.settled), checkpoint.results
-    transaction.rows("urls.open_state", job_id=job_id, now=now)
+    found = checkpoint.found if isinstance(checkpoint.found, NewUrls) else NewUrls(checkpoint.found)
+    settled, results = _last_word(job_id, checkpoint.settled), checkpoint.results
+    ledger = _opened(transaction, job_id, now)
     if found:
-        rows = (each if each.detail is None else each._replace(detail=clean(each.detail)) for each in found)
-        transaction.many("urls.append", NewUrl._fields, rows, job_id=job_id)
-    if settled and transaction.many("urls.settle", Settled._fields, settled, job_id=job_id) != len(settled):
+        transaction.columns("urls.append", _clean_columns(found), ledger=ledger)
+    if settled and transaction.many("urls.settle", Settled._fields, settled, ledger=ledger) != len(settled):
         raise StoreError(f"the ledger of job {job_id} is inconsistent: a settled URL was not queued")
     if results:
         stored = [each._replace(data=clean_json(each.data), metadata=clean_json(each.metadata)) for each in results]
@@ -86,7 +88,7 @@ def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: da
     moved = ((each.id, each.detail) for each in settled if each.reason == REDIRECTED and each.detail)
     redirects.append(transaction, job_id, moved, now)
     ended = Counter(map(_settled_state, settled))
-    fresh = Counter(map(_new_state, found))
+    fresh = Counter(found.column("state"))
     still = ended.pop(QUEUED, 0)
     moved_to = {state: fresh[state] + ended[state] for state in (DONE, UNCHANGED, FAILED, SKIPPED)}
     row = transaction.rows(
@@ -107,6 +109,32 @@ def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: da
     return _counts(row)
 
 
+def _opened(transaction: Transaction, job_id: str, now: datetime) -> Any:
+    """What the rows of a job begin with in the ledger. URLs that were left over get their state first, because the
+    checkpoint may queue others."""
+    ledger, leftover = _ledger(transaction, job_id)
+    if ledger is None:
+        transaction.rows("urls.open_state", job_id=job_id, now=now)
+        ledger, leftover = _ledger(transaction, job_id)
+    if leftover is not None:
+        _rewrite_some_leftovers(transaction, job_id, 0, _ALL_IDS, now)
+    return ledger
+
+
+def _ledger(transaction: Transaction, job_id: str) -> tuple[Any, str | None]:
+    """What the rows of a job begin with, and the reason of the URLs that were left over. None: it has no ledger."""
+    found = transaction.rows("urls.ledger", job_id=job_id)
+    return (found[0]["ledger"], found[0]["leftover"]) if found else (None, None)
+
+
+def _clean_columns(found: NewUrls) -> dict[str, list[Any]]:
+    columns = dict(zip(NewUrl._fields, found.columns, strict=True))
+    details = columns["detail"]
+    if details.count(None) != len(details):
+        columns["detail"] = [clean(detail) for detail in details]
+    return columns
+
+
 def _last_word(job_id: str, settled: Sequence[Settled]) -> Sequence[Settled]:
     """The last entry of each URL: within one checkpoint a URL may be tried several times."""
     latest: dict[int, Settled] = {}
@@ -118,7 +146,6 @@ def _last_word(job_id: str, settled: Sequence[Settled]) -> Sequence[Settled]:
 
 
 _settled_state = itemgetter(Settled._fields.index("state"))
-_new_state = itemgetter(NewUrl._fields.index("state"))
 
 
 def counts(database: Database, job_id: str) -> Counts:
@@ -284,17 +311,42 @@ def root_ends(database: Database, job_id: str) -> list[RootEnd]:
     return [RootEnd(**row) for row in database.rows("urls.root_ends", job_id=job_id)]
 
 
-def skip_queued(database: Database, job: Job, reason: str, *, chunk: int = 100_000) -> Counts:
-    """Give every URL still queued the state `skipped`, for a crawl that ends before them. Fenced by the lease."""
-    for after, upto in _ranges(database, job.id, chunk):
-        with database.transaction() as transaction:
-            fence(transaction, job)
-            some = [(after, upto)]
-            moved = transaction.many("urls.skip_queued", ("after", "upto"), some, job_id=job.id, reason=reason)
-            transaction.rows("urls.skipped", job_id=job.id, urls=moved, now=database.now())
-            checkpoint_counts.add(transaction, database.now(), skipped=moved)
-            fence(transaction, job)
+def skip_queued(database: Database, job: Job, reason: str) -> Counts:
+    """Give every URL still queued the state `skipped`, for a crawl that ends before them. Fenced by the lease.
+
+    The reason is stored once, with the counters, and the view `crawl_urls` shows it: the cost does not depend on how
+    many URLs are left over.
+    """
+    with database.transaction() as transaction:
+        fence(transaction, job)
+        locked = transaction.rows("urls.lock_counts", job_id=job.id, now=database.now())
+        pending = locked[0]["total_pending"] if locked else 0
+        if pending:
+            transaction.rows("urls.leave_queued", job_id=job.id, reason=reason, now=database.now())
+            checkpoint_counts.add(transaction, database.now(), skipped=pending)
+        fence(transaction, job)
     return counts(database, job.id)
+
+
+def _rewrite_leftovers(database: Database, job_id: str, chunk: int = 100_000) -> None:
+    """Give URLs that were left over their state in the ledger itself, before others of the job are queued again."""
+    for after, upto in (*_ranges(database, job_id, chunk), (_ALL_IDS, _ALL_IDS)):
+        with database.transaction() as transaction:
+            if not _rewrite_some_leftovers(transaction, job_id, after, upto, database.now()):
+                return
+
+
+def _rewrite_some_leftovers(transaction: Transaction, job_id: str, after: int, upto: int, now: datetime) -> bool:
+    """Rewrite a range of ids; the last one ends with `_ALL_IDS`. Whoever does so takes the counters first. Returns
+    whether there was something to do."""
+    transaction.rows("urls.lock_counts", job_id=job_id, now=now)
+    ledger, leftover = _ledger(transaction, job_id)
+    if leftover is None:
+        return False
+    transaction.rows("urls.rewrite_leftovers", ledger=ledger, after=after, upto=upto, reason=leftover)
+    if upto == _ALL_IDS:
+        transaction.rows("urls.no_leftovers", job_id=job_id)
+    return True
 
 
 def requeue_failed_roots(database: Database, job_id: str) -> int:
@@ -368,6 +420,7 @@ def requeue(database: Database, job_id: str, reason: str, *, chunk: int = 2_000)
 
 
 def _requeue(database: Database, job_id: str, reason: str, chunk: int) -> int:
+    _rewrite_leftovers(database, job_id)
     total = 0
     while True:
         with database.transaction() as transaction:

@@ -1,4 +1,7 @@
 -- The ledger and the counters of crawls.
+-- `crawl_ledger` has the rows that are written. `crawl_urls` is a view of it for readers: URLs that were left over at
+-- the end of a crawl are queued in the table and skipped in the view. A row of `crawl_ledger` begins with the job; :ledger
+-- is that value, from the statement `ledger`.
 
 -- name: glance
 -- Does this attempt still hold the lease? Checked first, without a lock, so that an attempt without the lease writes
@@ -17,29 +20,40 @@ FOR SHARE;
 
 -- name: append [sqlite]
 -- New URLs, in the order of discovery.
-INSERT INTO crawl_urls (job_id, id, url_key, url, host, depth, state, reason, detail, found_on, found_via, chain)
-VALUES (:job_id, :id, :url_key, :url, :host, :depth, :state, :reason, :detail, :found_on, :found_via, :chain);
+INSERT INTO crawl_ledger (job, id, url_key, url, host, depth, state, reason, detail, found_on, found_via, chain)
+VALUES (:ledger, :id, :url_key, :url, :host, :depth, :state, :reason, :detail, :found_on, :found_via, :chain);
 
 -- name: append [postgres]
-INSERT INTO crawl_urls (job_id, id, url_key, url, host, depth, state, reason, detail, found_on, found_via, chain)
-SELECT :job_id::uuid, * FROM unnest(:id::bigint[], :url_key::bigint[], :url::text[], :host::text[], :depth::int[],
+INSERT INTO crawl_ledger (job_id, id, url_key, url, host, depth, state, reason, detail, found_on, found_via, chain)
+SELECT :ledger::uuid, * FROM unnest(:id::bigint[], :url_key::bigint[], :url::text[], :host::text[], :depth::int[],
     :state::text[], :reason::text[], :detail::text[], :found_on::bigint[], :found_via::text[], :chain::text[]);
 
 -- name: settle [sqlite]
 -- Store the final state of queued URLs, or one more try.
-UPDATE crawl_urls SET state = :state, reason = :reason, detail = :detail, attempts = :attempts, http_status = :http_status
-WHERE job_id = :job_id AND id = :id AND state = 'queued';
+UPDATE crawl_ledger SET state = :state, reason = :reason, detail = :detail, attempts = :attempts, http_status = :http_status
+WHERE job = :ledger AND id = :id AND state = 'queued';
 
 -- name: settle [postgres]
-UPDATE crawl_urls SET state = new.state, reason = new.reason, detail = new.detail, attempts = new.attempts,
+UPDATE crawl_ledger SET state = new.state, reason = new.reason, detail = new.detail, attempts = new.attempts,
     http_status = new.http_status
 FROM unnest(:id::bigint[], :state::text[], :reason::text[], :detail::text[], :attempts::int[], :http_status::int[])
     AS new (id, state, reason, detail, attempts, http_status)
-WHERE crawl_urls.job_id = :job_id AND crawl_urls.id = new.id AND crawl_urls.state = 'queued';
+WHERE crawl_ledger.job_id = :ledger AND crawl_ledger.id = new.id AND crawl_ledger.state = 'queued';
 
--- name: open_state
--- Create the counters of a crawl.
+-- name: open_state [sqlite]
+-- Create the counters of a crawl. The key is free again only when the ledger of a deleted job is empty.
+INSERT INTO crawl_states (job_id, updated_at, key)
+VALUES (:job_id, :now, (SELECT coalesce(max(key), 0) + 1 FROM crawl_states)) ON CONFLICT (job_id) DO NOTHING;
+
+-- name: open_state [postgres]
 INSERT INTO crawl_states (job_id, updated_at) VALUES (:job_id, :now) ON CONFLICT (job_id) DO NOTHING;
+
+-- name: ledger [sqlite]
+-- What the rows of a job begin with, and the reason of its URLs that were left over.
+SELECT key AS ledger, leftover FROM crawl_states WHERE job_id = :job_id;
+
+-- name: ledger [postgres]
+SELECT job_id AS ledger, leftover FROM crawl_states WHERE job_id = :job_id;
 
 -- name: count
 -- Change the counters by the URLs that this checkpoint appended and settled.
@@ -171,23 +185,33 @@ SELECT ends.found_via, ends.state, ends.reason, ends.urls, u.url, u.detail FROM 
 JOIN crawl_urls u ON u.job_id = :job_id AND u.id = ends.first
 ORDER BY ends.urls DESC, ends.first;
 
--- name: skip_queued [sqlite]
--- Skip the queued URLs of a crawl that has reached its limit.
-UPDATE crawl_urls SET state = 'skipped', reason = :reason
-WHERE job_id = :job_id AND id > :after AND id <= :upto AND state = 'queued';
+-- name: lock_counts
+-- Take the counters of a job, so that nobody else changes them before the commit.
+UPDATE crawl_states SET updated_at = :now WHERE job_id = :job_id RETURNING total_pending;
 
--- name: skip_queued [postgres]
-UPDATE crawl_urls SET state = 'skipped', reason = :reason
-FROM unnest(:after::bigint[], :upto::bigint[]) AS part (after, upto)
-WHERE job_id = :job_id AND id > part.after AND id <= part.upto AND crawl_urls.state = 'queued';
-
--- name: skipped
--- Change the counters accordingly.
-UPDATE crawl_states SET total_pending = total_pending - :urls, skipped = skipped + :urls, in_flight = 0, updated_at = :now
+-- name: leave_queued
+-- The crawl ends before its queued URLs: all of them are skipped from now on, for one reason. No row is rewritten.
+UPDATE crawl_states
+SET leftover = :reason, skipped = skipped + total_pending, total_pending = 0, in_flight = 0, updated_at = :now
 WHERE job_id = :job_id;
 
--- name: last_id
-SELECT coalesce(max(id), 0) AS id FROM crawl_urls WHERE job_id = :job_id;
+-- name: rewrite_leftovers [sqlite]
+-- Give the URLs that were left over the state that the view shows, in a range of ids.
+UPDATE crawl_ledger SET state = 'skipped', reason = :reason
+WHERE job = :ledger AND id > :after AND id <= :upto AND state = 'queued';
+
+-- name: rewrite_leftovers [postgres]
+UPDATE crawl_ledger SET state = 'skipped', reason = :reason
+WHERE job_id = :ledger AND id > :after AND id <= :upto AND state = 'queued';
+
+-- name: no_leftovers
+UPDATE crawl_states SET leftover = NULL WHERE job_id = :job_id;
+
+-- name: last_id [sqlite]
+SELECT coalesce((SELECT max(id) FROM crawl_ledger WHERE job = (SELECT key FROM crawl_states WHERE job_id = :job_id)), 0) AS id;
+
+-- name: last_id [postgres]
+SELECT coalesce(max(id), 0) AS id FROM crawl_ledger WHERE job_id = :job_id;
 
 -- name: by_id
 SELECT * FROM crawl_urls WHERE job_id = :job_id AND id = :id;
@@ -219,17 +243,29 @@ JOIN crawl_urls u ON u.job_id = k.job_id AND u.id = k.id;
 SELECT u.* FROM crawl_url_keys k JOIN crawl_urls u ON u.job_id = k.job_id AND u.id = k.id
 WHERE k.job_id = :job_id AND k.url_key = ANY(ARRAY(SELECT jsonb_array_elements_text(:keys::jsonb)::bigint));
 
--- name: index
+-- name: index [sqlite]
 -- Index the URLs of an ended crawl by key, a bounded range of ids at a time.
+INSERT INTO ledger_keys (job, url_key, id)
+SELECT u.job, u.url_key, u.id FROM crawl_states s JOIN crawl_ledger u ON u.job = s.key
+WHERE s.job_id = :job_id AND u.id > :after AND u.id <= :upto ORDER BY u.url_key
+ON CONFLICT (job, url_key, id) DO NOTHING;
+
+-- name: index [postgres]
 INSERT INTO crawl_url_keys (job_id, url_key, id)
-SELECT job_id, url_key, id FROM crawl_urls WHERE job_id = :job_id AND id > :after AND id <= :upto ORDER BY url_key
+SELECT job_id, url_key, id FROM crawl_ledger WHERE job_id = :job_id AND id > :after AND id <= :upto ORDER BY url_key
 ON CONFLICT (job_id, url_key, id) DO NOTHING;
 
--- name: requeue
+-- name: requeue [sqlite]
 -- Queue failed URLs again: those of one reason, a bounded number at a time.
-UPDATE crawl_urls SET state = 'queued', reason = NULL, detail = NULL, attempts = 0
-WHERE job_id = :job_id AND state = 'failed' AND id IN (
+UPDATE crawl_ledger SET state = 'queued', reason = NULL, detail = NULL, attempts = 0
+WHERE job = (SELECT key FROM crawl_states WHERE job_id = :job_id) AND state = 'failed' AND id IN (
     SELECT id FROM crawl_urls WHERE job_id = :job_id AND state = 'failed' AND reason = :reason LIMIT :wanted)
+RETURNING id;
+
+-- name: requeue [postgres]
+UPDATE crawl_ledger SET state = 'queued', reason = NULL, detail = NULL, attempts = 0
+WHERE job_id = :job_id AND state = 'failed' AND id IN (
+    SELECT id FROM crawl_ledger WHERE job_id = :job_id AND state = 'failed' AND reason = :reason LIMIT :wanted)
 RETURNING id;
 
 -- name: requeued
@@ -237,11 +273,20 @@ RETURNING id;
 UPDATE crawl_states SET total_pending = total_pending + :urls, failed = failed - :urls, updated_at = :now
 WHERE job_id = :job_id;
 
--- name: forget
-DELETE FROM crawl_urls WHERE job_id = :job_id AND id IN (
+-- name: forget [sqlite]
+DELETE FROM crawl_ledger WHERE job = (SELECT key FROM crawl_states WHERE job_id = :job_id) AND id IN (
     SELECT id FROM crawl_urls WHERE job_id = :job_id LIMIT :wanted) RETURNING id;
 
--- name: forget_keys
+-- name: forget [postgres]
+DELETE FROM crawl_ledger WHERE job_id = :job_id AND id IN (
+    SELECT id FROM crawl_ledger WHERE job_id = :job_id LIMIT :wanted) RETURNING id;
+
+-- name: forget_keys [sqlite]
+DELETE FROM ledger_keys WHERE (job, url_key, id) IN (
+    SELECT k.job, k.url_key, k.id FROM crawl_states s JOIN ledger_keys k ON k.job = s.key WHERE s.job_id = :job_id LIMIT :wanted)
+RETURNING id;
+
+-- name: forget_keys [postgres]
 DELETE FROM crawl_url_keys WHERE (job_id, url_key, id) IN (
     SELECT job_id, url_key, id FROM crawl_url_keys WHERE job_id = :job_id LIMIT :wanted) RETURNING id;
 

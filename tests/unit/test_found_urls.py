@@ -1,0 +1,35 @@
+"""New URLs travel by columns, and a fetcher cannot send columns that do not fit."""
+
+import msgspec
+import pytest
+
+from silkline.crawl.messages import FoundUrl, FoundUrls, encoder
+
+ROW = FoundUrl(7, "https://a.example/", "a.example", 1, "queued", None, None, 3, "link")
+OTHER = FoundUrl(8, "https://b.example/", "b.example", 2, "skipped", "robots", "why", None, "redirect", "https://c/")
+
+
+def test_columns_have_the_order_of_a_row() -> None:
+    found = FoundUrls.of([ROW, OTHER])
+    assert found.__struct_fields__ == FoundUrl._fields
+    assert [FoundUrl(*row) for row in zip(*found.columns, strict=True)] == [ROW, OTHER]
+    assert msgspec.msgpack.decode(encoder().encode(found), type=FoundUrls) == found
+    assert len(found) == 2
+
+
+def test_no_urls() -> None:
+    assert not FoundUrls.of([])
+    assert FoundUrls.of([]) == FoundUrls()
+
+
+def test_columns_of_different_length_are_no_message() -> None:
+    found = msgspec.structs.astuple(FoundUrls.of([ROW, OTHER]))
+    broken = encoder().encode([*found[:-1], found[-1][:1]])
+    with pytest.raises(msgspec.DecodeError, match="not equally long"):
+        msgspec.msgpack.decode(broken, type=FoundUrls)
+
+
+def test_a_value_of_another_type_is_no_message() -> None:
+    found = msgspec.structs.astuple(FoundUrls.of([ROW]))
+    with pytest.raises(msgspec.DecodeError):
+        msgspec.msgpack.decode(encoder().encode([["7"], *found[1:]]), type=FoundUrls)
