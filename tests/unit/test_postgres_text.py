@@ -1,10 +1,10 @@
-"""Columns become arrays and rows in PostgreSQL's own text formats."""
+"""Columns become arrays in PostgreSQL's own text format."""
 
 from typing import Any
 
 import pytest
 
-from silkline.store.postgres import _array, _copied
+from silkline.store.postgres import _array
 
 
 @pytest.mark.parametrize(
@@ -26,8 +26,3 @@ from silkline.store.postgres import _array, _copied
 )
 def test_arrays(values: list[Any], text: str) -> None:
     assert _array(values) == text
-
-
-def test_rows_of_copy() -> None:
-    columns = [["plain", "tab\tline\nback\\slash\r"], [1, None], [None, None], ["\\N", None]]
-    assert _copied(columns) == "plain\t1\t\\N\t\\\\N\ntab\\tline\\nback\\\\slash\\r\t\\N\t\\N\t\\N"

@@ -24,9 +24,9 @@ INSERT INTO crawl_ledger (job, id, url_key, url, host, depth, state, reason, det
 VALUES (:ledger, :id, :url_key, :url, :host, :depth, :state, :reason, :detail, :found_on, :found_via, :chain);
 
 -- name: append [postgres]
-INSERT INTO crawl_ledger (job_id, id, url_key, url, host, depth, state, reason, detail, found_on, found_via, chain)
-SELECT :ledger::uuid, * FROM unnest(:id::bigint[], :url_key::bigint[], :url::text[], :host::text[], :depth::int[],
-    :state::text[], :reason::text[], :detail::text[], :found_on::bigint[], :found_via::text[], :chain::text[]);
+-- The values are :ledger and the columns of a new URL, in this order.
+COPY crawl_ledger (job_id, id, url_key, url, host, depth, state, reason, detail, found_on, found_via, chain)
+FROM STDIN (FORMAT binary);
 
 -- name: settle [sqlite]
 -- Store the final state of queued URLs, or one more try.
