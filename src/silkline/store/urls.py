@@ -330,7 +330,7 @@ def skip_queued(database: Database, job: Job, reason: str) -> Counts:
 
 def _rewrite_leftovers(database: Database, job_id: str, chunk: int = 100_000) -> None:
     """Give URLs that were left over their state in the ledger itself, before others of the job are queued again."""
-    for after, upto in (*_ranges(database, job_id, chunk), (_ALL_IDS, _ALL_IDS)):
+    for after, upto in itertools.chain(_ranges(database, job_id, chunk), [(_ALL_IDS, _ALL_IDS)]):
         with database.transaction() as transaction:
             if not _rewrite_some_leftovers(transaction, job_id, after, upto, database.now()):
                 return
