@@ -55,8 +55,10 @@ def child(url: str, checkpoints: int) -> None:
 
 
 def made(checkpoints: int) -> Iterator[Any]:
+    from silkline.model import ledger
     from silkline.model.ledger import Checkpoint, NewResult, NewUrl, PageLinks, Settled
 
+    by_columns = getattr(ledger, "NewUrls", list)  # as the recorder keeps them; older checkouts have rows
     chance, last = random.Random(1), 0
 
     def found(number: int) -> list[NewUrl]:
@@ -71,7 +73,7 @@ def made(checkpoints: int) -> Iterator[Any]:
             )
         return rows
 
-    yield Checkpoint(found=found(PAGES))
+    yield Checkpoint(found=by_columns(found(PAGES)))
     for number in range(checkpoints):
         ids = range(number * PAGES + 1, (number + 1) * PAGES + 1)
         title = f"The title of a page of checkpoint {number}"
@@ -82,7 +84,7 @@ def made(checkpoints: int) -> Iterator[Any]:
         ]
         settled = [Settled(id, "done", None, None, 1, 200) for id in ids]
         links = [PageLinks(id, chance.randbytes(8 * LINKS)) for id in ids]
-        yield Checkpoint(found(PAGES * NEW_URLS), settled, results, links, 800_000, 20, 1.0)
+        yield Checkpoint(by_columns(found(PAGES * NEW_URLS)), settled, results, links, 800_000, 20, 1.0)
 
 
 METADATA = json.dumps(
