@@ -22,6 +22,13 @@ def test_no_urls() -> None:
     assert FoundUrls.of([]) == FoundUrls()
 
 
+def test_roots_are_seeds_and_where_they_redirect() -> None:
+    ways = [("a", 0, "seed"), ("b", 0, "redirect"), ("c", 0, "link"), ("d", 1, "redirect")]
+    found = [ROW._replace(url=url, depth=depth, found_via=via) for url, depth, via in ways]
+    assert FoundUrls.of(found).roots() == ["a", "b"]
+    assert FoundUrls.of(found[3:]).roots() == []
+
+
 def test_columns_of_different_length_are_no_message() -> None:
     found = msgspec.structs.astuple(FoundUrls.of([ROW, OTHER]))
     broken = encoder().encode([*found[:-1], found[-1][:1]])

@@ -331,10 +331,7 @@ class Leader:
 
     def _spread_roots(self, found: FoundUrls) -> None:
         """Redirect targets of seeds widen the scope. Tell all fetchers before they see links of these pages."""
-        if 0 not in found.depth:
-            return
-        ways = zip(found.url, found.depth, found.found_via, strict=True)
-        roots = [url for url, depth, via in ways if depth == 0 and via in ("redirect", "seed")]
+        roots = found.roots()
         if roots:
             self._widen(roots)
             self._shard.send_roots(roots)

@@ -59,6 +59,13 @@ class FoundUrls(msgspec.Struct, array_like=True, gc=False):
     def __len__(self) -> int:
         return len(self.url)
 
+    def roots(self) -> list[str]:
+        """Seeds, and redirect targets of seeds."""
+        if 0 not in self.depth:
+            return []
+        rows = zip(self.url, self.depth, self.found_via, strict=True)
+        return [url for url, depth, via in rows if depth == 0 and via in ("redirect", "seed")]
+
 
 class PageOutcome(NamedTuple):
     """A page that was fetched: its end, its result, and the addresses in it.

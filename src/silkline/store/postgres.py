@@ -266,7 +266,7 @@ _UUID = psycopg.adapters.types["uuid"].oid
 
 def _array(values: Sequence[Any]) -> str:
     """An array in PostgreSQL's text format. psycopg needs six times as long as one element after the other does, and
-    that takes seven times as long as plain text or numbers at once."""
+    that takes 2.5 times as long as plain text or numbers at once."""
     kinds = set(map(type, values))
     if kinds == {str}:
         joined = '","'.join(values)
