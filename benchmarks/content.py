@@ -1,11 +1,16 @@
-"""Quality and cost of main-content extraction, compared with common extractors. Prints a Markdown table.
+"""Quality and cost of main-content extraction, compared with common extractors. Prints Markdown tables.
 
     make bench BENCH=content ARGS="--data DIR"          or: .venv/bin/python benchmarks/content.py --help
 
-Runs on the pages of DIR, which are not part of the project: `truth.json` lists, for each page in `html/`, the snippets
-that belong to its main content and the snippets that do not. A snippet counts as found if its words appear in the
-output in order. The rules were made with the even pages; the odd pages were not used. The table shows both halves. Time
-is CPU time per page, from bytes to text. The other extractors are installed into build/, never into our own
+DIR holds three sets of pages, which are not part of the project; a set that is missing is left out, and the output says so.
+
+- `content-eval/`: `truth.json` lists, for each page in `html/`, the snippets that belong to its main content and the
+  snippets that do not. A snippet counts as found if its words appear in the output in order.
+- `wcxb/dev.tar.xz`, or `wcxb-dev/` unpacked: pages of seven types with their main content; word F1 by type.
+- documentation packages of Debian that are installed, whose generators mark their content: words lost, words too many.
+
+The page model was trained on the first two; `train_page_model.py --held-out` shows what it does on sites that it did not
+see. Time is CPU time per page, from bytes to text. The other extractors are installed into build/, never into our own
 environment. If one cannot be installed, the benchmark fails.
 """
 
@@ -19,10 +24,14 @@ sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != RO
 import argparse
 import gzip
 import json
+import random
 import re
+import shutil
 import subprocess
+import tarfile
 import time
 import venv
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -30,6 +39,20 @@ PEERS = ROOT / "build" / "content-peers"
 PACKAGES = ["trafilatura==2.3.1", "readability-lxml==0.9", "resiliparse==1.1.0", "html-to-markdown==3.19.0"]
 LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 SIGNS = re.compile(r"[\s*_`#>|\\\-\[\]]+")
+
+WORD = re.compile(r"\w+")
+SETS = ROOT / "build" / "content-sets"
+TYPES = ("article", "documentation", "forum", "product", "collection", "listing", "service")
+DOCS = {  # package: the selector of its content, and of what in it is no content
+    "git-doc": ("div#content", ""),
+    "cmake-doc": ("div.body", ".headerlink"),
+    "apache2-doc": ("div#page-content, div#preamble + div", ".toplang, #quickview, .bottomlang"),
+    "python3.11-doc": ("div.body", ".headerlink"),
+    "postgresql-doc-15": (
+        "div.refentry, div.sect1, div.chapter, div.appendix, div.part, div.preface, div.reference, div.book",
+        ".navheader, .navfooter, .toc",
+    ),
+}
 
 Extractor = Callable[[bytes, str], str]
 
@@ -138,14 +161,109 @@ def score(extract: Extractor, data: Path, pages: list[dict]) -> tuple[list[Tally
     return halves, failures
 
 
-def scored_by_peer(name: str, data: Path) -> tuple[list[Tally], int]:
+def words(text: str) -> list[str]:
+    return WORD.findall(LINK.sub(r"\1", text).lower())
+
+
+def measure(extract: Extractor, listed: Path) -> dict[str, list[float]]:
+    """Sums for each type of page: F1, precision, recall, pages that lose half, a tenth, seconds, number of pages."""
+    sums: dict[str, list[float]] = defaultdict(lambda: [0.0] * 7)
+    for line in listed.open():
+        page = json.loads(line)
+        html = Path(page["path"]).read_bytes()
+        start = time.process_time()
+        try:
+            found = extract(html, page["url"] or "https://page.example/") or ""
+        except Exception:
+            found = ""
+        seconds = time.process_time() - start
+        got, truth = words(found), words(page["truth"])
+        both = sum((Counter(got) & Counter(truth)).values())
+        precision = both / len(got) if got else 0.0
+        recall = both / len(truth) if truth else float(not got)
+        f1 = 2 * precision * recall / (precision + recall) if both else 0.0
+        row = (f1, precision, recall, recall < 0.5, recall < 0.9, seconds, 1)
+        for kind in (page["type"], "all"):
+            sums[kind] = [old + new for old, new in zip(sums[kind], row, strict=True)]
+    return dict(sums)
+
+
+def listed_wcxb(data: Path) -> Path | None:
+    """A list of the pages with their content, which the other environment can read too."""
+    folder = data / "wcxb-dev"
+    if not folder.is_dir():
+        archive = data / "wcxb" / "dev.tar.xz"
+        if not archive.is_file():
+            return None
+        folder = SETS / "wcxb-dev"
+        if not folder.is_dir():
+            SETS.mkdir(parents=True, exist_ok=True)
+            with tarfile.open(archive) as packed:
+                packed.extractall(SETS, filter="data")
+    rows = []
+    for line in (folder / "truth.jsonl").open():
+        page = json.loads(line)
+        path = str(folder / "html" / page["file"])
+        rows.append({"path": path, "url": page["url"], "type": page["type"], "truth": page["main_content"]})
+    return listed("wcxb.jsonl", rows)
+
+
+def listed_docs() -> Path | None:
+    from turbohtml import parse
+
+    rows = []
+    for package, (selector, drop) in DOCS.items():
+        asked = (
+            subprocess.run(["dpkg", "-L", package], capture_output=True, text=True) if shutil.which("dpkg") else None
+        )
+        files = [] if asked is None or asked.returncode else asked.stdout.split("\n")
+        files = [file for file in files if re.search(r"\.html?$", file) and Path(file).is_file()]
+        random.Random(5).shuffle(files)
+        for file in sorted(files[:400])[:150]:
+            found = parse(Path(file).read_bytes(), positions=False).remove("script, style").select(selector)
+            if not found:
+                continue
+            content = max(found, key=lambda each: len(each.text))
+            truth = (content.remove(drop) if drop else content).text
+            if len(words(truth)) >= 60:
+                rows.append({"path": file, "url": f"https://docs.example{file}", "type": package, "truth": truth})
+    return listed("docs.jsonl", rows) if rows else None
+
+
+def listed(name: str, rows: list[dict]) -> Path:
+    SETS.mkdir(parents=True, exist_ok=True)
+    (SETS / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return SETS / name
+
+
+def by_peer(name: str, *more: str) -> dict:
     """Runs this file in the other environment, for one extractor that is installed there."""
-    command = [str(PEERS / "bin" / "python"), __file__, "--data", str(data), "--only", name]
+    command = [str(PEERS / "bin" / "python"), __file__, "--only", name, *more]
     answer = subprocess.run(command, capture_output=True, text=True)
     if answer.returncode:
         sys.exit(f"content: {name} failed:\n{answer.stderr}")
-    result = json.loads(answer.stdout.splitlines()[-1])
+    return json.loads(answer.stdout.splitlines()[-1])
+
+
+def scored_by_peer(name: str, data: Path) -> tuple[list[Tally], int]:
+    result = by_peer(name, "--data", str(data))
     return [Tally(**half) for half in result["halves"]], result["failures"]
+
+
+def print_words(title: str, listed: Path, names: list[str], kinds: tuple[str, ...]) -> None:
+    print(f"\n{title}\n")
+    print(f"| extractor | F1 | precision | recall | lose half | lose a tenth | ms per page | {' | '.join(kinds)} |")
+    print("|---|---|---|---|---|---|---|" + "---|" * len(kinds), flush=True)
+    for name in names:
+        ours = OURS.get(name)
+        sums = measure(ours(), listed) if ours else by_peer(name, "--list", str(listed), "--data", str(listed.parent))
+        f1, precision, recall, half, tenth, seconds, pages = sums["all"]
+        each = " | ".join(f"{sums[kind][0] / sums[kind][6]:.3f}" if kind in sums else "" for kind in kinds)
+        print(
+            f"| {name} | {f1 / pages:.3f} | {precision / pages:.3f} | {recall / pages:.3f} | {half:.0f} | "
+            f"{tenth / pages:.1%} | {1000 * seconds / pages:.2f} | {each} |",
+            flush=True,
+        )
 
 
 def install_peers() -> None:
@@ -178,28 +296,48 @@ def row(name: str, halves: list[Tally], failures: int) -> str:
     )
 
 
+def print_snippets(data: Path, theirs: bool) -> None:
+    pages = json.loads((data / "truth.json").read_text())
+    print("Snippets (content-eval)\n")
+    print("| extractor | F1 | precision | recall | F1, even pages | F1, odd pages | ms per page | failures |")
+    print("|---|---|---|---|---|---|---|---|", flush=True)
+    for name, make in OURS.items():
+        print(row(name, *score(make(), data, pages)), flush=True)
+    for name in THEIRS if theirs else ():
+        print(row(name, *scored_by_peer(name, data)), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ours", action="store_true", help="only Silkline, without installing anything")
     parser.add_argument("--only", metavar="NAME", choices=THEIRS, help=argparse.SUPPRESS)
-    parser.add_argument("--data", metavar="DIR", type=Path, required=True, help="the folder of the pages")
+    parser.add_argument("--list", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--data", metavar="DIR", type=Path, required=True, help="the folder of the sets of pages")
     asked = parser.parse_args()
-    if not (asked.data / "truth.json").is_file():
-        sys.exit(f"content: {asked.data} has no truth.json: name the folder that holds it and the folder html")
-    pages = json.loads((asked.data / "truth.json").read_text())
+    if asked.only and asked.list:
+        print(json.dumps(measure(THEIRS[asked.only](), asked.list)))
+        return
     if asked.only:
+        pages = json.loads((asked.data / "truth.json").read_text())
         halves, failures = score(THEIRS[asked.only](), asked.data, pages)
         print(json.dumps({"halves": [vars(half) for half in halves], "failures": failures}))
         return
     if not asked.ours:
         install_peers()
-    print("| extractor | F1 | precision | recall | F1, even pages | F1, odd pages | ms per page | failures |")
-    print("|---|---|---|---|---|---|---|---|", flush=True)
-    for name, make in OURS.items():
-        print(row(name, *score(make(), asked.data, pages)), flush=True)
-    if not asked.ours:
-        for name in THEIRS:
-            print(row(name, *scored_by_peer(name, asked.data)), flush=True)
+    names = [*OURS, *(() if asked.ours else THEIRS)]
+    snippets = asked.data / "content-eval"
+    if (snippets / "truth.json").is_file():
+        print_snippets(snippets, not asked.ours)
+    else:
+        print(f"content-eval is left out: {asked.data} has none")
+    for title, found, kinds in (
+        ("Words of seven types of pages (WCXB, F1 by type)", listed_wcxb(asked.data), TYPES),
+        ("Words of documentation (F1 by package)", listed_docs(), tuple(DOCS)),
+    ):
+        if found is None:
+            print(f"\n{title}: left out, its pages are not there")
+        else:
+            print_words(title, found, names, kinds)
 
 
 if __name__ == "__main__":

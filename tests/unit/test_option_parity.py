@@ -15,7 +15,7 @@ from silkline.model.job import Verb
 from silkline.model.spec import MapSpec, PageSpec, SiteSpec, Spec
 
 # What a map does not do: it keeps neither the text of pages nor answers.
-NOT_FOR_MAPS = {"content", "warc"}
+NOT_FOR_MAPS = {"content", "keep", "drop", "no_links", "no_images", "warc"}
 
 
 def names(command: click.Command) -> set[str]:

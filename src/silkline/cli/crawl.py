@@ -13,6 +13,7 @@ import click
 from silkline.cli import terminal, views
 from silkline.cli.asking import asking, payload_of, seconds
 from silkline.cli.capturing import capturing
+from silkline.cli.content_options import content_options
 from silkline.cli.extracting import extracting, keeping, with_fields
 from silkline.cli.foreground import run_here
 from silkline.cli.job_choice import chosen
@@ -61,11 +62,7 @@ LEAST_FILES = 128  # the same number as in crawl/file_budget.py, which commands 
     "example.com:8080, *.example.com or a URL. # starts a comment; - is stdin.",
 )
 @click.option("--seeded-hosts-only", is_flag=True, help="Only hosts of the seeds.")
-@click.option(
-    "--content",
-    type=click.Choice(["markdown", "full", "text", "none"], case_sensitive=False),
-    help="What to store of each page. Default: markdown.",
-)
+@content_options
 @click.option(
     "--fetchers", type=int, help="Number of fetcher processes. Default: one per core, but not more than hosts."
 )

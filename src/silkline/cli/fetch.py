@@ -17,6 +17,7 @@ import click
 from silkline.cli import codes, terminal
 from silkline.cli.asking import asking, need_urls, payload_of, seconds
 from silkline.cli.capturing import capturing, say_files
+from silkline.cli.content_options import content_options, little_kept
 from silkline.cli.extracting import extracting, keeping, with_fields
 from silkline.cli.logging_level import log_if_asked
 from silkline.cli.option_errors import checked
@@ -45,13 +46,7 @@ FEW_WORDS = 40
 @click.option(
     "--max-age", type=seconds, metavar="TIME", help="Use a stored page if it is not older than this: 90, 10m, 2h, 1d."
 )
-@click.option(
-    "--content",
-    type=click.Choice(["markdown", "full", "text", "none"], case_sensitive=False),
-    default="markdown",
-    show_default=True,
-    help="The main content as Markdown, the full page as Markdown, plain text, or only the metadata.",
-)
+@content_options
 @click.option("--warc", is_flag=True, help="Also keep the raw HTTP responses, for `silkline results --format warc`.")
 @extracting
 @keeping
@@ -121,6 +116,8 @@ def _show(session: Session, spec: PageSpec, asked: list[str], found: dict[str, R
             _print_page(result, url if len(asked) > 1 else None)
             if empty := _emptiness(result, spec):
                 session.say(f"{terminal.safe(without_password(url))}: {empty}")
+            elif little := little_kept(result.data):
+                session.say(f"{terminal.safe(without_password(url))}: {little}")
         if not result.success:
             why = at_command_line(str(result.metadata.get("error")), result.metadata.get("detail"))
             terminal.complain(f"{without_password(url)}: {why}")

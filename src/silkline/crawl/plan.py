@@ -132,6 +132,10 @@ class Plan(msgspec.Struct, frozen=True):
     user_agent: str
     scope: str
     content: str
+    keep: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    no_links: bool = False
+    no_images: bool = False
     depth: int | None = None
     limit: int | None = None
     max_duration: float | None = None

@@ -90,6 +90,10 @@ class PageReader:
         agent = plan.user_agent.partition("/")[0].lower() or "silkline"
         self._wanted = Wanted(
             content=plan.content,  # type: ignore[arg-type]
+            keep=plan.keep,
+            drop=plan.drop,
+            links_in_text=not plan.no_links,
+            images=not plan.no_images,
             outline=plan.content != "none",
             facts=not _WITH_FACTS.isdisjoint(plan.facts),
             agent=agent,
@@ -170,6 +174,10 @@ class PageReader:
             data["markdown"] = page.markdown
         if page.text:
             data["text"] = page.text
+        if page.html:
+            data["html"] = page.html
+        if page.extraction is not None:
+            data |= msgspec.structs.asdict(page.extraction)
         if page.canonical:
             data["canonical"] = page.canonical
         if page.truncated:

@@ -23,7 +23,7 @@ from silkline.store.results import Result
 FIRST: Final = 8
 MOST: Final = 100
 _SIZE_OF_VALUE: Final = 60
-_CONTENT: Final = ("markdown", "text", "transcript")
+_CONTENT: Final = ("markdown", "text", "transcript", "html")
 
 
 class Writer(Protocol):

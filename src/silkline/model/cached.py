@@ -11,6 +11,8 @@ EXTRACTED: Final = ("fields", "each", "facts", "keep_html")
 PERSONAL: Final = ("headers", "cookies", "proxy")
 CAPTURED: Final = ("screenshot", "pdf")
 """The files of a page. They belong to one job, so a job that wants some uses no stored page."""
+# Fields that change the content of a page. Such content is not used for other jobs.
+SHAPING: Final = ("keep", "drop", "no_links", "no_images")
 
 
 def is_personal(payload: Mapping[str, Any]) -> bool:
@@ -26,6 +28,11 @@ def is_for(payload: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
     if payload.get("ignore_robots") and not asked.get("ignore_robots"):
         return False
     return (payload.get("user_agent") or "") == (asked.get("user_agent") or "")
+
+
+def is_shaped(payload: Mapping[str, Any]) -> bool:
+    """Whether the user of this job chose parts of the content."""
+    return any(payload.get(name) for name in SHAPING)
 
 
 def serves(
@@ -57,7 +64,9 @@ def serves(
     stored = metadata.get("content") or payload.get("content") or "markdown"
     if stored != content and content != "none":
         return False
-    return content == "none" or ("text" if content == "text" else "markdown") in data
+    if is_shaped(payload):
+        return False
+    return content == "none" or (content if content in ("text", "html") else "markdown") in data
 
 
 def _scripts_ran(metadata: Mapping[str, Any], payload: Mapping[str, Any], render: str) -> bool:

@@ -10,7 +10,7 @@ import msgspec
 from silkline.model.url import KEEP_ALL, UrlRules
 
 Kind = Literal["html", "xml", "feed", "text", "pdf", "image", "other"]
-Content = Literal["none", "text", "markdown", "full"]
+Content = Literal["markdown", "full", "text", "html", "none"]
 LinkKind = Literal["a", "area", "frame", "refresh", "canonical", "alternate", "feed", "next", "prev"]
 
 
@@ -45,6 +45,14 @@ class Wanted(msgspec.Struct, frozen=True):
     """Description, headings and language, besides links, title and robots."""
     facts: bool = False
     """The outline, and also JSON-LD, OpenGraph, other languages and the texts of links."""
+    keep: tuple[str, ...] = ()
+    """CSS selectors: the content is what they match."""
+    drop: tuple[str, ...] = ()
+    """CSS selectors: what they match is never content."""
+    links_in_text: bool = True
+    """Whether Markdown and HTML keep their links; otherwise only the words of the links."""
+    images: bool = True
+    link_titles: bool = False
     simhash: bool = False
     scripts: bool = False
     """Whether to check if the page needs its scripts."""
@@ -55,6 +63,19 @@ class Wanted(msgspec.Struct, frozen=True):
     max_links: int = 10_000
     max_content: int = 2_000_000
     """The maximum number of characters of text or Markdown."""
+
+
+class Extraction(msgspec.Struct, frozen=True):
+    """How the content of a page was chosen."""
+
+    kept: float
+    """The share of the visible words that the content has, 0 to 1."""
+    words: int
+    """The number of words that were kept."""
+    rule: str
+    """What chose it: the sort of page (text, posts, cards, sections, reference), or full, keep, metadata."""
+    confidence: float
+    """How good the choice probably is, 0 to 1."""
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +103,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     opengraph: dict[str, str] = {}
     markdown: str = ""
     text: str = ""
+    html: str = ""
+    extraction: Extraction | None = None
     needs_scripts: bool = False
     truncated: tuple[str, ...] = ()
     """What was cut because it exceeds a limit: body, formatting, links, content."""

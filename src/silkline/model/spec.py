@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from silkline.errors import FieldProblem, SpecError
+from silkline.model.css_selector import MAX_SELECTORS, checked_selector
 from silkline.model.duration import seconds_of
 from silkline.model.fields import LONGEST, BadFields, as_table, read_fields
 from silkline.model.framing_headers import FRAMING_HEADERS
@@ -56,6 +57,11 @@ def _web_url(url: str) -> str:
     if has_user_info(url):
         raise ValueError(REFUSAL)
     return url
+
+
+def _content(content: Any) -> Any:
+    """`main` is another name of `markdown`."""
+    return "markdown" if content == "main" else content
 
 
 def _proxy(proxy: str) -> str:
@@ -152,11 +158,17 @@ CookieName = Annotated[str, AfterValidator(_header_name)]
 HeaderName = Annotated[str, AfterValidator(_own_header)]
 HeaderValue = Annotated[str, AfterValidator(_header_value)]
 Proxy = Annotated[str, AfterValidator(_proxy)]
-Content = Literal["markdown", "full", "text", "none"]
 FieldTable = Annotated[dict[str, Any], AfterValidator(_fields)]
 RowSelector = Annotated[str, Field(max_length=LONGEST), AfterValidator(_each)]
 Fact = Literal["all", "headers", "headings", "hreflang", "images", "links", "structured"]
 Facts = Annotated[tuple[Fact, ...], BeforeValidator(_as_list)]
+Content = Annotated[Literal["markdown", "full", "text", "none"], BeforeValidator(_content)]
+PageContent = Annotated[Literal["markdown", "full", "text", "html", "none"], BeforeValidator(_content)]
+Selectors = Annotated[
+    tuple[Annotated[str, AfterValidator(checked_selector)], ...],
+    Field(max_length=MAX_SELECTORS),
+    BeforeValidator(_as_list),
+]
 Speed = Literal["polite", "normal", "fast", "max"]
 ExcludedHost = Annotated[str, AfterValidator(_excluded_host)]
 AnySpec = TypeVar("AnySpec", bound="Spec")
@@ -201,7 +213,11 @@ class Fetching(Spec):
     """How pages are fetched."""
 
     render: Literal["never", "auto", "always"] = "never"
-    content: Content = "markdown"
+    content: PageContent = "markdown"
+    keep: Selectors = ()
+    drop: Selectors = ()
+    no_links: bool = False
+    no_images: bool = False
     user_agent: HeaderValue | None = Field(None, max_length=500)
     contact: HeaderValue | None = Field(None, max_length=500)
     headers: Annotated[dict[HeaderName, HeaderValue], AfterValidator(_not_too_many)] = Field(default_factory=dict)

@@ -35,6 +35,8 @@ _ATTRIBUTES: Final = re.compile(
     rb"""(?:[\s/]++|[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)?+)?+)*+"""
 )
 _NAMES: Final = rb"(?:b|i|u|s|em|tt|big|code|font|small|strike|strong)"
+# An element with nothing but text in it. At most one of all of them is open at a time.
+_PAIR: Final = re.compile(rb"<(" + _NAMES + rb")(?:[\s/][^<>]*+)?>[^<]*+</\1(?=[\s/>])", re.IGNORECASE)
 _TAG: Final = re.compile(rb"<(/?)(" + _NAMES + rb")(?=[\s/>])", re.IGNORECASE)
 _WHOLE_TAG: Final = re.compile(rb"</?" + _NAMES + rb"(?:[\s/][^<>]*+)?>", re.IGNORECASE)
 
@@ -54,7 +56,9 @@ def defused(body: bytes) -> bytes:
     if len(roots) > len(set(roots)):
         body = _without_roots(body)
     size = len(body)
-    if len(opened) * size <= _LIMIT or _most_open(body) * size <= _LIMIT:
+    if len(opened) * size <= _LIMIT:
+        return body
+    if (len(opened) - len(_PAIR.findall(body)) + 1) * size <= _LIMIT or _most_open(body) * size <= _LIMIT:
         return body
     return _WHOLE_TAG.sub(b"", body)
 

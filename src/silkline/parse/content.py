@@ -1,4 +1,4 @@
-"""The content of a page as Markdown or text: the main content, or all visible content.
+"""The content of a page as Markdown, text or HTML: the main content, or all visible content.
 
 Works on a document whose facts were already read, because it changes the document.
 """
@@ -6,26 +6,27 @@ Works on a document whose facts were already read, because it changes the docume
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from turbohtml import Document
+from turbohtml import Document, Element
 
-from silkline.model.page import Wanted
-from silkline.parse.article import JUNK, find
-from silkline.parse.markdown import to_markdown, to_text
-from silkline.parse.trim import trim
+from silkline.model.page import Extraction, Wanted
+from silkline.parse.main_content import choose, remove_rest
+from silkline.parse.markdown import Style, drop_linked_images, to_html, to_markdown, to_text
 
-_INVISIBLE: Final = (
-    "head,script,style,template,iframe,svg,canvas,object,embed,audio,video,map,button,select,textarea,input,"
-    "dialog,[hidden]"
+_UNSEEN: Final = (
+    "head,script,style,template,iframe,svg,canvas,object,embed,audio,video,map,select,datalist,textarea,input,dialog"
 )
+_UNSEEN_OR_HIDDEN: Final = _UNSEEN + ",button,[hidden]"
 _ENABLE_SCRIPTS: Final = 200
 _NOTHING: Final[Mapping[str, str | None]] = {}
 
 
 class Content(NamedTuple):
-    """Either Markdown or text, as wanted, and whether it was cut."""
+    """Markdown, text or HTML, as wanted, how it was chosen, and whether it was cut."""
 
     markdown: str = ""
     text: str = ""
+    html: str = ""
+    extraction: Extraction | None = None
     truncated: bool = False
 
 
@@ -33,31 +34,82 @@ NOTHING: Final = Content()
 
 
 def render(
-    document: Document, base: str, wanted: Wanted, article_body: str = "", resolved: Mapping[str, str | None] = _NOTHING
+    document: Document,
+    base: str,
+    wanted: Wanted,
+    structured_text: str = "",
+    resolved: Mapping[str, str | None] = _NOTHING,
 ) -> Content:
     """The content that `wanted` asks for.
 
-    `article_body` is the article from the metadata of the page, if it has one. `resolved` has the canonical URLs of the
-    links that are already known.
+    `structured_text` is the text of an article or a product from the metadata of the page, if it has one. `resolved`
+    has the canonical URLs of the links that are already known.
     """
+    document.remove(_UNSEEN_OR_HIDDEN if wanted.content == "full" else _UNSEEN)
     _drop_pleas_for_scripts(document)
-    if wanted.content == "full":
-        return _cut(to_markdown(document.remove(_INVISIBLE), base, resolved), wanted, plain=False)
-    found = find(document.remove(JUNK))
-    result = ""
-    plain = wanted.content == "text"
-    if found is not None:
-        trim(found)
-        result = to_text(found.frame) if plain else to_markdown(found.frame, base, resolved)
-    if len(result) < len(article_body) / 2:
-        result = article_body
-    return _cut(result, wanted, plain)
+    body = document.find("body")
+    if body is None:
+        return Content()
+    words = _words(body)
+    chosen = _by_hand(body, wanted)
+    if chosen is None:
+        if wanted.content == "full":
+            chosen = ("full", 1.0)
+        else:
+            choice = choose(body, base)
+            remove_rest(choice)
+            if wanted.content != "text":
+                drop_linked_images(body)
+            chosen = (choice.rule, choice.confidence)
+    rule, confidence = chosen
+    kept = _words(body)
+    result = _written(body, base, wanted, resolved)
+    if structured_text and wanted.content in ("markdown", "text") and len(result) < len(structured_text) / 2:
+        result, rule, confidence = structured_text, "metadata", 0.5
+        kept = min(len(structured_text.split()), words)
+    extraction = Extraction(round(min(kept / words, 1.0), 3) if words else 1.0, kept, rule, round(confidence, 2))
+    return _cut(result, wanted, extraction)
 
 
-def _cut(result: str, wanted: Wanted, plain: bool) -> Content:
+def _written(body: Element, base: str, wanted: Wanted, resolved: Mapping[str, str | None]) -> str:
+    if wanted.content == "text":
+        return to_text(body)
+    # The full page keeps what its author wrote; the titles of links are seldom more than a repetition.
+    style = Style(wanted.links_in_text, wanted.images, wanted.link_titles or wanted.content == "full")
+    if wanted.content == "html":
+        return to_html(body, base, resolved, style)
+    return to_markdown(body, base, resolved, style)
+
+
+def _by_hand(body: Element, wanted: Wanted) -> tuple[str, float] | None:
+    """Removes what the user drops, and all but what the user keeps. None if the user keeps nothing in particular."""
+    for selector in wanted.drop:
+        body.remove(selector)
+    if not wanted.keep:
+        return None
+    kept = body.select(", ".join(wanted.keep))
+    outermost: list[Element] = []
+    inside: set[Element] = set()
+    for element in kept:  # in document order: an outer element comes before those in it
+        if element not in inside:
+            outermost.append(element)
+            inside.update(element.iter_elements())
+    for element in outermost:
+        element.extract()
+    body.clear()
+    body.extend(outermost)
+    return "keep", 1.0
+
+
+def _words(body: Element) -> int:
+    return len(" ".join(body.strings).split())
+
+
+def _cut(result: str, wanted: Wanted, extraction: Extraction) -> Content:
     kept = result[: wanted.max_content]
     truncated = len(kept) < len(result)
-    return Content(text=kept, truncated=truncated) if plain else Content(markdown=kept, truncated=truncated)
+    name = wanted.content if wanted.content in ("text", "html") else "markdown"
+    return Content(**{name: kept}, extraction=extraction, truncated=truncated)
 
 
 def _drop_pleas_for_scripts(document: Document) -> None:

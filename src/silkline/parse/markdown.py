@@ -7,7 +7,7 @@ it). They are changed, before or after, to a form that Markdown has.
 import re
 from collections.abc import Mapping
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from turbohtml import Document, Element, Markdown, Node, PlainText, Text
 
@@ -19,6 +19,7 @@ _PLAIN: Final = PlainText()
 _KEPT_SCHEMES: Final = ("mailto:", "tel:")
 _PERMALINKS: Final = frozenset({"", "#", "¶", "§", "🔗"})
 _LAZY: Final = ("data-src", "data-original", "data-lazy-src", "data-lazy", "data-srcset", "srcset")
+_PICTURES: Final = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".avif", ".svg")
 _MANY_BREAKS: Final = 2_000
 _NEAR: Final = 10  # on a page with many line breaks, there must be text in this many nodes after each
 _LONGEST_CLASS: Final = 1_000  # each code block reads the classes of its parents, which can be very long
@@ -46,14 +47,54 @@ _MARKS: Final = ("</strong>", "</em>", "</del>", "&#160;")
 _INVISIBLE: Final = ("\u00ad", "\u200b", "\u2060", "\ufeff", "\x00")
 
 
-def to_markdown(root: Element | Document, base: str, resolved: Mapping[str, str | None]) -> str:
+class Style(NamedTuple):
+    """What Markdown and HTML keep besides the text."""
+
+    links: bool = True
+    images: bool = True
+    link_titles: bool = False
+
+
+_USUAL: Final = Style()
+
+
+def to_markdown(root: Element | Document, base: str, resolved: Mapping[str, str | None], style: Style = _USUAL) -> str:
     """The Markdown of `root`, with links relative to `base`; `resolved` has known ones. Changes the document."""
-    _mend_images(root)
-    _mend_links(root, base, resolved)
+    _mend(root, base, resolved, style)
     _mend_code(root)
     _mend_breaks(root)
     tidy_tables(root)
     return _tidy(root.to_markdown(_OPTIONS))
+
+
+def to_html(root: Element | Document, base: str, resolved: Mapping[str, str | None], style: Style = _USUAL) -> str:
+    """The HTML of the content of `root`, with absolute links. Changes the document."""
+    _mend(root, base, resolved, style)
+    return root.inner_html.strip()
+
+
+def drop_linked_images(root: Element | Document) -> None:
+    """Removes images that link to other pages: previews and advertisements. A link to the larger image is kept."""
+    for anchor in root.find_all("a"):
+        images = anchor.find_all("img")
+        if images:
+            path = (anchor.attr("href") or "#").partition("?")[0].lower()
+            if not path.startswith("#") and not path.endswith(_PICTURES):
+                for image in images:
+                    image.extract()
+
+
+def _mend(root: Element | Document, base: str, resolved: Mapping[str, str | None], style: Style) -> None:
+    if style.images:
+        _mend_images(root)
+    else:
+        root.remove("img, picture")
+    _mend_links(root, base, resolved)
+    if not style.links:
+        root.strip_tags("a")
+    elif not style.link_titles:
+        for anchor in root.select("a[title]"):
+            del anchor.attrs["title"]
 
 
 def to_text(root: Element | Document) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from silkline.errors import NotFound
 from silkline.metrics.instruments import CACHE_LOOKUPS
-from silkline.model.cached import CAPTURED, EXTRACTED, is_for, is_personal, serves
+from silkline.model.cached import CAPTURED, EXTRACTED, is_for, is_personal, is_shaped, serves
 from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.model.url import canonical, url_key
@@ -37,7 +37,9 @@ def fresh(
     A result of a kind that external workers run (`is_external`) is never used: nobody checked it.
     """
     max_age, address = payload.get("max_age"), canonical(url)
-    if not max_age or address is None or is_personal(payload) or any(payload.get(name) for name in CAPTURED):
+    if not max_age or address is None or is_personal(payload) or is_shaped(payload):
+        return None
+    if any(payload.get(name) for name in CAPTURED):
         return None
     found = _serving(database, url_key(address), max_age, payload, is_external)
     CACHE_LOOKUPS.add(1, "page", "miss" if found is None else "hit")

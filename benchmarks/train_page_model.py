@@ -1,0 +1,295 @@
+"""Trains the page model (src/silkline/parse/page_model.json) from pages whose content is known.
+
+    python benchmarks/train_page_model.py --data DIR [--docs DOCS.json] [--held-out]
+
+DIR holds `wcxb-dev/` (`truth.jsonl`, `html/`) and `content-eval/` (`truth.json`, `html/`). DOCS.json maps folders of
+documentation to the CSS selector of their content and of what in it is none: {"FOLDER": ["div.body", ".headerlink"]}.
+Needs Silkline, lightgbm, scikit-learn, scipy and numpy. --held-out trains on half of the sites, scores the other half,
+and writes nothing.
+
+1. Each group of the outline with text gets a label: the share of its words that the content of the page has.
+2. A logistic regression with few weights (L1) learns what the words of classes, ids and roles say.
+3. Small boosted trees learn from those weights (of sites that they were not fitted to) and the numbers of the groups.
+
+The outline looks less closely at elements with bad names, so its groups depend on the weights of the model in the tree:
+train twice if the weights change much.
+"""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+# When this file is started directly, its folder is first on the path, and its files would hide other modules.
+sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != ROOT / "benchmarks"]
+
+import argparse
+import gzip
+import hashlib
+import json
+import random
+import re
+from collections import Counter, defaultdict
+from typing import Any
+
+import lightgbm
+import numpy as np
+import scipy.sparse
+from sklearn.linear_model import LogisticRegression
+from turbohtml import Element, Text, parse
+
+from silkline.parse.block_features import NAMES, PAGE_NAMES, describe, tokens
+from silkline.parse.outline import INLINE, Group, outline
+from silkline.parse.page_model import weigh
+
+MODEL = ROOT / "src" / "silkline" / "parse" / "page_model.json"
+UNSEEN = "script,style,template,iframe,svg,canvas,object,embed,audio,video,map,select,datalist,textarea,input,dialog"
+WORD = re.compile(r"\w+")
+SITES_OF_A_TOKEN = 10
+SHARPNESS = 1.2
+DOCS_WEIGHT, SNIPPET_WEIGHT = 0.2, 0.15
+TREES = {"num_leaves": 8, "learning_rate": 0.14, "min_data_in_leaf": 100, "lambda_l2": 5, "feature_fraction": 0.6}
+ROUNDS = 100
+
+
+def words(text: str) -> list[str]:
+    return WORD.findall(text.lower())
+
+
+def own_words(group: Group) -> list[list[str]]:
+    """The words of each element of a group, without those of inner blocks."""
+    found = []
+    for element in group.elements:
+        texts, stack = [], [element]
+        while stack:
+            node: Any = stack.pop()
+            if isinstance(node, Text):
+                texts.append(node.data)
+            elif node is element or group.closed or (isinstance(node, Element) and node.tag in INLINE):
+                stack += reversed(list(node.children))
+        found.append(words(" ".join(texts)))
+    return found
+
+
+def label(own: list[str], triples: set[tuple[str, ...]], joined: str) -> float:
+    """The share of the words that are in the content: as triples, or as a phrase if they are few."""
+    if len(own) <= 4:
+        return float(f" {' '.join(own)} " in joined)
+    covered = [0] * len(own)
+    for at in range(len(own) - 2):
+        if tuple(own[at : at + 3]) in triples:
+            covered[at : at + 3] = 1, 1, 1
+    return sum(covered) / len(own)
+
+
+def page_of(html: bytes, url: str, truth: str, site: str, kind: str) -> dict[str, Any] | None:
+    document = parse(html, positions=False).remove(UNSEEN)
+    for element in document.find_all("noscript"):
+        if len(element.text.strip()) < 200:
+            element.extract()
+    body = document.find("body")
+    if body is None:
+        return None
+    groups = outline(body, weigh)
+    leaves, rows, numbers = describe(groups, url, {})
+    content = words(truth)
+    triples, joined = set(zip(content, content[1:], content[2:], strict=False)), f" {' '.join(content)} "
+    own = [own_words(group) for group in leaves]
+    sizes = [sum(map(len, each)) for each in own]
+    labels = [
+        sum(len(one) * label(one, triples, joined) for one in each if one) / max(size, 1)
+        for each, size in zip(own, sizes, strict=True)
+    ]
+    return {
+        "site": site,
+        "kind": kind,
+        "truth": Counter(content),
+        "leaves": [group.index for group in leaves],
+        "tags": [group.tag for group in leaves],
+        "up": [group.up.index if group.up else -1 for group in groups],
+        "tokens": [tokens(g.tag, g.elements[0].attr("class") or "", g.elements[0]) for g in groups],
+        "rows": [[*map(float, row[4:]), *map(float, numbers)] for row in rows],
+        "labels": labels,
+        "sizes": sizes,
+        "words": [[word for one in each for word in one] for each in own],
+        "weights": [size / (len(content) + 0.3 * sum(sizes) + 20) for size in sizes],
+    }
+
+
+def snippets(page: dict[str, Any], inside: list[str], outside: list[str]) -> None:
+    """Labels and weights from snippets that are content or not; all other groups count nothing."""
+    for at, own in enumerate(page["words"]):
+        text = f" {' '.join(own)} "
+        yes = sum(f" {' '.join(words(one))} " in text for one in inside)
+        no = sum(f" {' '.join(words(one))} " in text for one in outside)
+        page["labels"][at] = yes / max(yes + no, 1)
+        page["weights"][at] = SNIPPET_WEIGHT * (yes + no)
+
+
+def site_of(url: str) -> str:
+    return ".".join(re.sub(r"^https?://", "", url).split("/")[0].split(":")[0].split(".")[-2:])
+
+
+def loaded(data: Path, docs: Path | None) -> list[dict[str, Any]]:
+    pages = []
+    for line in (data / "wcxb-dev" / "truth.jsonl").open():
+        one = json.loads(line)
+        html = (data / "wcxb-dev" / "html" / one["file"]).read_bytes()
+        pages.append(
+            page_of(html, one["url"] or "", one["main_content"], site_of(one["url"] or one["file"]), one["type"])
+        )
+    for one in json.loads((data / "content-eval" / "truth.json").read_text()):
+        html = gzip.decompress((data / "content-eval" / "html" / one["file"]).read_bytes())
+        page = page_of(html, one["url"], " ".join(one["with"]), site_of(one["url"]), "snippets")
+        if page is not None:
+            snippets(page, one["with"], one["without"])
+            pages.append(page)
+    for folder, (selector, drop) in (json.loads(docs.read_text()) if docs else {}).items():
+        files = sorted(file for file in Path(folder).rglob("*.htm*") if re.search(r"\.html?$", file.name))
+        random.Random(7).shuffle(files)
+        for file in files[:60]:
+            known = parse(file.read_bytes(), positions=False).remove("script, style")
+            found = known.select(selector)
+            if found:
+                content = max(found, key=lambda each: len(each.text))
+                truth = (content.remove(drop) if drop else content).to_text()
+                page = page_of(file.read_bytes(), f"https://docs.example/{file}", truth, folder, "docs")
+                if page is not None and sum(page["truth"].values()) >= 60:
+                    page["weights"] = [DOCS_WEIGHT * weight for weight in page["weights"]]
+                    pages.append(page)
+    return [page for page in pages if page is not None and page["rows"]]
+
+
+class Trainer:
+    def __init__(self, pages: list[dict[str, Any]]) -> None:
+        self.pages = pages
+        self.page = np.concatenate([np.full(len(each["rows"]), at) for at, each in enumerate(pages)])
+        self.rows = np.concatenate([np.array(each["rows"]) for each in pages])
+        self.labels = np.concatenate([each["labels"] for each in pages])
+        weights = np.concatenate([each["weights"] for each in pages])
+        self.weights = weights * len(weights) / weights.sum()
+        self.half = np.array([int(hashlib.md5(each["site"].encode()).hexdigest(), 16) % 2 for each in pages])
+        sites: dict[str, set[str]] = defaultdict(set)
+        for each in pages:
+            for token in {token for found in each["tokens"] for token in found}:
+                sites[token].add(each["site"])
+        self.vocabulary = {t: at for at, t in enumerate(sorted(t for t in sites if len(sites[t]) >= SITES_OF_A_TOKEN))}
+        self.tags = sorted({tag for each in pages for tag in each["tags"]})
+        self._build()
+
+    def _build(self) -> None:
+        """One row for each leaf: how often its path has each token, and its tag."""
+        own, path = [], []
+        for each in self.pages:
+            inherited: list[Counter[int]] = []
+            for found, up in zip(each["tokens"], each["up"], strict=True):
+                mine = Counter(self.vocabulary[token] for token in found if token in self.vocabulary)
+                inherited.append(mine + inherited[up] if up >= 0 else mine)
+                own.append(mine)
+            path += [inherited[leaf] for leaf in each["leaves"]]
+        self.elements = self._matrix(own, len(self.vocabulary))
+        tags = [Counter({self.tags.index(tag): 1}) for each in self.pages for tag in each["tags"]]
+        paths = self._matrix(path, len(self.vocabulary))
+        paths.data = np.minimum(paths.data, 2)
+        self.known = scipy.sparse.hstack([paths, self._matrix(tags, len(self.tags))]).tocsr()
+        self.leaf_tag = np.array([self.tags.index(tag) for each in self.pages for tag in each["tags"]])
+
+    @staticmethod
+    def _matrix(counts: list[Counter[int]], width: int) -> Any:
+        at = [row for row, each in enumerate(counts) for _ in each]
+        columns = [column for each in counts for column in each]
+        values = [float(value) for each in counts for value in each.values()]
+        return scipy.sparse.csr_matrix((values, (at, columns)), shape=(len(counts), width))
+
+    def names(self, rows: Any) -> Any:
+        """The weights of tokens and tags, fitted to these rows."""
+        label, weight = self.labels[rows], self.weights[rows]
+        weights = np.r_[weight * label, weight * (1 - label)]
+        known = scipy.sparse.vstack([self.known[rows]] * 2)
+        target = np.r_[np.ones(len(rows)), np.zeros(len(rows))]
+        used = weights > 1e-6
+        model = LogisticRegression(C=0.05, solver="liblinear", l1_ratio=1, max_iter=50)
+        return model.fit(known[used], target[used], sample_weight=weights[used]).coef_[0]
+
+    def name_columns(self, weights: Any) -> Any:
+        """Sum, least and most of the weights on the path of each leaf, and the weight of its tag."""
+        each = self.elements @ weights[: len(self.vocabulary)]
+        found, offset = [], 0
+        for page in self.pages:
+            path: list[tuple[float, float, float]] = []
+            for at, up in enumerate(page["up"]):
+                value = each[offset + at]
+                total, least, most = path[up] if up >= 0 else (0.0, 0.0, 0.0)
+                path.append((total + value, min(least, value), max(most, value)))
+            offset += len(page["up"])
+            found += [path[leaf] for leaf in page["leaves"]]
+        return np.column_stack([np.array(found), weights[len(self.vocabulary) :][self.leaf_tag]])
+
+    def train(self, rows: Any) -> tuple[Any, Any]:
+        """The weights of names, and the trees."""
+        third = {site: random.Random(site).randrange(3) for site in {page["site"] for page in self.pages}}
+        part = np.array([third[page["site"]] for page in self.pages])[self.page]
+        names = np.zeros((len(self.labels), 4))
+        for one in range(3):
+            of_others = self.name_columns(self.names(rows[part[rows] != one]))
+            names[part == one] = of_others[part == one]
+        data = lightgbm.Dataset(np.column_stack([names, self.rows])[rows], self.labels[rows], weight=self.weights[rows])
+        settings = {"objective": "cross_entropy", "bagging_fraction": 0.8, "bagging_freq": 1, "verbose": -1, **TREES}
+        return self.names(rows), lightgbm.train(settings, data, ROUNDS)
+
+    def score(self, weights: Any, trees: Any, pages: Any) -> None:
+        likely = trees.predict(np.column_stack([self.name_columns(weights), self.rows])) ** SHARPNESS
+        scores = defaultdict(list)
+        for at in pages:
+            page, mine = self.pages[at], likely[self.page == at]
+            sizes = np.array(page["sizes"], float)
+            order = np.argsort(-mine)
+            right, taken = np.cumsum((mine * sizes)[order]), np.cumsum(sizes[order])
+            kept = order[: int((right / (taken + right[-1] + 1e-9)).argmax()) + 1]
+            got = Counter(word for one in kept for word in page["words"][one])
+            both = sum((got & page["truth"]).values())
+            scores[page["kind"]].append(2 * both / max(sum(got.values()) + sum(page["truth"].values()), 1))
+        for kind, found in sorted(scores.items()):
+            if kind != "snippets":
+                print(f"{kind:14} {len(found):5} pages  F1 {np.mean(found):.3f}")
+
+
+def as_lists(node: dict[str, Any]) -> Any:
+    if "leaf_value" in node:
+        return round(node["leaf_value"], 4)
+    limit = float(f"{node['threshold']:.5g}")
+    return [node["split_feature"], limit, as_lists(node["left_child"]), as_lists(node["right_child"])]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", metavar="DIR", type=Path, required=True)
+    parser.add_argument("--docs", metavar="FILE", type=Path, help="folders of documentation with their selectors")
+    parser.add_argument("--held-out", action="store_true", help="train on half of the sites, score the other half")
+    asked = parser.parse_args()
+    trainer = Trainer(loaded(asked.data, asked.docs))
+    if asked.held_out:
+        for half in (0, 1):
+            weights, trees = trainer.train(np.where(trainer.half[trainer.page] != half)[0])
+            print(f"sites of half {half}, trained on the other half:")
+            trainer.score(weights, trees, np.where(trainer.half == half)[0])
+        return
+    weights, trees = trainer.train(np.arange(len(trainer.labels)))
+    trainer.score(weights, trees, range(len(trainer.pages)))
+    known = [*trainer.vocabulary, *trainer.tags]
+    named = {
+        name: round(float(weight), 3) for name, weight in zip(known, weights, strict=True) if abs(weight) >= 0.0005
+    }
+    count = len(trainer.vocabulary)
+    model = {
+        "features": [*NAMES, *PAGE_NAMES],
+        "tokens": {name: named[name] for name in known[:count] if name in named},
+        "leaf": {
+            tag: round(float(weight), 3) for tag, weight in zip(trainer.tags, weights[count:], strict=True) if weight
+        },
+        "trees": [as_lists(tree["tree_structure"]) for tree in trees.dump_model()["tree_info"]],
+    }
+    MODEL.write_text(json.dumps(model, separators=(",", ":")))
+
+
+if __name__ == "__main__":
+    main()

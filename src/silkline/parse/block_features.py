@@ -1,0 +1,202 @@
+"""The numbers by which the page model judges a group of the outline: size, links, names, place, and what is around it.
+
+The training script (`benchmarks/train_page_model.py`) calls the same functions, so both see the same numbers.
+"""
+
+import re
+from collections.abc import Mapping
+from math import log2
+from typing import Final, NamedTuple
+
+from turbohtml import Element
+
+from silkline.parse.outline import Group
+
+# fmt: off
+NAMES: Final = (
+    "names", "names_least", "names_most", "names_leaf", "mean", "own_share", "own", "count", "start", "after", "depth",
+    "headline_share", "parent_share", "parent_link", "outer_share", "outer_link", "section_share", "section_link",
+    "section_prose", "section_start", "wide_link", "wide_start", "repeated_mean", "repeated_prose", "next_mean",
+)
+PAGE_NAMES: Final = (
+    "text", "link", "prose_share", "prose", "blocks", "largest", "paragraphs", "forms", "path", "slashes", "digits",
+)
+# fmt: on
+
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+LONGEST_NAMES: Final = 300
+_PATH: Final = re.compile(r"[a-z]+://[^/?#]*([^?#]*)")
+_DIGIT: Final = re.compile(r"[0-9]")
+_HIDDEN: Final = re.compile(r"display: ?none|visibility: ?hidden")
+_REPEATED: Final = 3
+_MOST: Final = 400.0
+
+
+def tokens(tag: str, names: str, element: Element) -> list[str]:
+    """The words by which the model knows an element: its tag, the words of its classes, its id, its role."""
+    found = [word for name in names[:LONGEST_NAMES].split() for word in words(name)]
+    return found + signs(tag, element)
+
+
+def signs(tag: str, element: Element) -> list[str]:
+    """The tokens of an element without those of its classes."""
+    found = [f"<{tag}>"]
+    attr = element.attr
+    ident = attr("id")
+    # A generator makes longer ids from headings: `cookie-objects` says nothing about cookies.
+    if ident is not None and len(inside := words(ident[:LONGEST_NAMES])) == 1:
+        found.append("#" + inside[0])
+    role = attr("role")
+    if role is not None:
+        found.append("role=" + role[:20])
+    style = attr("style")
+    if style is not None and _HIDDEN.search(style):
+        found.append("@invisible")
+    if attr("hidden") is not None:
+        found.append("@hidden")
+    elif attr("aria-hidden") == "true":
+        found.append("@aria-hidden")
+    return found
+
+
+def words(name: str) -> list[str]:
+    """The words of one class: `articleBody`, `article-body` and `article_body` have the same two."""
+    return [word.lower() for word in _WORD.findall(name)]
+
+
+class Rows(NamedTuple):
+    """The groups with text of their own, the numbers of each, and the numbers of the page."""
+
+    leaves: list[Group]
+    rows: list[tuple[float, ...]]
+    page: tuple[float, ...]
+
+
+# What a group inherits from the groups around it: the weights of their names (sum, least, most), its depth, the share
+# of the smallest group that it has in common with the headline, and three ancestors: the outermost with less than half
+# of the text of the page (its section), the outermost with less than nine tenths, and the outermost that has at least
+# three elements in one parent (a card, a row, a post).
+_Inherited = tuple[
+    float,
+    float,
+    float,
+    int,
+    float,
+    tuple[float, float, float, float] | None,
+    tuple[float, float] | None,
+    tuple[float, float] | None,
+]
+
+
+def describe(groups: list[Group], url: str, leaf_weights: Mapping[str, float]) -> Rows:
+    """The numbers of all groups that have text of their own."""
+    body = groups[0]
+    total = max(body.text, 1)
+    head = _headline(groups)
+    around: set[int] = set()
+    above = head
+    while above is not None:
+        around.add(above.index)
+        above = above.up
+    largest = 0.0
+    paragraphs = forms = 0
+    weight = body.weight
+    root: _Inherited = (weight, min(weight, 0.0), max(weight, 0.0), 0, float(head is not None), None, None, None)
+    inherited = [root] * len(groups)
+    leaves = [body] if body.own else []
+    for group in groups:
+        text, up = group.text, group.up
+        if not text or up is None:
+            continue
+        names, least, most, depth, share, section, wide, repeated = inherited[up.index]
+        count = len(group.elements)
+        if group.tag == "p":
+            paragraphs += count
+        elif group.tag == "form":
+            forms += count
+        weight = group.weight
+        if weight < least:
+            least = weight
+        elif weight > most:
+            most = weight
+        if group.index in around:
+            share = text / total
+        if section is None:
+            if wide is None and text < 0.9 * total:
+                wide = (group.link / text, group.start / total)
+            if text < 0.5 * total:
+                section = (text / total, group.link / text, group.prose / text, group.start / total)
+        if repeated is None and count >= _REPEATED and count >= _REPEATED * len(up.elements):
+            repeated = (log2(1 + text / count), group.prose / text)
+            largest = max(largest, count / len(up.elements) * min(text / count, _MOST))
+        inherited[group.index] = (names + weight, least, most, depth + 1, share, section, wide, repeated)
+        if group.own:
+            leaves.append(group)
+    rows = _rows(leaves, inherited, total, head.index if head is not None else len(groups), leaf_weights)
+    path = (found[1] if (found := _PATH.match(url)) else "")[:1000]
+    page = (
+        log2(1 + total),
+        body.link / total,
+        body.prose / total,
+        log2(1 + body.prose),
+        log2(1 + body.blocks),
+        log2(1 + largest),
+        log2(1 + paragraphs),
+        log2(1 + forms),
+        len(path),
+        path.count("/"),
+        len(_DIGIT.findall(path)),
+    )
+    return Rows(leaves, rows, page)
+
+
+def _rows(
+    leaves: list[Group], inherited: list[_Inherited], total: int, first: int, leaf_weights: Mapping[str, float]
+) -> list[tuple[float, ...]]:
+    body = (1.0, 0.0, 0.0, 0.0)
+    means = [log2(1 + group.own / len(group.elements)) for group in leaves]
+    rows: list[tuple[float, ...]] = []
+    following = iter(means)
+    next(following, None)
+    leaf_weight = leaf_weights.get
+    for group, mean in zip(leaves, means, strict=True):
+        own = group.own
+        up = group.up or group
+        outer = up.up or up
+        names, least, most, depth, share, section, wide, repeated = inherited[group.index]
+        rows.append(
+            (
+                names,
+                least,
+                most,
+                leaf_weight(group.tag, 0.0),
+                mean,
+                own / total,
+                log2(1 + own),
+                log2(1 + len(group.elements)),
+                group.start / total,
+                group.index >= first,
+                depth,
+                share,
+                up.text / total,
+                up.link / up.text,
+                outer.text / total,
+                outer.link / outer.text,
+                *(section or body),
+                *(wide or (0.0, 0.0)),
+                *(repeated or (0.0, 0.0)),
+                next(following, 0.0),
+            )
+        )
+    return rows
+
+
+def _headline(groups: list[Group]) -> Group | None:
+    second = None
+    for group in groups:
+        if group.tag == "h1":
+            if group.own:
+                return group
+        elif second is None and group.tag == "h2" and group.own:
+            second = group
+    return second

@@ -1,0 +1,177 @@
+"""Chooses the content of a page: the groups of the outline that give the best expected result.
+
+For each group the page model says how probable it is that it is content. The choice is the set of groups with the
+highest expected F1, the harmonic mean of precision and recall. So it adapts to the page: where the model is sure, only
+the sure groups are kept; where it is not, more is kept. The expected F1 of the choice is its confidence.
+"""
+
+from math import exp
+from typing import Final, NamedTuple
+
+from turbohtml import Element, Text
+
+from silkline.parse.block_features import describe
+from silkline.parse.outline import INLINE, Group, outline
+from silkline.parse.page_model import LEAF_WEIGHTS, score, weigh
+
+_SHARPNESS: Final = 1.2
+_REPEATED: Final = 3
+_MOST: Final = 0.5
+_LINKED: Final = 0.3
+_REFERENCE: Final = frozenset({"dd", "dt", "pre", "td", "th"})
+_SECTIONS: Final = 4
+_MOST_OF: Final = 0.75
+_ENOUGH: Final = 400
+_PICTURES: Final = frozenset({"figure", "p"})
+_WITHIN_TEXT: Final = frozenset({"blockquote", "dd", "dt", "li", "p", "pre", "td", "th", "h2", "h3", "h4"})
+_HEADINGS: Final = frozenset({"h2", "h3", "h4"})
+_SUSPECT: Final = -1.0
+
+
+class Choice(NamedTuple):
+    """The groups of a page that are content, and what is known about the choice."""
+
+    groups: list[Group]
+    kept: set[int]
+    confidence: float
+    rule: str
+    """What sort of page this is: text, posts, cards, sections or reference."""
+
+
+def choose(body: Element, url: str) -> Choice:
+    """The content of the page."""
+    groups = outline(body, weigh)
+    leaves, rows, page = describe(groups, url, LEAF_WEIGHTS)
+    found = [
+        ((1 / (1 + exp(-score(*row, *page)))) ** _SHARPNESS, group.index, group.own)
+        for row, group in zip(rows, leaves, strict=True)
+    ]
+    found.sort(reverse=True)
+    expected = sum([likely * size for likely, _, size in found])
+    right = taken = best = 0.0
+    count = 0
+    for at, (likely, _, size) in enumerate(found, 1):
+        right += likely * size
+        taken += size
+        quality = right / (taken + expected)
+        if quality > best:
+            best, count = quality, at
+    kept = {index for _, index, _ in found[:count]}
+    _fill(groups, leaves, kept)
+    return Choice(groups, kept, 2 * best, _sort_of(groups, kept))
+
+
+def _fill(groups: list[Group], leaves: list[Group], kept: set[int]) -> None:
+    """Adds the headline, and what is in the midst of the content: a short list or a table between two paragraphs."""
+    if not kept:
+        kept.update([group.index for group in leaves if not group.closed] or [group.index for group in leaves])
+        return
+    sizes = [0] * len(groups)
+    for group in reversed(groups):
+        if group.index in kept:
+            sizes[group.index] += group.own
+        if group.up is not None:
+            sizes[group.up.index] += sizes[group.index]
+    headline = next((group for group in leaves if group.tag == "h1" and not group.closed), None)
+    if headline is not None and _is_plain(headline, groups[0]):
+        kept.add(headline.index)
+    last = max([groups[index].last for index in kept])
+    for group in leaves:
+        if group.index in kept or group.closed or group.tag not in _WITHIN_TEXT:
+            continue
+        if group.tag == "pre":
+            kept.add(group.index)
+        if group.start >= last:
+            continue
+        if group.tag in _HEADINGS and _heads_content(group, sizes):
+            kept.add(group.index)
+            continue
+        if group.own_link > _LINKED * group.own:
+            continue
+        around: Group | None = group
+        # Only elements without classes: they come from the text of an author, not from the template of a site.
+        while around is not None and around.elements[0].attr("class") is None:
+            around = around.up
+            if around is not None and sizes[around.index] >= max(_MOST_OF * around.text, _ENOUGH):
+                kept.add(group.index)
+                break
+
+
+def _heads_content(heading: Group, sizes: list[int]) -> bool:
+    """Whether most of the text beside the heading is kept."""
+    up = heading.up
+    return up is not None and sizes[up.index] >= max(_MOST_OF * (up.text - heading.own), 1)
+
+
+def _is_plain(group: Group, body: Group) -> bool:
+    """Whether no name around the group says that it is not content."""
+    around: Group | None = group
+    while around is not None and around is not body:
+        if around.weight < _SUSPECT:
+            return False
+        around = around.up
+    return True
+
+
+def remove_rest(choice: Choice) -> None:
+    """Removes from the document all elements that hold nothing of the choice, and loose text that is not chosen."""
+    groups, kept = choice.groups, choice.kept
+    needed = [False] * len(groups)
+    for group in reversed(groups):
+        if needed[group.index] or group.index in kept:
+            needed[group.index] = True
+            if group.up is not None:
+                needed[group.up.index] = True
+    for group in groups:
+        up = group.up
+        if not needed[group.index]:
+            # A figure without text stays with what is around it.
+            if up is not None and needed[up.index] and (group.text or group.tag not in _PICTURES):
+                for element in group.elements:
+                    element.extract()
+        elif group.own and group.index not in kept:
+            for element in group.elements:
+                _remove_loose(element)
+
+
+def _remove_loose(element: Element) -> None:
+    """Removes the text of an element that is outside of its inner blocks."""
+    for child in list(element.children):
+        if isinstance(child, Text) or (isinstance(child, Element) and child.tag in INLINE and not _holds_block(child)):
+            child.extract()
+
+
+def _holds_block(element: Element) -> bool:
+    return any(inner.tag not in INLINE and inner.tag not in ("img", "br") for inner in element.iter_elements())
+
+
+def _sort_of(groups: list[Group], kept: set[int]) -> str:
+    """What sort of page this is, by the structure of what is kept."""
+    size = sum([groups[index].own for index in kept])
+    repeated: dict[int, list[int]] = {}
+    holder: list[int] = [-1] * len(groups)
+    reference = sections = 0
+    for group in groups:
+        up = group.up
+        if up is None:
+            continue
+        inside = holder[up.index]
+        if inside < 0 and len(group.elements) >= _REPEATED * len(up.elements) and group.tag not in ("p", "tr", "br"):
+            inside = group.index
+        holder[group.index] = inside
+        if group.index not in kept:
+            continue
+        if inside >= 0 and inside != group.index:
+            sums = repeated.setdefault(inside, [0, 0])
+            sums[0] += group.own
+            sums[1] += group.own_link
+        if group.tag in _REFERENCE:
+            reference += group.own
+        elif group.tag in ("h2", "h3"):
+            sections += len(group.elements)
+    if reference > _MOST * size:
+        return "reference"
+    most = max(repeated.values(), default=[0, 0])
+    if most[0] > _MOST * size:
+        return "cards" if most[1] > _LINKED * most[0] else "posts"
+    return "sections" if sections >= _SECTIONS else "text"
