@@ -22,6 +22,7 @@ _REFERENCE: Final = frozenset({"dd", "dt", "pre", "td", "th"})
 _SECTIONS: Final = 4
 _MOST_OF: Final = 0.75
 _ENOUGH: Final = 400
+_NEAR: Final = 8
 _PICTURES: Final = frozenset({"figure", "p"})
 _WITHIN_TEXT: Final = frozenset({"blockquote", "dd", "dt", "li", "p", "pre", "td", "th", "h2", "h3", "h4"})
 _HEADINGS: Final = frozenset({"h2", "h3", "h4"})
@@ -90,7 +91,9 @@ def _fill(groups: list[Group], leaves: list[Group], kept: set[int]) -> None:
             continue
         around: Group | None = group
         # Only elements without classes: they come from the text of an author, not from the template of a site.
-        while around is not None and around.elements[0].attr("class") is None:
+        for _ in range(_NEAR):
+            if around is None or around.elements[0].attr("class") is not None:
+                break
             around = around.up
             if around is not None and sizes[around.index] >= max(_MOST_OF * around.text, _ENOUGH):
                 kept.add(group.index)
