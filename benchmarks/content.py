@@ -7,7 +7,8 @@ DIR holds three sets of pages, which are not part of the project; a set that is 
 - `content-eval/`: `truth.json` lists, for each page in `html/`, the snippets that belong to its main content and the
   snippets that do not. A snippet counts as found if its words appear in the output in order.
 - `wcxb/dev.tar.xz`, or `wcxb-dev/` unpacked: pages of seven types with their main content; word F1 by type.
-- documentation packages of Debian that are installed, whose generators mark their content: words lost, words too many.
+- documentation packages of Debian, whose generators mark their content: words lost, words too many. They are installed,
+  or unpacked (`dpkg -x`) in `docs/PACKAGE`.
 
 The page model was trained on the first two; `train_page_model.py --held-out` shows what it does on sites that it did not
 see. Time is CPU time per page, from bytes to text. The other extractors are installed into build/, never into our own
@@ -124,7 +125,19 @@ def html_to_markdown() -> Extractor:
     return extract
 
 
+def bare_parse() -> Extractor:
+    from turbohtml import parse
+
+    def extract(html: bytes, url: str) -> str:
+        parse(html, positions=False)
+        return ""
+
+    return extract
+
+
 OURS: dict[str, Callable[[], Extractor]] = {
+    "(only the parse of turbohtml)": bare_parse,
+    "Silkline, no content": lambda: silkline("none"),
     "Silkline, Markdown": lambda: silkline("markdown"),
     "Silkline, text": lambda: silkline("text"),
     "Silkline, whole page": lambda: silkline("full"),
@@ -208,16 +221,25 @@ def listed_wcxb(data: Path) -> Path | None:
     return listed("wcxb.jsonl", rows)
 
 
-def listed_docs() -> Path | None:
+def pages_of_package(package: str, data: Path) -> list[str]:
+    """The HTML files of a Debian package: unpacked in DIR/docs, or installed."""
+    folder = data / "docs" / package
+    if folder.is_dir():
+        files = [str(file) for file in folder.rglob("*")]
+    elif shutil.which("dpkg"):
+        asked = subprocess.run(["dpkg", "-L", package], capture_output=True, text=True)
+        files = [] if asked.returncode else asked.stdout.split("\n")
+    else:
+        files = []
+    return sorted(file for file in files if re.search(r"\.html?$", file) and Path(file).is_file())
+
+
+def listed_docs(data: Path) -> Path | None:
     from turbohtml import parse
 
     rows = []
     for package, (selector, drop) in DOCS.items():
-        asked = (
-            subprocess.run(["dpkg", "-L", package], capture_output=True, text=True) if shutil.which("dpkg") else None
-        )
-        files = [] if asked is None or asked.returncode else asked.stdout.split("\n")
-        files = [file for file in files if re.search(r"\.html?$", file) and Path(file).is_file()]
+        files = pages_of_package(package, data)
         random.Random(5).shuffle(files)
         for file in sorted(files[:400])[:150]:
             found = parse(Path(file).read_bytes(), positions=False).remove("script, style").select(selector)
@@ -332,7 +354,7 @@ def main() -> None:
         print(f"content-eval is left out: {asked.data} has none")
     for title, found, kinds in (
         ("Words of seven types of pages (WCXB, F1 by type)", listed_wcxb(asked.data), TYPES),
-        ("Words of documentation (F1 by package)", listed_docs(), tuple(DOCS)),
+        ("Words of documentation (F1 by package)", listed_docs(asked.data), tuple(DOCS)),
     ):
         if found is None:
             print(f"\n{title}: left out, its pages are not there")

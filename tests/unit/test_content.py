@@ -35,6 +35,7 @@ def assert_whole(found):
     "around",
     [
         "<nav><a href=/1>Sports</a></nav>{}",
+        "<header><a href=/>Harbour News</a><p>Sports and weather, every day anew for you</p></header><main>{}</main>",
         "<header><nav><a href=/>Harbour News</a> <a href=/s>Sports and weather</a></nav></header><main>{}</main>",
         "<main>{}</main><aside>Sports results</aside><footer>Sports desk</footer>",
         "<div class=site-menu>Sports</div><div>{}</div>",
@@ -52,6 +53,7 @@ def assert_whole(found):
         "<article>{}</article><div role=complementary>Sports</div><p style='display:none'>Sports</p>",
         "<div><div>{}<a href=/list>Back to Sports</a></div></div>",
         "<table><tr><td><a href=/1>Sports</a><br><a href=/2>Weather</a></td><td>{}</td></tr></table>",
+        "<article>{}<a href=/other><h3>Sports today</h3><p>A teaser for another page of some length</p></a></article>",
     ],
 )
 def test_what_stands_near_the_article_goes(around):

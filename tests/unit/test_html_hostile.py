@@ -6,6 +6,7 @@ from typing import get_args
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from turbohtml import parse
 
 from silkline.model.page import Content, Wanted
 from silkline.parse.bomb_guard import defused
@@ -130,9 +131,44 @@ def test_end_tags_that_close_nothing_do_not_fool_the_guard(trick):
     assert defused(body) is not body
 
 
+@pytest.mark.parametrize(
+    "after",
+    [
+        b"<!--</b>-->",
+        b"<br title='</b>'>",
+        b"<span title='>x</b>'>",
+        b"<table><td></b></table>",
+        b"<select></b></select>",
+        b"<template></b></template>",
+        b"<textarea></b></textarea>",
+    ],
+)
+def test_end_tags_that_the_parser_ignores_do_not_fool_the_guard(after):
+    """Without the guard these 45 KB become two million elements."""
+    opened = b"".join(b"<b id=%d>%s" % (number, after) for number in range(500))
+    body = b"<p>" + opened + b"</p><p>x" * 4_000
+    assert defused(body) is not body
+    assert "formatting" in parse_page(body, URL, EVERYTHING).truncated
+
+
+@pytest.mark.parametrize("tag", [b"<b title='>x</b>%d'>", b"<b title='>x</b>" + b"y" * 500 + b"%d'>", b"<<b>b id=%d>"])
+def test_no_spelling_of_a_tag_fools_the_guard(tag):
+    body = b"<p>" + b"".join(tag % number for number in range(500)) + b"</p><p>x" * 4_000
+    assert len(parse(defused(body)).find_all("b")) < 100_000
+
+
+@pytest.mark.parametrize("piece", [b"<b a='", b"<b><span a='", b"<b id=1><span>", b"<i "])
+def test_the_guard_itself_is_bounded(piece):
+    assert_storable(parse_page(piece * (1_000_000 // len(piece)) + b"'>x", URL))
+
+
 def test_ordinary_formatting_is_left_alone():
     body = b"<p>" + b"some <b>bold</b> and <i class=x>italic</i> <code>text</code> " * 5000
     assert defused(body) is body
+    code = b"".join(b"<p><code class=c%d><span class=pre>x</span> <a href=/>y</a></code>" % n for n in range(5000))
+    assert defused(code) is code
+    nested = b"<p><b class=x>bold <i>and <u>more</u></i></b></p>" * 5000
+    assert defused(nested) is nested
 
 
 def test_honest_pages_keep_the_attributes_of_their_root():

@@ -102,6 +102,16 @@ def test_a_page_with_text_is_never_empty(markup):
     assert page.extraction.words > 0
 
 
+def test_elements_without_text_leave_nothing_behind():
+    text = f"<p>{SENTENCE} {SENTENCE}</p>" * 4
+    empty = "<h2></h2><ul><li></li><li><a href=/x></a></li></ul><blockquote></blockquote>"
+    box = "<div><img src=/a.png alt=Box></div>"
+    page = parsed(f"<h1>The mill</h1>{text}{empty}{box}<figure><img src=/b.png alt=Wheel></figure>{text}")
+    assert not [line for line in page.markdown.splitlines() if line.strip(" #->") == "" and line.strip()]
+    assert "Box" not in page.markdown
+    assert "![Wheel](https://shop.example/b.png)" in page.markdown
+
+
 def test_what_was_kept_is_said():
     page = parsed(f"<article><h1>The mill</h1>{''.join(f'<p>{SENTENCE}</p>' for _ in range(5))}</article>")
     said = page.extraction

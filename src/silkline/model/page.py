@@ -69,7 +69,7 @@ class Extraction(msgspec.Struct, frozen=True):
     """How the content of a page was chosen."""
 
     kept: float
-    """The share of the visible words that the content has, 0 to 1."""
+    """The share of the visible text that the content has, 0 to 1."""
     words: int
     """The number of words that were kept."""
     rule: str

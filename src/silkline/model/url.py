@@ -101,7 +101,7 @@ def canonical_links(base: str, hrefs: Iterable[str], rules: UrlRules = KEEP_ALL)
     for href in hrefs:
         plain = match(href) if len(href) <= MAX_HREF else None
         if plain is None or "/." in href or not home:
-            found.append(canonical(href, rules, base))
+            found.append(None if href.startswith(_OTHER_SCHEMES) else canonical(href, rules, base))
             continue
         start, host, path, query = plain.groups()
         if host is not None:
@@ -153,6 +153,9 @@ _PARTS: Final = re.compile(
     r"(https?://)(?:[^/?#]*@)?([^/?#@]*?[^/?#@.])(\.?)((?::\d+)?)(/[^?#]*)(\?[^#]*)?"  # scheme host dot port path query
 )
 _ESCAPE: Final = re.compile(r"%(?:([0-9A-Fa-f]{2})|)")
+# An escape that is not in its normal form: in lower case, incomplete, or of an unreserved character.
+_UNUSUAL_ESCAPE: Final = re.compile(r"%(?:(?![0-9A-F]{2})|2[DE]|3\d|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])")
+_OTHER_SCHEMES: Final = ("javascript:", "mailto:", "tel:")
 _UNRESERVED: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
 _SESSION_IN_PATH: Final = re.compile(r";(?:jsessionid|phpsessid|sid)=[^/?;]*", re.IGNORECASE)
 # A link that the WHATWG parser would not change: [scheme:]//host, a path and a query of plain characters. A
@@ -173,7 +176,7 @@ def _escapes(text: str) -> str:
 
     A lone `%` becomes `%25`, as servers interpret it; otherwise `%4%31` would become the escape `%41`.
     """
-    return _ESCAPE.sub(_escape, text) if "%" in text else text
+    return _ESCAPE.sub(_escape, text) if "%" in text and _UNUSUAL_ESCAPE.search(text) else text
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -2,8 +2,9 @@
 
 `sniff` detects the type of a body. `html` parses a page: one parse of the DOM, after the checks of `bomb_guard`;
 `page_facts` walks over the DOM. `html` calls `directives` for the robots tags, `fingerprint` for the hashes and
-`content` for the Markdown. For `content`, `article` finds the main content, `names` and `trim` remove what is not part
-of it, and `tables` and `markdown` write the Markdown. `fields` reads the values that users name, with `structured` and
-`microdata` for structured data and `field_values` for their types; `field_suggestions` proposes such fields. `sitemap`,
-`pdf` and `plain` parse the other types. Time and memory are bounded for every input.
+`content` for the Markdown. For `content`, `main_content` chooses the main content: `outline` makes groups of elements,
+`block_features` describes them, `page_model` says which are content. `tables` and `markdown` write the Markdown.
+`fields` reads the values that users name, with `structured` and `microdata` for structured data and `field_values` for
+their types; `field_suggestions` proposes such fields. `sitemap`, `pdf` and `plain` parse the other types. Time and
+memory are bounded for every input.
 """

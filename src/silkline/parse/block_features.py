@@ -14,28 +14,30 @@ from silkline.parse.outline import Group
 
 # fmt: off
 NAMES: Final = (
-    "names", "names_least", "names_most", "names_leaf", "mean", "own_share", "own", "count", "start", "after", "depth",
-    "headline_share", "parent_share", "parent_link", "outer_share", "outer_link", "section_share", "section_link",
-    "section_prose", "section_start", "wide_link", "wide_start", "repeated_mean", "repeated_prose", "next_mean",
+    "names", "names_least", "names_most", "names_leaf", "mean", "own_share", "own", "own_link", "count", "start",
+    "after", "headline_share", "parent_share", "parent_link", "outer_share", "outer_link", "section_share",
+    "section_link", "section_prose", "section_start", "wide_link", "wide_start", "repeated_mean", "repeated_prose",
+    "repeated_share", "repeated_count", "next_mean",
 )
 PAGE_NAMES: Final = (
-    "text", "link", "prose_share", "prose", "blocks", "largest", "paragraphs", "forms", "path", "slashes", "digits",
+    "text", "link", "prose_share", "prose", "blocks", "largest", "paragraphs", "path", "slashes",
 )
 # fmt: on
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_LOWER: Final = re.compile(r"[a-z]+")
 LONGEST_NAMES: Final = 300
 _PATH: Final = re.compile(r"[a-z]+://[^/?#]*([^?#]*)")
-_DIGIT: Final = re.compile(r"[0-9]")
 _HIDDEN: Final = re.compile(r"display: ?none|visibility: ?hidden")
 _REPEATED: Final = 3
 _MOST: Final = 400.0
 
+Weights = Mapping[str, float]
+
 
 def tokens(tag: str, names: str, element: Element) -> list[str]:
     """The words by which the model knows an element: its tag, the words of its classes, its id, its role."""
-    found = [word for name in names[:LONGEST_NAMES].split() for word in words(name)]
-    return found + signs(tag, element)
+    return words(names[:LONGEST_NAMES]) + signs(tag, element)
 
 
 def signs(tag: str, element: Element) -> list[str]:
@@ -59,9 +61,11 @@ def signs(tag: str, element: Element) -> list[str]:
     return found
 
 
-def words(name: str) -> list[str]:
-    """The words of one class: `articleBody`, `article-body` and `article_body` have the same two."""
-    return [word.lower() for word in _WORD.findall(name)]
+def words(names: str) -> list[str]:
+    """The words of classes: `articleBody`, `article-body` and `article_body` have the same two."""
+    if names.islower():
+        return _LOWER.findall(names)
+    return [word.lower() for word in _WORD.findall(names)]
 
 
 class Rows(NamedTuple):
@@ -72,7 +76,7 @@ class Rows(NamedTuple):
     page: tuple[float, ...]
 
 
-# What a group inherits from the groups around it: the weights of their names (sum, least, most), its depth, the share
+# What a group inherits from the groups around it: the weights of their names (sum, least, most), the share
 # of the smallest group that it has in common with the headline, and three ancestors: the outermost with less than half
 # of the text of the page (its section), the outermost with less than nine tenths, and the outermost that has at least
 # three elements in one parent (a card, a row, a post).
@@ -80,16 +84,15 @@ _Inherited = tuple[
     float,
     float,
     float,
-    int,
     float,
     tuple[float, float, float, float] | None,
     tuple[float, float] | None,
-    tuple[float, float] | None,
+    tuple[float, float, float, float] | None,
 ]
 
 
-def describe(groups: list[Group], url: str, leaf_weights: Mapping[str, float]) -> Rows:
-    """The numbers of all groups that have text of their own."""
+def describe(groups: list[Group], url: str, tags: Weights) -> Rows:
+    """The numbers of all groups that have text of their own; `tags` has the weights of their tags."""
     body = groups[0]
     total = max(body.text, 1)
     head = _headline(groups)
@@ -99,21 +102,19 @@ def describe(groups: list[Group], url: str, leaf_weights: Mapping[str, float]) -
         around.add(above.index)
         above = above.up
     largest = 0.0
-    paragraphs = forms = 0
+    paragraphs = 0
     weight = body.weight
-    root: _Inherited = (weight, min(weight, 0.0), max(weight, 0.0), 0, float(head is not None), None, None, None)
+    root: _Inherited = (weight, min(weight, 0.0), max(weight, 0.0), float(head is not None), None, None, None)
     inherited = [root] * len(groups)
     leaves = [body] if body.own else []
     for group in groups:
         text, up = group.text, group.up
-        if not text or up is None:
+        if up is None:
             continue
-        names, least, most, depth, share, section, wide, repeated = inherited[up.index]
+        names, least, most, share, section, wide, repeated = inherited[up.index]
         count = len(group.elements)
         if group.tag == "p":
             paragraphs += count
-        elif group.tag == "form":
-            forms += count
         weight = group.weight
         if weight < least:
             least = weight
@@ -127,12 +128,17 @@ def describe(groups: list[Group], url: str, leaf_weights: Mapping[str, float]) -
             if text < 0.5 * total:
                 section = (text / total, group.link / text, group.prose / text, group.start / total)
         if repeated is None and count >= _REPEATED and count >= _REPEATED * len(up.elements):
-            repeated = (log2(1 + text / count), group.prose / text)
+            repeated = (
+                log2(1 + text / count),
+                group.prose / text,
+                text / total,
+                log2(count),
+            )
             largest = max(largest, count / len(up.elements) * min(text / count, _MOST))
-        inherited[group.index] = (names + weight, least, most, depth + 1, share, section, wide, repeated)
+        inherited[group.index] = (names + weight, least, most, share, section, wide, repeated)
         if group.own:
             leaves.append(group)
-    rows = _rows(leaves, inherited, total, head.index if head is not None else len(groups), leaf_weights)
+    rows = _rows(leaves, inherited, total, head.index if head is not None else len(groups), tags)
     path = (found[1] if (found := _PATH.match(url)) else "")[:1000]
     page = (
         log2(1 + total),
@@ -142,41 +148,38 @@ def describe(groups: list[Group], url: str, leaf_weights: Mapping[str, float]) -
         log2(1 + body.blocks),
         log2(1 + largest),
         log2(1 + paragraphs),
-        log2(1 + forms),
         len(path),
         path.count("/"),
-        len(_DIGIT.findall(path)),
     )
     return Rows(leaves, rows, page)
 
 
 def _rows(
-    leaves: list[Group], inherited: list[_Inherited], total: int, first: int, leaf_weights: Mapping[str, float]
+    leaves: list[Group], inherited: list[_Inherited], total: int, first: int, tags: Weights
 ) -> list[tuple[float, ...]]:
     body = (1.0, 0.0, 0.0, 0.0)
     means = [log2(1 + group.own / len(group.elements)) for group in leaves]
-    rows: list[tuple[float, ...]] = []
     following = iter(means)
     next(following, None)
-    leaf_weight = leaf_weights.get
+    rows: list[tuple[float, ...]] = []
     for group, mean in zip(leaves, means, strict=True):
         own = group.own
         up = group.up or group
         outer = up.up or up
-        names, least, most, depth, share, section, wide, repeated = inherited[group.index]
+        names, least, most, share, section, wide, repeated = inherited[group.index]
         rows.append(
             (
                 names,
                 least,
                 most,
-                leaf_weight(group.tag, 0.0),
+                tags.get(group.tag, 0.0),
                 mean,
                 own / total,
                 log2(1 + own),
+                group.own_link / own,
                 log2(1 + len(group.elements)),
                 group.start / total,
                 group.index >= first,
-                depth,
                 share,
                 up.text / total,
                 up.link / up.text,
@@ -184,7 +187,7 @@ def _rows(
                 outer.link / outer.text,
                 *(section or body),
                 *(wide or (0.0, 0.0)),
-                *(repeated or (0.0, 0.0)),
+                *(repeated or (0.0, 0.0, 0.0, 0.0)),
                 next(following, 0.0),
             )
         )

@@ -50,24 +50,24 @@ def render(
     body = document.find("body")
     if body is None:
         return Content()
-    words = _words(body)
-    chosen = _by_hand(body, wanted)
-    if chosen is None:
-        if wanted.content == "full":
-            chosen = ("full", 1.0)
-        else:
-            choice = choose(body, base)
-            remove_rest(choice)
-            if wanted.content != "text":
-                drop_linked_images(body)
-            chosen = (choice.rule, choice.confidence)
-    rule, confidence = chosen
-    kept = _words(body)
+    size = len(body.text)
+    rule, confidence, kept = "full", 1.0, 1.0
+    if _by_hand(body, wanted):
+        kept = len(body.text) / max(size, 1)
+    if wanted.keep:
+        rule = "keep"
+    elif wanted.content != "full":
+        choice = choose(body, base)
+        remove_rest(choice)
+        if wanted.content != "text":
+            drop_linked_images(body)
+        rule, confidence, kept = choice.rule, choice.confidence, kept * choice.share
+    words = len(" ".join(body.strings).split())
     result = _written(body, base, wanted, resolved)
     if structured_text and wanted.content in ("markdown", "text") and len(result) < len(structured_text) / 2:
         result, rule, confidence = structured_text, "metadata", 0.5
-        kept = min(len(structured_text.split()), words)
-    extraction = Extraction(round(min(kept / words, 1.0), 3) if words else 1.0, kept, rule, round(confidence, 2))
+        words, kept = len(structured_text.split()), min(len(structured_text) / max(size, 1), 1.0)
+    extraction = Extraction(round(kept, 3), words, rule, round(confidence, 2))
     return _cut(result, wanted, extraction)
 
 
@@ -81,12 +81,12 @@ def _written(body: Element, base: str, wanted: Wanted, resolved: Mapping[str, st
     return to_markdown(body, base, resolved, style)
 
 
-def _by_hand(body: Element, wanted: Wanted) -> tuple[str, float] | None:
-    """Removes what the user drops, and all but what the user keeps. None if the user keeps nothing in particular."""
+def _by_hand(body: Element, wanted: Wanted) -> bool:
+    """Removes what the user drops, and all but what the user keeps. Returns whether there was anything to do."""
     for selector in wanted.drop:
         body.remove(selector)
     if not wanted.keep:
-        return None
+        return bool(wanted.drop)
     kept = body.select(", ".join(wanted.keep))
     outermost: list[Element] = []
     inside: set[Element] = set()
@@ -98,11 +98,7 @@ def _by_hand(body: Element, wanted: Wanted) -> tuple[str, float] | None:
         element.extract()
     body.clear()
     body.extend(outermost)
-    return "keep", 1.0
-
-
-def _words(body: Element) -> int:
-    return len(" ".join(body.strings).split())
+    return True
 
 
 def _cut(result: str, wanted: Wanted, extraction: Extraction) -> Content:

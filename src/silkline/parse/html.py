@@ -45,12 +45,14 @@ def parse_page(
     `charset` is the charset of the Content-Type, `robots_tags` are the values of the X-Robots-Tag headers. `inspect`
     gets the document before anything is removed from it.
     """
-    # The garbage collector would look at the thousands of nodes again and again, a quarter of the time. They have no
-    # reference cycles and are freed when the page has been read.
+    if inspect is not None:  # runs code of users, which may leave garbage
+        return _parsed(body, url, wanted, charset, robots_tags, inspect)
+    # The garbage collector would look at the thousands of nodes again and again. They have no reference cycles, so they
+    # are freed without it, and their number is limited as the body is.
     collecting = gc.isenabled()
     gc.disable()
     try:
-        return _parsed(body, url, wanted, charset, robots_tags, inspect)
+        return _parsed(body, url, wanted, charset, robots_tags, None)
     finally:
         if collecting:
             gc.enable()
@@ -156,7 +158,7 @@ def _facts(document: Document, harvest: Harvest, links: list[Link]) -> dict[str,
     return {
         "hreflang": [(link.text, link.url) for link in links if link.kind == "alternate" and link.text],
         "json_ld": json_ld_of(document),
-        "opengraph": {name: value for name, value in reversed(harvest.metas) if name.startswith(_OPENGRAPH)},
+        "opengraph": harvest.named(_OPENGRAPH),
     }
 
 

@@ -14,9 +14,7 @@ _ANY_DEPTH: Final = 1_000_000  # Python itself allows less
 def json_ld_of(document: Document, holding: str = "", deepest: int = _ANY_DEPTH) -> list[Any]:
     """Every block that is valid JSON, contains `holding` and is not nested deeper, up to a limit in size."""
     left, found = _MAX_CHARACTERS, []
-    for script in document.find_all("script"):
-        if "ld+json" not in (script.attr("type") or "").lower():
-            continue
+    for script in document.select('script[type*="ld+json" i]'):
         source = script.text
         left -= len(source)
         if left < 0:

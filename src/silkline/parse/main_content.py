@@ -5,14 +5,13 @@ highest expected F1, the harmonic mean of precision and recall. So it adapts to 
 the sure groups are kept; where it is not, more is kept. The expected F1 of the choice is its confidence.
 """
 
-from math import exp
 from typing import Final, NamedTuple
 
-from turbohtml import Element, Text
+from turbohtml import Element, Node, Text
 
 from silkline.parse.block_features import describe
-from silkline.parse.outline import INLINE, Group, outline
-from silkline.parse.page_model import LEAF_WEIGHTS, score, weigh
+from silkline.parse.outline import INLINE, Group, Outline
+from silkline.parse.page_model import TAGS, likelihood, weigh
 
 _SHARPNESS: Final = 1.2
 _REPEATED: Final = 3
@@ -24,6 +23,7 @@ _MOST_OF: Final = 0.75
 _ENOUGH: Final = 400
 _NEAR: Final = 8
 _PICTURES: Final = frozenset({"figure", "p"})
+_EMPTY: Final = ("img", "li", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6")
 _WITHIN_TEXT: Final = frozenset({"blockquote", "dd", "dt", "li", "p", "pre", "td", "th", "h2", "h3", "h4"})
 _HEADINGS: Final = frozenset({"h2", "h3", "h4"})
 _SUSPECT: Final = -1.0
@@ -32,20 +32,26 @@ _SUSPECT: Final = -1.0
 class Choice(NamedTuple):
     """The groups of a page that are content, and what is known about the choice."""
 
-    groups: list[Group]
+    outline: Outline
     kept: set[int]
     confidence: float
     rule: str
     """What sort of page this is: text, posts, cards, sections or reference."""
 
+    @property
+    def share(self) -> float:
+        """The share of the text of the page that is content."""
+        groups = self.outline.groups
+        return sum([groups[index].own for index in self.kept]) / max(groups[0].text, 1)
+
 
 def choose(body: Element, url: str) -> Choice:
     """The content of the page."""
-    groups = outline(body, weigh)
-    leaves, rows, page = describe(groups, url, LEAF_WEIGHTS)
+    outline = Outline(body, weigh)
+    groups = outline.groups
+    leaves, rows, page = describe(groups, url, TAGS)
     found = [
-        ((1 / (1 + exp(-score(*row, *page)))) ** _SHARPNESS, group.index, group.own)
-        for row, group in zip(rows, leaves, strict=True)
+        (likelihood(*row, *page) ** _SHARPNESS, group.index, group.own) for row, group in zip(rows, leaves, strict=True)
     ]
     found.sort(reverse=True)
     expected = sum([likely * size for likely, _, size in found])
@@ -59,7 +65,7 @@ def choose(body: Element, url: str) -> Choice:
             best, count = quality, at
     kept = {index for _, index, _ in found[:count]}
     _fill(groups, leaves, kept)
-    return Choice(groups, kept, 2 * best, _sort_of(groups, kept))
+    return Choice(outline, kept, 2 * best, _sort_of(groups, kept))
 
 
 def _fill(groups: list[Group], leaves: list[Group], kept: set[int]) -> None:
@@ -84,10 +90,10 @@ def _fill(groups: list[Group], leaves: list[Group], kept: set[int]) -> None:
             kept.add(group.index)
         if group.start >= last:
             continue
+        if group.own_link > _LINKED * group.own:
+            continue
         if group.tag in _HEADINGS and _heads_content(group, sizes):
             kept.add(group.index)
-            continue
-        if group.own_link > _LINKED * group.own:
             continue
         around: Group | None = group
         # Only elements without classes: they come from the text of an author, not from the template of a site.
@@ -118,7 +124,7 @@ def _is_plain(group: Group, body: Group) -> bool:
 
 def remove_rest(choice: Choice) -> None:
     """Removes from the document all elements that hold nothing of the choice, and loose text that is not chosen."""
-    groups, kept = choice.groups, choice.kept
+    groups, kept = choice.outline.groups, choice.kept
     needed = [False] * len(groups)
     for group in reversed(groups):
         if needed[group.index] or group.index in kept:
@@ -128,13 +134,33 @@ def remove_rest(choice: Choice) -> None:
     for group in groups:
         up = group.up
         if not needed[group.index]:
-            # A figure without text stays with what is around it.
-            if up is not None and needed[up.index] and (group.text or group.tag not in _PICTURES):
+            if up is not None and needed[up.index]:
                 for element in group.elements:
                     element.extract()
         elif group.own and group.index not in kept:
             for element in group.elements:
                 _remove_loose(element)
+    _remove_empty(choice)
+
+
+def _remove_empty(choice: Choice) -> None:
+    """Removes headings and entries without text, and images that are in boxes of their own."""
+    outline = choice.outline
+    closed = [outline.groups[index] for index in choice.kept if outline.groups[index].closed]
+    unknown = {inner for group in closed for element in group.elements for inner in element.iter_elements(_EMPTY)}
+    for element in list(outline.body.iter_elements(_EMPTY)):
+        if outline.has_text(element) or element in unknown:
+            continue
+        above: Node | None = element.parent if element.tag == "img" else element
+        for _ in range(_NEAR):
+            if not isinstance(above, Element) or outline.has_text(above):
+                break
+            if above.tag not in INLINE and above.tag not in _PICTURES:
+                element.extract()
+                break
+            above = above.parent
+        else:
+            element.extract()
 
 
 def _remove_loose(element: Element) -> None:

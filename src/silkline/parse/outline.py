@@ -1,17 +1,18 @@
-"""The outline of a page: its block elements, with the elements of the same path merged into one group.
+"""The outline of a page: its block elements with text, with the elements of the same path merged into one group.
 
 Pages are made by templates. All paragraphs of an article, all cards of a shelf and all entries of a menu have the same
 path of tags and classes from the body down, so they are one group. Whether a group is content is decided once for all
 its elements. Elements whose names say that they are around the content, such as menus and footers, are one group with
-all that is in them, if they are small: their parts need not be looked at.
+all that is in them, if they are small and without a headline: their parts need not be looked at.
 
-One walk in document order, without recursion: the depth of a page has no limit.
+The walk goes over the texts of the page, and from each of them up to the first element that is known already. So it
+sees every element with text once, and no others.
 """
 
 from collections.abc import Callable
 from typing import Final
 
-from turbohtml import Element, Text
+from turbohtml import Element, Node, NodeFilter, TreeWalker
 
 # fmt: off
 INLINE: Final = frozenset({
@@ -19,12 +20,11 @@ INLINE: Final = frozenset({
     "label", "mark", "nobr", "picture", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time",
     "tt", "u", "var",
 })
-_VOID: Final = frozenset({"br", "hr", "img", "source", "wbr"})
 # fmt: on
 _MAX_GROUPS: Final = 5_000
 """More groups than this are merged into their parents: only hostile pages have so many."""
 _PROSE: Final = 80
-_CLOSED: Final = -2.0
+_CLOSED: Final = -1.0
 """An element whose names have a lower weight is not looked into."""
 _SMALL: Final = 0.25
 _MAX_LOOKS: Final = 200
@@ -69,107 +69,118 @@ class Group:
         """`prose` is text in long blocks that are not links; `blocks` counts the elements with text."""
 
 
-def outline(body: Element, weigh: Weigh) -> list[Group]:
-    """All groups of the page in the order of their first elements; the body is the first."""
-    group = Group(body, "body", weigh("body", body.attr("class") or "", body), None, 0, 0)
-    groups = [group]
-    by_path: dict[tuple[int, str, str | None, bool], Group] = {}
-    small, looks = _SMALL * len(body.text), _MAX_LOOKS
-    linked, seen = False, 0
-    stack = []
-    nodes = iter(body.children)
-    while True:
-        for node in nodes:
-            if type(node) is Text:
-                size = len(node.data.strip())
-                if size:
-                    seen += size
-                    group.own += size
-                    if linked:
-                        group.own_link += size
+class Outline:
+    """The groups of a page in the order of their first texts; the body is the first group."""
+
+    def __init__(self, body: Element, weigh: Weigh) -> None:
+        self.body = body
+        top = Group(body, "body", weigh("body", body.attr("class") or "", body), None, 0, 0)
+        self.groups = [top]
+        self._weigh = weigh
+        self._homes: dict[Node | None, tuple[Group, bool]] = {body: (top, False), None: (top, False)}
+        """For each element with text: its group, and whether its text is a link."""
+        self._by_path: dict[tuple[int, str, str | None, bool], Group] = {}
+        self._small = _SMALL * len(body.text)
+        self._looks = _MAX_LOOKS
+        self._seen = 0
+        self._texts = TreeWalker(body, NodeFilter.SHOW_TEXT)
+        self._walk()
+        self._add_up()
+
+    def has_text(self, element: Element) -> bool:
+        """Whether there is text in the element. Not known for elements in closed groups."""
+        return element in self._homes
+
+    def _walk(self) -> None:
+        homes, next_text = self._homes, self._texts.next_node
+        while (text := next_text()) is not None:
+            size = len(text.data.strip())  # type: ignore[attr-defined] # a Text
+            if not size:
                 continue
-            if type(node) is not Element:
+            parent = text.parent
+            home = homes.get(parent) or self._place(parent)
+            if home is None:
                 continue
-            tag = node.tag
-            if tag in INLINE:
-                inside = node.children
-                if not inside:
-                    continue
-                link = linked or (tag == "a" and is_link(node))
-                if len(inside) == 1 and type(only := inside[0]) is Text:
-                    size = len(only.data.strip())
-                    seen += size
-                    group.own += size
-                    if link:
-                        group.own_link += size
-                    continue
-                stack.append((nodes, group, linked))
-                linked = link
-            elif tag in _VOID:
-                continue
-            else:
-                names = node.attr("class")
-                inside = node.children
-                # A paragraph that is only a link differs from its neighbours: "Read also: ...".
-                alone = inside[0] if len(inside) == 1 else None
-                path = (group.index, tag, names, type(alone) is Element and alone.tag == "a")
+            group, linked = home
+            self._seen += size
+            group.own += size
+            if linked:
+                group.own_link += size
+
+    def _place(self, element: Node | None) -> tuple[Group, bool] | None:
+        """Finds the group of an element that is not known yet, and those of the elements above it.
+
+        None if one of them is closed: then all its text has been counted.
+        """
+        homes, by_path = self._homes, self._by_path
+        chain: list[Element] = []
+        while (home := homes.get(element)) is None:
+            chain.append(element)  # type: ignore[arg-type] # an Element: the body and None are known
+            element = element.parent  # type: ignore[union-attr]
+        group, linked = home
+        while chain:
+            element = chain.pop()
+            tag = element.tag
+            if tag not in INLINE:
+                names = element.attr("class")
+                # A block that is only a link differs from its neighbours: "Read also: ...".
+                only_link = linked or (bool(chain) and len(element) == 1 and chain[-1].tag == "a")
+                path = (group.index, tag, names, only_link)
                 found = by_path.get(path)
-                if found is not None:
-                    found.elements.append(node)
-                    found.last = seen
-                elif len(groups) < _MAX_GROUPS:
-                    weight = weigh(tag, names or "", node)
-                    found = Group(node, tag, weight, group, len(groups), seen)
-                    by_path[path] = found
-                    groups.append(found)
-                    if weight < _CLOSED and looks:
-                        looks -= 1
-                        found.closed = len(node.text) < small
+                if found is None:
+                    found = by_path[path] = self._new_group(element, tag, names, group)
                 else:
-                    found = group
+                    found.elements.append(element)
+                    found.last = self._seen
                 if found.closed:
-                    size = len(node.text.strip())
-                    seen += size
-                    found.own += size
-                    found.own_link += size
-                    continue
-                if not inside:
-                    continue
-                if type(alone) is Text:
-                    size = len(alone.data.strip())
-                    seen += size
-                    found.own += size
-                    if linked:
-                        found.own_link += size
-                    continue
-                stack.append((nodes, group, linked))
+                    self._skip(element, found)
+                    return None
                 group = found
-            nodes = iter(inside)
-            break
-        else:
-            if not stack:
-                break
-            nodes, group, linked = stack.pop()
-    _add_up(groups)
-    return groups
+                home = (group, linked)
+            elif tag == "a" and not linked and is_link(element):
+                linked = True
+                home = (group, True)
+            homes[element] = home
+        return home
 
+    def _new_group(self, element: Element, tag: str, names: str | None, up: Group) -> Group:
+        groups = self.groups
+        if len(groups) >= _MAX_GROUPS:
+            return up
+        weight = self._weigh(tag, names or "", element)
+        group = Group(element, tag, weight, up, len(groups), self._seen)
+        groups.append(group)
+        if weight < _CLOSED and self._looks:
+            self._looks -= 1
+            group.closed = len(element.text) < self._small and element.find("h1") is None
+        return group
 
-def _add_up(groups: list[Group]) -> None:
-    """Adds the sizes of each group to its parent, inner groups first."""
-    for group in reversed(groups):
-        own, up = group.own, group.up
-        if own:
-            count = len(group.elements)
-            group.text += own
-            group.link += group.own_link
-            group.blocks += count
-            if own >= _PROSE * count and group.own_link < 0.4 * own:
-                group.prose += own
-        if up is not None and (text := group.text):
-            up.text += text
-            up.link += group.link
-            up.prose += group.prose
-            up.blocks += group.blocks
+    def _skip(self, element: Element, group: Group) -> None:
+        """Counts all text of an element of a closed group, and goes on after it."""
+        size = len(element.text.strip())
+        self._seen += size
+        group.own += size
+        group.own_link += size
+        self._texts.current_node = element
+        while self._texts.last_child() is not None:
+            pass
+
+    def _add_up(self) -> None:
+        """Adds the sizes of each group to its parent, inner groups first."""
+        for group in reversed(self.groups):
+            own, up = group.own, group.up
+            if own:
+                count = len(group.elements)
+                group.text += own
+                group.link += group.own_link
+                group.blocks += count
+                if own >= _PROSE * count and group.own_link < 0.4 * own:
+                    group.prose += own
+            if up is not None and (text := group.text):
+                up.text += text
+                up.link += group.link
+                up.prose += group.prose
+                up.blocks += group.blocks
 
 
 def is_link(anchor: Element) -> bool:

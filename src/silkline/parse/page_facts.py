@@ -17,6 +17,7 @@ _MAX_LABEL: Final = 1_000
 # Of all links together. In JSON a control character takes six bytes.
 _MAX_LABELS: Final = 1_000_000
 _SHORT_REL: Final = 50
+_MAX_META: Final = 4 * _MAX_LABEL
 _MAX_HEADINGS: Final = 500
 _MAX_METAS: Final = 500
 # Each relative link repeats the URL of its page, which may have 8,000 characters.
@@ -35,6 +36,13 @@ _RELATIONS: Final[dict[str, LinkKind]] = {
     "prev": "prev",
     "previous": "prev",
 }
+# fmt: off
+_NO_RELATIONS: Final = frozenset({
+    "stylesheet", "preload", "icon", "shortcut icon", "apple-touch-icon", "preconnect", "dns-prefetch",
+    "modulepreload",
+})
+# fmt: on
+"""The most frequent relations that are no links to pages."""
 _PLAIN_LINK: Final[tuple[LinkKind, str, str]] = ("a", "", "")
 _PAGE_TYPES: Final = ("text/html", "application/xhtml+xml")
 _FEED_TYPES: Final = ("application/rss+xml", "application/atom+xml", "application/feed+json")
@@ -49,9 +57,10 @@ class Harvest:
         self.refreshes = False
         self.truncated = False
         self.metas: list[tuple[str, str]] = []
+        """Names and contents, as they are in the page."""
         self.headings: list[tuple[int, str]] = []
         self._hrefs: list[str] = []
-        self._urls: list[str | None] = []
+        self._urls: dict[str, str | None] = {}
         self._said: list[tuple[LinkKind, str, str]] = []
         self._links_left = max_links
         self._labels_left = _MAX_LABELS
@@ -81,23 +90,38 @@ class Harvest:
     def links(self, base: str, rules: UrlRules) -> list[Link]:
         """The links with their canonical URLs, without links that are not http(s) URLs."""
         urls = self._urls
+        different = list(dict.fromkeys(self._hrefs))  # a quarter of the links of a page are repeated
         left = _MAX_ADDRESSES
-        for start in range(0, len(self._hrefs), _CHUNK):
-            chunk = canonical_links(base, self._hrefs[start : start + _CHUNK], rules)
-            left -= sum(map(len, filter(None, chunk)))
+        for start in range(0, len(different), _CHUNK):
+            chunk = different[start : start + _CHUNK]
+            resolved = canonical_links(base, chunk, rules)
+            left -= sum(map(len, filter(None, resolved)))
             if left < 0:
+                break
+            urls.update(zip(chunk, resolved, strict=True))
+        links, left = [], _MAX_ADDRESSES
+        for href, said in zip(self._hrefs, self._said, strict=True):
+            url = urls.get(href, "")
+            if url:
+                left -= len(url)
+                links.append(Link(url, *said))
+            if url == "" or left < 0:
                 self.truncated = True
                 break
-            urls += chunk
-        return [Link(url, *said) for url, said in zip(urls, self._said, strict=False) if url is not None]
+        return links
 
     def resolved(self) -> dict[str, str | None]:
         """The canonical URL of each address, after a call of `links`."""
-        return dict(zip(self._hrefs, self._urls, strict=False))
+        return self._urls
 
     def meta(self, name: str) -> str:
         """The content of the first meta tag with this name that is not empty."""
-        return next((content for key, content in self.metas if key == name and content), "")
+        found = next((content for key, content in self.metas if key == name and content.strip()), "")
+        return label(found, _MAX_META)
+
+    def named(self, starts: tuple[str, ...]) -> dict[str, str]:
+        """The contents of the meta tags whose names start so; of tags with the same name the first."""
+        return {key: label(content, _MAX_META) for key, content in reversed(self.metas) if key.startswith(starts)}
 
     def _pick(self, tag: str, element: Element) -> None:
         if tag == "area":
@@ -138,7 +162,10 @@ class Harvest:
         self._said.append((kind, rel, text))
 
     def _add_relation(self, element: Element) -> None:
-        rel = label(element.attr("rel"))
+        rel = element.attr("rel")
+        if rel is None or rel in _NO_RELATIONS:
+            return
+        rel = label(rel)
         kind = next((_RELATIONS[word] for word in rel.lower().split() if word in _RELATIONS), None)
         if kind == "alternate" and (form := (element.attr("type") or "").strip().lower()):
             if form in _FEED_TYPES:
@@ -149,11 +176,11 @@ class Harvest:
             self._add(element.attr("href"), kind, rel, label(element.attr("hreflang") or element.attr("title")))
 
     def _add_meta(self, element: Element) -> None:
-        if (element.attr("http-equiv") or "").lower() == "refresh":
-            self.refreshes = True
         name = element.attr("name") or element.attr("property")
         if name and len(self.metas) < _MAX_METAS:
-            self.metas.append((label(name).lower(), label(element.attr("content"), 4 * _MAX_LABEL)))
+            self.metas.append((label(name).lower(), (element.attr("content") or "")[: 4 * _MAX_META]))
+        if (element.attr("http-equiv") or "").lower() == "refresh":
+            self.refreshes = True
 
 
 def _in_navigation(heading: Element) -> bool:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from importlib import resources
+from math import exp
 from typing import Any, Final
 
 from turbohtml import Element
@@ -16,24 +17,22 @@ from silkline.parse.block_features import LONGEST_NAMES, NAMES, PAGE_NAMES, sign
 
 _DATA: Final[dict[str, Any]] = json.loads(resources.files(__package__).joinpath("page_model.json").read_bytes())
 _TOKENS: Final[dict[str, float]] = _DATA["tokens"]
-LEAF_WEIGHTS: Final[dict[str, float]] = _DATA["leaf"]
+TAGS: Final[dict[str, float]] = _DATA["leaf"]
 
 
 def weigh(tag: str, names: str, element: Element) -> float:
     """The weight of the names of an element."""
-    weight = 0.0
-    for name in names[:LONGEST_NAMES].split():
-        weight += _weight_of_class(name)
+    weight = _weight_of_classes(names[:LONGEST_NAMES]) if names else 0.0
     for sign in signs(tag, element):
         if sign in _TOKENS:
             weight += _TOKENS[sign]
     return weight
 
 
-@lru_cache(maxsize=32768)
-def _weight_of_class(name: str) -> float:
+@lru_cache(maxsize=8192)
+def _weight_of_classes(names: str) -> float:
     """Cached, because elements share classes, and the pages of a site share most of them."""
-    return sum([_TOKENS.get(word, 0.0) for word in words(name)])
+    return sum([_TOKENS[word] for word in words(names) if word in _TOKENS])
 
 
 def _as_function(trees: Iterable[Any]) -> Callable[..., float]:
@@ -51,5 +50,9 @@ def _as_source(tree: Any, arguments: list[str]) -> str:
     return f"({_as_source(left, arguments)} if {arguments[at]} <= {float(limit)!r} else {_as_source(right, arguments)})"
 
 
-score: Final = _as_function(_DATA["trees"])
-"""The logarithm of the odds that the text of a group is content, from the numbers of the group and of its page."""
+_score: Final = _as_function(_DATA["trees"])
+
+
+def likelihood(*numbers: float) -> float:
+    """How likely the text of a group is content, from the numbers of the group and of its page."""
+    return 1 / (1 + exp(-_score(*numbers)))
