@@ -110,7 +110,7 @@ async def crawl(url: str, pages: int, content: int) -> dict[str, float]:
     from silkline.crawl.connection import Wire
     from silkline.crawl.leader import Leader
     from silkline.crawl.messages import encoder, from_fetcher
-    from silkline.crawl.plan import plan_of
+    from silkline.crawl.planning import plan_of
     from silkline.model.job import NewJob
     from silkline.model.kind import Context, KindSettings
     from silkline.model.spec import SiteSpec, validate

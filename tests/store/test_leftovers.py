@@ -7,7 +7,7 @@ import pytest
 from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.model.ledger import Checkpoint
-from silkline.store import jobs, migrate, pages, urls
+from silkline.store import job_removal, migrate, pages, urls
 from silkline.store.opening import open_database
 from tests.store.given import finished, result, running, settled, url
 
@@ -138,7 +138,7 @@ def test_a_new_job_does_not_see_the_urls_of_a_deleted_one(database: Database) ->
     job = left_over(database)
     urls.index(database, job.id)
     finished(database, job)
-    jobs.delete(database, job.id)
+    job_removal.delete(database, job.id)
     assert not stored_states(database)
     another = running(database)
     urls.record(database, another, Checkpoint([url(1)]))
