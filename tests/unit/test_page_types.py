@@ -156,3 +156,101 @@ def test_other_formats_of_a_page_are_no_links():
     )
     kinds = {link.url.rpartition("/")[2]: link.kind for link in parse_page(markup.encode(), URL).links}
     assert kinds == {"f": "feed", "de": "alternate"}
+
+
+PRODUCT = (
+    '<script type=application/ld+json>{"@context": "https://schema.org", "@graph": [{"@type": "BreadcrumbList"}, '
+    '{"@type": ["Product"], "name": "Kettle Nova", "description": "Boils <b>two litres</b> of water in a minute.", '
+    '"offers": [{"@type": "Offer", "price": "1299.00", "priceCurrency": "EUR"}]}]}</script>'
+)
+
+
+def test_a_product_gets_from_json_ld_what_the_page_does_not_show():
+    page = parsed(f"{PRODUCT}<p>{SENTENCE}</p>")
+    assert page.markdown.startswith("# Kettle Nova\n")
+    assert "EUR 1299.00" in page.markdown
+    assert "Boils two litres of water in a minute." in page.markdown
+    assert "Boils two litres" in parsed(f"{PRODUCT}<p>{SENTENCE}</p>", content="text").text
+    assert "Boils two litres" in parsed(f"{PRODUCT}<p>{SENTENCE}</p>", content="html").html
+
+
+def test_a_product_that_the_page_shows_is_not_written_twice():
+    shown = "<h1>Kettle Nova</h1><p class=price>1.299 \u20ac</p><p>It boils two litres of water in a minute.</p>"
+    page = parsed(f"{PRODUCT}{shown}<p>{SENTENCE}</p>")
+    assert page.markdown.count("Kettle Nova") == 1
+    assert "1299" not in page.markdown
+    assert page.markdown.count("two litres") == 1
+
+
+def test_the_full_page_and_what_the_user_keeps_have_no_json_ld():
+    assert "Boils" not in parsed(f"{PRODUCT}<p>{SENTENCE}</p>", content="full").markdown
+    assert "Boils" not in parsed(f"{PRODUCT}<p>{SENTENCE}</p>", keep=("p",)).markdown
+
+
+def test_a_list_of_products_is_no_product():
+    several = PRODUCT.replace('"@graph": [', '"@graph": [{"@type": "Product", "name": "Other"}, ')
+    assert "Boils" not in parsed(f"{several}<p>{SENTENCE}</p>").markdown
+
+
+@pytest.mark.parametrize(
+    "block",
+    ["{", "[]", "null", '{"@type": "Product"}', '{"@type": "Product", "name": 5, "offers": "no", "description": []}'],
+)
+def test_odd_json_ld_changes_nothing(block):
+    page = parsed(f"<script type=application/ld+json>{block}</script><h1>The mill</h1><p>{SENTENCE}</p>")
+    assert page.markdown.endswith(SENTENCE)
+
+
+def test_one_card_of_many_is_not_the_page():
+    first = f"<li class=card><h3><a href=/p0>Film 0</a></h3><p>{SENTENCE * 4}</p></li>"
+    cards = "".join(f"<li class=card><h3><a href=/p{n}>Film {n}</a></h3><p>Short.</p></li>" for n in range(1, 25))
+    page = parsed(f"<h1>Best films</h1><ul>{first}{cards}</ul>")
+    for n in range(25):
+        assert f"Film {n}]" in page.markdown
+
+
+def test_a_table_of_contents_that_is_the_page():
+    parts = "".join(
+        f"<li><a href=/c{n}>Chapter {n}</a><ul>"
+        + "".join(f"<li><a href=/c{n}s{m}>Section {n}.{m}</a></li>" for m in range(5))
+        + "</ul></li>"
+        for n in range(8)
+    )
+    page = parsed(f"<div class=body><h1>Contents</h1><ul class=toctree>{parts}</ul></div>")
+    for n in range(8):
+        assert f"Chapter {n}" in page.markdown
+        assert f"Section {n}.4" in page.markdown
+
+
+@pytest.mark.parametrize("name", ["share-price", "cookie-recipes", "searching", "related-work", "menu-design"])
+def test_classes_that_contain_a_suspicious_word(name):
+    sections = "".join(
+        f"<div class='section {each}'><h2>{each}</h2><p>{SENTENCE} In {each}. {SENTENCE}</p></div>"
+        for each in ("first", name, "last")
+    )
+    assert f"In {name}." in parsed(f"<h1>Chapters</h1>{sections}").markdown
+
+
+def test_no_bullet_loses_its_text():
+    bullets = "".join(f"<li><a href=/x{n}>Item {n}</a> is in room {n}.</li>" for n in range(6))
+    page = parsed(f"<h1>Mill</h1><p>{SENTENCE * 3}</p><ul>{bullets}</ul><p>{SENTENCE * 3}</p>")
+    for n in range(6):
+        assert f"- [Item {n}](https://shop.example/x{n}) is in room {n}." in page.markdown
+
+
+def test_feeds_and_other_forms_are_not_followed():
+    from silkline.crawl.plan import plan_of
+    from silkline.crawl.reading import Body, PageReader
+    from silkline.model.spec import SiteSpec
+
+    markup = (
+        "<link rel=alternate type='application/rss+xml; charset=utf-8' href=/comments/feed>"
+        "<link rel=alternate type=application/atom+xml href=/atom><link rel='alternate feed' href=/feed>"
+        "<link rel=alternate type=application/json href=/wp-json><link rel=alternate type=text/xml+oembed href=/oembed>"
+        "<link rel='alternate stylesheet' href=/dark.css><link rel=alternate type=application/pdf href=/page.pdf>"
+        "<link rel=alternate hreflang=de href=/de><link rel=alternate media=handheld href=/m>"
+        "<link rel=alternate type=text/html href=/print><a href=/named-feed.xml>Feed</a>"
+    )
+    plan = plan_of(SiteSpec(url=URL), fetchers=1, concurrency=1)
+    reading = PageReader(plan).reading_of(Body(1, URL, markup.encode(), "text/html", "", ""))
+    assert sorted(link.rpartition("/")[2] for link in reading.links) == ["de", "m", "named-feed.xml", "print"]

@@ -38,6 +38,22 @@ body = b'<div class="' + classes + b'">' + blocks + b"</div>"
 page = parse_page(body, "https://a.example/", Wanted(content="markdown"))
 assert "x = 1" in page.markdown
 """,
+    "nested definition lists, formulas and notes": """
+from silkline.model.page import Wanted
+from silkline.parse.html import parse_page
+units = (
+    b"<dl><dt>x<dd>y", b"<math><mrow>", b"<math alttext=a>", b"<span class=katex><math alttext=b>", b"<div class=math>",
+    b"<table><tr><th>a<th>b<tr><td>", b"<a id=r href=#n>1</a><p id=n><a href=#r>1</a>", b"<section id=a><h2>x",
+    b"<span id=n><a name=r href=#n class=footnote>1</a>", b"<mjx-container><math><mi>x</math>",
+)
+for unit in units:
+    page = parse_page(unit * (80_000 // len(unit)), "https://a.example/", Wanted(content="full", outline=True))
+    assert page.content_hash
+wide = b"<sup id=s class=footnote>" + b"<a class=footnote href=#n>1</a>" * 6_000 + b"</sup><p id=n>x<a href=#s>1</a>"
+assert parse_page(wide, "https://a.example/", Wanted(content="full")).markdown.count("[^1]") > 5_000
+wide = b"<div id=x>" + b"<i></i>" * 60_000 + b"<h2>x</h2>" * 500
+assert len(parse_page(wide, "https://a.example/", Wanted(outline=True)).anchors) == 500
+""",
     "line breaks without end": """
 from silkline.model.page import Wanted
 from silkline.parse.html import parse_page

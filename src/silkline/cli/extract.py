@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from silkline.cli import terminal, views
+from silkline.cli.content_options import content_options
 from silkline.cli.crawl import HOLD, saving
 from silkline.cli.extracting import extracting, with_fields
 from silkline.cli.foreground import run_here
@@ -24,11 +25,7 @@ from silkline.warc_files import folder_of
 
 @click.command()
 @click.argument("id", type=text)
-@click.option(
-    "--content",
-    type=click.Choice(["markdown", "full", "text", "none"], case_sensitive=False),
-    help="What to store of each page. Default: markdown.",
-)
+@content_options
 @extracting
 @click.option("--detach", is_flag=True, help="Print the id of the new job and end; a worker runs the job.")
 @click.option("-o", "--output", metavar="FILE", type=text, help="Write the results to this file when the job ends.")

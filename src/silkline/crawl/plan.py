@@ -136,6 +136,7 @@ class Plan(msgspec.Struct, frozen=True):
     drop: tuple[str, ...] = ()
     no_links: bool = False
     no_images: bool = False
+    link_titles: bool = False
     depth: int | None = None
     limit: int | None = None
     max_duration: float | None = None

@@ -45,6 +45,7 @@ def plan_of(
         drop=spec.drop,
         no_links=spec.no_links,
         no_images=spec.no_images,
+        link_titles=spec.link_titles,
         depth=spec.depth,
         limit=spec.limit,
         max_duration=spec.max_duration,

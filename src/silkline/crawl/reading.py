@@ -94,6 +94,7 @@ class PageReader:
             drop=plan.drop,
             links_in_text=not plan.no_links,
             images=not plan.no_images,
+            link_titles=plan.link_titles,
             outline=plan.content != "none",
             facts=not _WITH_FACTS.isdisjoint(plan.facts),
             agent=agent,
@@ -186,6 +187,8 @@ class PageReader:
             data["description"] = page.description
             data["language"] = page.language
             data["headings"] = page.headings
+            if any(page.anchors):
+                data["anchors"] = page.anchors
         return data
 
     def _no_page(self, body: Body, kind: str) -> Reading:

@@ -29,7 +29,7 @@ from silkline.model.fetched import READER_DIED
 from silkline.model.job import End
 from silkline.model.kind import Context, KindSettings
 from silkline.model.ledger import DONE, FAILED, SKIPPED, Checkpoint, NewResult, NewUrl
-from silkline.model.spec import Extracting, ExtractSpec, SiteSpec
+from silkline.model.spec import Extracting, ExtractSpec, Shaping, SiteSpec
 from silkline.model.url import host_of, url_key
 from silkline.reading_marks import ReadingMarks
 from silkline.store import html, jobs, results, urls
@@ -68,7 +68,7 @@ def run(context: Context[ExtractSpec]) -> End | None:
 
 def plan_for(spec: ExtractSpec, settings: KindSettings) -> Plan:
     """The plan for reading stored pages."""
-    shared = {name: getattr(spec, name) for name in (*Extracting.model_fields, "content")}
+    shared = {name: getattr(spec, name) for name in (*Extracting.model_fields, *Shaping.model_fields)}
     like = SiteSpec.model_construct(**shared, scope="any")
     plan = plan_of(like, fetchers=1, concurrency=1, tuning=limits_of(settings, TUNING))
     return msgspec.structs.replace(plan, by_name=True, hooks=installed_hooks())

@@ -12,7 +12,7 @@ PERSONAL: Final = ("headers", "cookies", "proxy")
 CAPTURED: Final = ("screenshot", "pdf")
 """The files of a page. They belong to one job, so a job that wants some uses no stored page."""
 # Fields that change the content of a page. Such content is not used for other jobs.
-SHAPING: Final = ("keep", "drop", "no_links", "no_images")
+SHAPING: Final = ("keep", "drop", "no_links", "no_images", "link_titles")
 
 
 def is_personal(payload: Mapping[str, Any]) -> bool:

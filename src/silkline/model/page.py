@@ -98,6 +98,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     description: str = ""
     language: str = ""
     headings: list[tuple[int, str]] = []
+    anchors: list[str] = []
+    """For each heading the fragment that leads to it, or an empty text."""
     hreflang: list[tuple[str, str]] = []
     json_ld: list[Any] = []
     opengraph: dict[str, str] = {}

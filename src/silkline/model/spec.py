@@ -59,7 +59,7 @@ def _web_url(url: str) -> str:
     return url
 
 
-def _content(content: Any) -> Any:
+def _content(content: str) -> str:
     """`main` is another name of `markdown`."""
     return "markdown" if content == "main" else content
 
@@ -162,8 +162,8 @@ FieldTable = Annotated[dict[str, Any], AfterValidator(_fields)]
 RowSelector = Annotated[str, Field(max_length=LONGEST), AfterValidator(_each)]
 Fact = Literal["all", "headers", "headings", "hreflang", "images", "links", "structured"]
 Facts = Annotated[tuple[Fact, ...], BeforeValidator(_as_list)]
-Content = Annotated[Literal["markdown", "full", "text", "none"], BeforeValidator(_content)]
-PageContent = Annotated[Literal["markdown", "full", "text", "html", "none"], BeforeValidator(_content)]
+Content = Annotated[Literal["main", "markdown", "full", "text", "none"], AfterValidator(_content)]
+PageContent = Annotated[Literal["main", "markdown", "full", "text", "html", "none"], AfterValidator(_content)]
 Selectors = Annotated[
     tuple[Annotated[str, AfterValidator(checked_selector)], ...],
     Field(max_length=MAX_SELECTORS),
@@ -209,15 +209,21 @@ class UrlSpec(LimitedSpec):
         return next(iter(self.all_urls()), None)
 
 
-class Fetching(Spec):
-    """How pages are fetched."""
+class Shaping(Spec):
+    """What is kept of each page, and in which form. `keep` and `drop` are CSS selectors."""
 
-    render: Literal["never", "auto", "always"] = "never"
     content: PageContent = "markdown"
     keep: Selectors = ()
     drop: Selectors = ()
     no_links: bool = False
     no_images: bool = False
+    link_titles: bool = False
+
+
+class Fetching(Shaping):
+    """How pages are fetched."""
+
+    render: Literal["never", "auto", "always"] = "never"
     user_agent: HeaderValue | None = Field(None, max_length=500)
     contact: HeaderValue | None = Field(None, max_length=500)
     headers: Annotated[dict[HeaderName, HeaderValue], AfterValidator(_not_too_many)] = Field(default_factory=dict)
@@ -302,11 +308,10 @@ class SiteSpec(UrlSpec, Fetching, Extracting, Capturing, CrawlSizes):
         return self
 
 
-class ExtractSpec(Extracting):
+class ExtractSpec(Extracting, Shaping):
     """Other fields, or other content, from the stored pages of a job. It sends no request."""
 
     job: str = Field(min_length=1, max_length=100)
-    content: Content = "markdown"
 
 
 class MapSpec(UrlSpec, Fetching):

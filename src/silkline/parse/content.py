@@ -9,8 +9,12 @@ from typing import Final, NamedTuple
 from turbohtml import Document, Element
 
 from silkline.model.page import Extraction, Wanted
+from silkline.parse.footnotes import tidy_footnotes
+from silkline.parse.formulas import put_back, take_out, tidy_formulas
+from silkline.parse.kept_notes import keep_notes
 from silkline.parse.main_content import choose, remove_rest
 from silkline.parse.markdown import Style, drop_linked_images, to_html, to_markdown, to_text
+from silkline.parse.product import Product, fill_in
 
 _UNSEEN: Final = (
     "head,script,style,template,iframe,svg,canvas,object,embed,audio,video,map,select,datalist,textarea,input,dialog"
@@ -33,23 +37,39 @@ class Content(NamedTuple):
 NOTHING: Final = Content()
 
 
+class Known(NamedTuple):
+    """What was found in the page before its content is chosen."""
+
+    article: str = ""
+    """The text of the article from the metadata of the page, if it has one."""
+    product: Product | None = None
+    notes: bool = False
+    """Whether there may be footnotes."""
+    formulas: bool = False
+    """Whether there are formulas."""
+    resolved: Mapping[str, str | None] = _NOTHING
+    """The canonical URLs of links."""
+
+
 def render(
     document: Document,
     base: str,
     wanted: Wanted,
-    structured_text: str = "",
-    resolved: Mapping[str, str | None] = _NOTHING,
+    known: Known,
 ) -> Content:
-    """The content that `wanted` asks for.
-
-    `structured_text` is the text of an article or a product from the metadata of the page, if it has one. `resolved`
-    has the canonical URLs of the links that are already known.
-    """
+    """The content that `wanted` asks for."""
     document.remove(_UNSEEN_OR_HIDDEN if wanted.content == "full" else _UNSEEN)
     _drop_pleas_for_scripts(document)
     body = document.find("body")
     if body is None:
         return Content()
+    formulas: list[str] = []
+    taken = []
+    if known.formulas:  # before the choice: the parts of a formula are no blocks
+        if wanted.content == "html":
+            taken = take_out(body)
+        else:
+            tidy_formulas(body, formulas, marked=wanted.content != "text")
     size = len(body.text)
     rule, confidence, kept = "full", 1.0, 1.0
     if _by_hand(body, wanted):
@@ -58,27 +78,35 @@ def render(
         rule = "keep"
     elif wanted.content != "full":
         choice = choose(body, base)
+        if known.notes:
+            keep_notes(choice, body)
         remove_rest(choice)
         if wanted.content != "text":
             drop_linked_images(body)
         rule, confidence, kept = choice.rule, choice.confidence, kept * choice.share
     words = len(" ".join(body.strings).split())
-    result = _written(body, base, wanted, resolved)
-    if structured_text and wanted.content in ("markdown", "text") and len(result) < len(structured_text) / 2:
-        result, rule, confidence = structured_text, "metadata", 0.5
-        words, kept = len(structured_text.split()), min(len(structured_text) / max(size, 1), 1.0)
+    put_back(taken)
+    if known.product is not None and rule not in ("full", "keep"):
+        fill_in(body, known.product)
+    result = _written(body, base, wanted, known, formulas)
+    article = known.article
+    if article and wanted.content in ("markdown", "text") and len(result) < len(article) / 2:
+        result, rule, confidence = article, "metadata", 0.5
+        words, kept = len(article.split()), min(len(article) / max(size, 1), 1.0)
     extraction = Extraction(round(kept, 3), words, rule, round(confidence, 2))
     return _cut(result, wanted, extraction)
 
 
-def _written(body: Element, base: str, wanted: Wanted, resolved: Mapping[str, str | None]) -> str:
+def _written(body: Element, base: str, wanted: Wanted, known: Known, formulas: list[str]) -> str:
     if wanted.content == "text":
         return to_text(body)
     # The full page keeps what its author wrote; the titles of links are seldom more than a repetition.
     style = Style(wanted.links_in_text, wanted.images, wanted.link_titles or wanted.content == "full")
     if wanted.content == "html":
-        return to_html(body, base, resolved, style)
-    return to_markdown(body, base, resolved, style)
+        return to_html(body, base, known.resolved, style)
+    if known.notes:
+        tidy_footnotes(body)
+    return to_markdown(body, base, known.resolved, style, formulas)
 
 
 def _by_hand(body: Element, wanted: Wanted) -> bool:

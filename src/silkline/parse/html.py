@@ -17,8 +17,10 @@ from silkline.parse.bomb_guard import defused, shortened
 from silkline.parse.charsets import decoded_as, encoding_of, is_utf8, marked_encoding
 from silkline.parse.directives import robots
 from silkline.parse.fingerprint import content_hash, simhash
+from silkline.parse.formulas import fill_tex, keep_tex_scripts
 from silkline.parse.json_ld import json_ld_of
 from silkline.parse.page_facts import Harvest, label
+from silkline.parse.product import product_of
 from silkline.parse.scripted import needs_scripts
 from silkline.parse.sniff import utf16_without_mark
 
@@ -28,6 +30,7 @@ LINKS_ONLY: Final = Wanted()
 _ESCAPE: Final = re.compile(rb"\x1b[($]")
 _ISO_2022_JP: Final = re.compile(rb"iso-?2022-?jp", re.IGNORECASE)
 _META_WITHIN: Final = 1024
+_MAX_DEPTH: Final = 64
 _OPENGRAPH: Final = ("og:", "twitter:", "article:")
 
 
@@ -71,7 +74,8 @@ def _parsed(
     safe = defused(kept)
     document = parse(safe, encoding=encoding, positions=False) if encoding else parse(safe, positions=False)
     outlined = wanted.outline or wanted.facts
-    harvest = Harvest(document, wanted.max_links, headings=outlined, words=wanted.facts)
+    noted = wanted.content != "none"
+    harvest = Harvest(document, wanted.max_links, headings=outlined, words=wanted.facts, notes=noted)
     base = url
     if harvest.base_href:
         base = canonical(harvest.base_href, base=url) or url
@@ -84,12 +88,20 @@ def _parsed(
         more |= _facts(document, harvest, links)
     if inspect is not None:
         inspect(document, harvest.title, base)
-    structured_text = _structured_text(document) if wanted.content in ("markdown", "text") else ""
+    article, product = "", None
+    if wanted.content not in ("none", "full"):
+        blocks = json_ld_of(document, ('"articleBody"', '"Product'), _MAX_DEPTH)
+        if blocks:
+            article, product = _article(blocks), product_of(blocks)
+    formulas = keep_tex_scripts(document) if wanted.content != "none" else []
     document.remove("script, style")
     text = document.text
     rendered = content.NOTHING
     if wanted.content != "none":
-        rendered = content.render(document, base, wanted, structured_text, harvest.resolved())
+        fill_tex(formulas)
+        has_formulas = harvest.has_formulas or bool(formulas)
+        known = content.Known(article, product, harvest.has_notes, has_formulas, harvest.resolved())
+        rendered = content.render(document, base, wanted, known)
     return Page(
         url=url,
         base=base,
@@ -150,6 +162,7 @@ def _outline(document: Document, harvest: Harvest) -> dict[str, Any]:
         "description": harvest.meta("description") or harvest.meta("og:description"),
         "language": label(root.attr("lang") if root is not None else None, 35),
         "headings": harvest.headings,
+        "anchors": harvest.anchors,
     }
 
 
@@ -162,9 +175,9 @@ def _facts(document: Document, harvest: Harvest, links: list[Link]) -> dict[str,
     }
 
 
-def _structured_text(document: Document) -> str:
+def _article(blocks: list[Any]) -> str:
     """The text of the article from JSON-LD. On pages that scripts build, there is no other text."""
-    longest, stack = "", json_ld_of(document, '"articleBody"')
+    longest, stack = "", list(blocks)
     while stack:
         value = stack.pop()
         if isinstance(value, list):

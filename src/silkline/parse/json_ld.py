@@ -11,15 +11,15 @@ _MAX_CHARACTERS: Final = 500_000
 _ANY_DEPTH: Final = 1_000_000  # Python itself allows less
 
 
-def json_ld_of(document: Document, holding: str = "", deepest: int = _ANY_DEPTH) -> list[Any]:
-    """Every block that is valid JSON, contains `holding` and is not nested deeper, up to a limit in size."""
+def json_ld_of(document: Document, holding: tuple[str, ...] = ("",), deepest: int = _ANY_DEPTH) -> list[Any]:
+    """Every block that is valid JSON, contains one of these texts and is not nested deeper, up to a limit in size."""
     left, found = _MAX_CHARACTERS, []
     for script in document.select('script[type*="ld+json" i]'):
         source = script.text
         left -= len(source)
         if left < 0:
             break
-        if holding not in source:
+        if not any(text in source for text in holding):
             continue
         try:
             found.append(_storable(json.loads(source, strict=False), deepest))

@@ -1,7 +1,8 @@
 """Markdown of a part of a document: absolute links, tables as tables, code with its language, images with their alt.
 
 turbohtml writes the Markdown. Some parts it can write only as raw HTML (cells that span, bold without a space around
-it). They are changed, before or after, to a form that Markdown has.
+it), and some it does not know (definition lists, footnotes, formulas). They are changed, before or after, to a form
+that Markdown has.
 """
 
 import re
@@ -12,6 +13,10 @@ from typing import Final, NamedTuple
 from turbohtml import Document, Element, Markdown, Node, PlainText, Text
 
 from silkline.model.url import canonical
+from silkline.parse.code_blocks import tidy_code
+from silkline.parse.definition_lists import tidy_definition_lists
+from silkline.parse.formulas import show_tex_scripts, tidy_formulas
+from silkline.parse.markdown_marks import written
 from silkline.parse.tables import bound_tables, tidy_tables
 
 _OPTIONS: Final = Markdown(tables=Markdown.Tables(cell_blocks="text"))
@@ -22,17 +27,6 @@ _LAZY: Final = ("data-src", "data-original", "data-lazy-src", "data-lazy", "data
 _PICTURES: Final = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".avif", ".svg")
 _MANY_BREAKS: Final = 2_000
 _NEAR: Final = 10  # on a page with many line breaks, there must be text in this many nodes after each
-_LONGEST_CLASS: Final = 1_000  # each code block reads the classes of its parents, which can be very long
-_LANGUAGE: Final = re.compile(
-    r"(?:^|\s)(?:language|lang|highlight-source|highlight|brush|code|syntax|sourcecode)[-:]\s*([a-z][\w+#.-]{0,20})",
-    re.IGNORECASE,
-)
-_NO_LANGUAGE: Final = frozenset(
-    {"block", "default", "none", "plain", "plaintext", "text", "toolbar", "wrapper", "box", "container"}
-)
-_LINE_NUMBERS: Final = (
-    "td.linenos, td.gutter, td.rouge-gutter, td.lineno, span.lineno, span.linenos, .line-numbers-rows"
-)
 # Characters of all URLs of a page: each relative link repeats the URL of the page. Links above it become plain text.
 _MAX_ADDRESSES: Final = 4_000_000
 _PLAIN_FRAGMENT: Final = re.compile(r"[\w\-.~!$&'*+,;=:@/?%]*", re.ASCII)
@@ -58,17 +52,30 @@ class Style(NamedTuple):
 _USUAL: Final = Style()
 
 
-def to_markdown(root: Element | Document, base: str, resolved: Mapping[str, str | None], style: Style = _USUAL) -> str:
-    """The Markdown of `root`, with links relative to `base`; `resolved` has known ones. Changes the document."""
+def to_markdown(
+    root: Element | Document,
+    base: str,
+    resolved: Mapping[str, str | None],
+    style: Style = _USUAL,
+    formulas: list[str] | None = None,
+) -> str:
+    """The Markdown of `root`, with links relative to `base`; `resolved` has known ones. Changes the document.
+
+    `formulas` are those that already have marks in the document.
+    """
+    formulas = [] if formulas is None else formulas
+    tidy_formulas(root, formulas)
     _mend(root, base, resolved, style)
-    _mend_code(root)
+    tidy_code(root)
     _mend_breaks(root)
     tidy_tables(root)
-    return _tidy(root.to_markdown(_OPTIONS))
+    tidy_definition_lists(root)
+    return _tidy(root.to_markdown(_OPTIONS), formulas)
 
 
 def to_html(root: Element | Document, base: str, resolved: Mapping[str, str | None], style: Style = _USUAL) -> str:
     """The HTML of the content of `root`, with absolute links. Changes the document."""
+    show_tex_scripts(root)
     _mend(root, base, resolved, style)
     return root.inner_html.strip()
 
@@ -99,6 +106,7 @@ def _mend(root: Element | Document, base: str, resolved: Mapping[str, str | None
 
 def to_text(root: Element | Document) -> str:
     """The text of `root`, in lines and paragraphs. Changes the document."""
+    tidy_formulas(root, [], marked=False)
     bound_tables(root)
     return _visible(root.to_text(_PLAIN)).strip()
 
@@ -150,22 +158,6 @@ def _mend_links(root: Element | Document, base: str, resolved: Mapping[str, str 
             image.attrs["src"] = source
 
 
-def _mend_code(root: Element | Document) -> None:
-    """Sets the language of each code block in the form that turbohtml reads."""
-    blocks = root.find_all("pre")
-    if not blocks:
-        return
-    root.remove(_LINE_NUMBERS)
-    for block in blocks:
-        code = block.find("code")
-        language = _language(block, code)
-        if not language:
-            continue
-        if code is None:
-            code = block.wrap_children(Element("code"))
-        code.attrs["class"] = f"language-{language}"
-
-
 def _mend_breaks(root: Element | Document) -> None:
     """Shortens very long runs of line breaks, because turbohtml searches the next text from each line break."""
     breaks = root.find_all("br")
@@ -180,27 +172,11 @@ def _is_content(node: Node) -> bool:
     return bool(node.text.strip()) if isinstance(node, Text) else isinstance(node, Element) and node.tag == "img"
 
 
-def _language(block: Element, code: Element | None) -> str:
-    near = [code, block, block.parent, block.parent.parent if block.parent is not None else None]
-    for element in near:
-        if not isinstance(element, Element):
-            continue
-        given = element.attr("data-lang") or element.attr("data-language")
-        if element is block:
-            given = given or element.attr("lang")
-        if given and len(given) <= 20:
-            return given.lower()
-        for found in _LANGUAGE.finditer((element.attr("class") or "")[:_LONGEST_CLASS]):
-            if found[1].lower() not in _NO_LANGUAGE:
-                return found[1].lower()
-    return ""
-
-
-def _tidy(markdown: str) -> str:
+def _tidy(markdown: str, formulas: list[str]) -> str:
     # The search for one character is thirty times as fast as the search for a word.
     if ("<" in markdown or "&" in markdown) and any(mark in markdown for mark in _MARKS):
         markdown = _RAW.sub(_as_markdown, markdown)
-    return _visible(markdown).strip()
+    return written(_visible(markdown), formulas).strip()
 
 
 def _as_markdown(found: re.Match[str]) -> str:

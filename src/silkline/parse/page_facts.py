@@ -7,10 +7,12 @@ proportional to the size of the page.
 
 from typing import Final
 
-from turbohtml import Document, Element, Namespace
+from turbohtml import Document, Element, Namespace, Node, Text
 
 from silkline.model.page import Link, LinkKind
 from silkline.model.url import UrlRules, canonical_links
+from silkline.parse.first_children import first_children
+from silkline.parse.footnotes import is_label
 
 _MAX_HREF: Final = 16_384
 _MAX_LABEL: Final = 1_000
@@ -24,10 +26,15 @@ _MAX_METAS: Final = 500
 _MAX_ADDRESSES: Final = 4_000_000
 _CHUNK: Final = 500
 
-_ALWAYS: Final = ("a", "area", "iframe", "frame", "link", "meta", "title", "base")
+_ALWAYS: Final = ("a", "area", "iframe", "frame", "link", "meta", "title", "base", "math")
 _HEADINGS: Final = ("h1", "h2", "h3", "h4", "h5", "h6")
 _PERMALINKS: Final = " \u00b6\u00a7#\U0001f517"
+_NEVER_TEXT: Final = " \u00b6\U0001f517"
 _AROUND: Final = ("nav", "footer")
+_AROUND_ROLES: Final = ("navigation", "contentinfo")
+_SECTIONS: Final = ("section", "div", "article")
+_FEW: Final = 4
+_MAX_ANCHOR: Final = 200
 _DEEP: Final = 20
 _RELATIONS: Final[dict[str, LinkKind]] = {
     "canonical": "canonical",
@@ -44,6 +51,8 @@ _NO_RELATIONS: Final = frozenset({
 # fmt: on
 """The most frequent relations that are no links to pages."""
 _PLAIN_LINK: Final[tuple[LinkKind, str, str]] = ("a", "", "")
+# A link to another form of the page is followed if it is a page: in another language, or for another device. Feeds are
+# known as such and are not followed; embeddings (oEmbed) and data (JSON, XML, PDF) are no links.
 _PAGE_TYPES: Final = ("text/html", "application/xhtml+xml")
 _FEED_TYPES: Final = ("application/rss+xml", "application/atom+xml", "application/feed+json")
 
@@ -51,14 +60,18 @@ _FEED_TYPES: Final = ("application/rss+xml", "application/atom+xml", "applicatio
 class Harvest:
     """The facts that the walk found. `truncated` means that there were too many links, or a link that is too long."""
 
-    def __init__(self, document: Document, max_links: int, *, headings: bool, words: bool) -> None:
+    def __init__(self, document: Document, max_links: int, *, headings: bool, words: bool, notes: bool = False) -> None:
         self.title = ""
         self.base_href: str | None = None
         self.refreshes = False
+        self.has_notes = False
+        """Whether there is a link in the page that may be a reference to a footnote, if it is looked for."""
+        self.has_formulas = False
         self.truncated = False
         self.metas: list[tuple[str, str]] = []
         """Names and contents, as they are in the page."""
         self.headings: list[tuple[int, str]] = []
+        self.anchors: list[str] = []
         self._hrefs: list[str] = []
         self._urls: dict[str, str | None] = {}
         self._said: list[tuple[LinkKind, str, str]] = []
@@ -82,6 +95,8 @@ class Harvest:
                         said.append(_PLAIN_LINK)
                     else:
                         self._add(href, "a", label(rel), text)
+                elif notes and href is not None and len(href) > 1 and is_label(element):
+                    self.has_notes, notes = True, False
             else:
                 self._pick(tag, element)
             if self._links_left < 0:
@@ -136,13 +151,15 @@ class Harvest:
         elif tag == "base":
             if self.base_href is None:
                 self.base_href = element.attr("href")
+        elif tag == "math":
+            self.has_formulas = True
         elif tag == "iframe" or tag == "frame":
             self._add(element.attr("src"), "frame")
         elif len(self.headings) < _MAX_HEADINGS:
             inner = next(element.iter_elements(_HEADINGS), None)
-            text = label(element.text).rstrip(_PERMALINKS) if inner is None else ""
             if not _in_navigation(element):
-                self.headings.append((int(tag[1]), text))
+                self.headings.append((int(tag[1]), _heading_text(element) if inner is None else ""))
+                self.anchors.append(_anchor(element))
 
     def _add(self, href: str | None, kind: LinkKind, rel: str = "", text: str = "") -> None:
         if href is None:
@@ -166,11 +183,13 @@ class Harvest:
         if rel is None or rel in _NO_RELATIONS:
             return
         rel = label(rel)
-        kind = next((_RELATIONS[word] for word in rel.lower().split() if word in _RELATIONS), None)
-        if kind == "alternate" and (form := (element.attr("type") or "").strip().lower()):
-            if form in _FEED_TYPES:
+        words = rel.lower().split()
+        kind = next((_RELATIONS[word] for word in words if word in _RELATIONS), None)
+        if kind == "alternate":
+            form = (element.attr("type") or "").partition(";")[0].strip().lower()
+            if form in _FEED_TYPES or "feed" in words:
                 kind = "feed"
-            elif form not in _PAGE_TYPES:  # an embedding or another format of this page
+            elif (form and form not in _PAGE_TYPES) or "stylesheet" in words:  # another format of this page
                 return
         if kind is not None:
             self._add(element.attr("href"), kind, rel, label(element.attr("hreflang") or element.attr("title")))
@@ -186,11 +205,43 @@ class Harvest:
 def _in_navigation(heading: Element) -> bool:
     """Whether the heading is in a menu or a footer of the page."""
     for depth, above in enumerate(heading.ancestors):
-        if isinstance(above, Element) and above.tag in _AROUND:
+        if isinstance(above, Element) and (above.tag in _AROUND or above.attr("role") in _AROUND_ROLES):
             return True
         if depth > _DEEP:
             break
     return False
+
+
+def _heading_text(heading: Element) -> str:
+    """The text without the sign of a permalink. A number sign is one only if it is a link: "C#" is a language."""
+    text = label(heading.text)
+    if not text or (text[0] not in _PERMALINKS and text[-1] not in _PERMALINKS):
+        return text
+    for anchor in heading.find_all("a", limit=_FEW):
+        sign = label(anchor.text)
+        if sign and not sign.strip(_PERMALINKS):
+            text = text.removesuffix(sign).removeprefix(sign)
+    return text.strip(_NEVER_TEXT)
+
+
+def _anchor(heading: Element) -> str:
+    """The fragment that leads to the heading: its name, that of a link in it, or that of the section it starts."""
+    name = heading.attr("id")
+    if not name and (inner := heading.find("a")) is not None:
+        href = inner.attr("href") or ""
+        name = inner.attr("id") or inner.attr("name") or (href[1:] if href[:1] == "#" else "")
+    above = heading.parent
+    if not name and isinstance(above, Element) and above.tag in _SECTIONS and (named := above.attr("id")):
+        # Before the heading there may be empty elements, which are targets of links.
+        first = next((child for child in first_children(above, 2 * _FEW) if _is_shown(child)), None)
+        name = named if first is heading else None
+    return name if name and len(name) <= _MAX_ANCHOR and not any(map(str.isspace, name)) else ""
+
+
+def _is_shown(node: Node) -> bool:
+    if isinstance(node, Element):
+        return node.tag not in ("a", "span") or next(iter(node.descendants), None) is not None
+    return isinstance(node, Text) and bool(node.data.strip())
 
 
 def label(text: str | None, longest: int = _MAX_LABEL) -> str:

@@ -5,9 +5,10 @@ number of cells in all tables of a page is counted before any cell is created. A
 blocks.
 """
 
+from itertools import zip_longest
 from typing import Final
 
-from turbohtml import Document, Element
+from turbohtml import Document, Element, Text
 
 _PARTS: Final = ("table", "thead", "tbody", "tfoot", "tr", "td", "th", "caption", "colgroup", "col")
 _MAX_CELLS: Final = 20_000
@@ -15,6 +16,13 @@ _MAX_CELLS: Final = 20_000
 _MAX_GRID: Final = 60_000
 """Cells of all tables of a page, with the empty cells that are added."""
 _MAX_SPAN: Final = 50
+_MAX_PADDED: Final = 2_000_000
+"""Characters of all tables of a page in plain text, with the spaces that align their columns."""
+_MAX_READ: Final = 10_000_000
+"""Characters of cells that are counted for that."""
+_MAX_INNER: Final = 20
+_MAX_VALUES: Final = 12
+_SECTIONS: Final = ("table", "h1", "h2", "h3", "pre", "article", "section")
 
 _Row = list[Element | None]
 """The cells of one row. None is a position that another cell covers or that is empty."""
@@ -24,10 +32,15 @@ def tidy_tables(root: Element | Document) -> None:
     """Prepares every table in `root` for Markdown."""
     left = _MAX_GRID
     for table in root.find_all("table"):
+        if table.tag != "table":  # written into a cell of the table around it
+            continue
         rows = _rows(table)
-        if _is_layout(table, rows):
+        inner = _small_tables(table, rows)
+        if not inner and _is_layout(table, rows):
             _flatten(table)
             continue
+        for each in inner:
+            _write_in_line(each)
         grid, cells = _grid(rows, left)
         left = max(0, left - cells)
         if grid is None:
@@ -37,8 +50,12 @@ def tidy_tables(root: Element | Document) -> None:
 
 
 def bound_tables(root: Element | Document) -> None:
-    """Turns tables with too many cells into plain blocks, and removes spans. For plain text, which keeps tables."""
-    left = _MAX_GRID
+    """Turns tables with too many cells into plain blocks, and removes spans.
+
+    For plain text, which keeps tables and makes all cells of a column equally wide: a table with one long cell and many
+    short rows would have their product.
+    """
+    left, spaces, readable = _MAX_GRID, _MAX_PADDED, _MAX_READ
     for table in root.find_all("table"):
         rows = _rows(table)
         for row in rows:
@@ -46,10 +63,16 @@ def bound_tables(root: Element | Document) -> None:
                 _span(cell, "colspan")
                 _span(cell, "rowspan")
         cells = len(rows) * max(map(len, rows), default=0)
-        if cells > left:
+        padded = 0
+        if cells <= left and readable > 0:
+            sizes = [[len(cell.text) for cell in row] for row in rows]
+            readable -= sum(map(sum, sizes))  # an inner table is read again, as a part of the outer one
+            padded = len(rows) * sum([max(column) for column in zip_longest(*sizes, fillvalue=0)])
+        if cells > left or readable <= 0 or padded > spaces:
             _flatten(table)
         else:
             left -= cells
+            spaces -= padded
 
 
 def _rows(table: Element) -> list[list[Element]]:
@@ -68,10 +91,36 @@ def _is_layout(table: Element, rows: list[list[Element]]) -> bool:
     """Whether the table is used for layout: it has one column, or whole sections in its cells."""
     if max((len(row) for row in rows), default=0) < 2 or sum(map(len, rows)) > _MAX_CELLS:
         return True
-    inner = next(table.iter_elements(("table", "h1", "h2", "h3", "pre", "article", "section")), None)
-    if inner is not None:
+    if next(table.iter_elements(_SECTIONS), None) is not None:
         return True
     return any(len(cell.find_all("p", limit=3)) > 2 for row in rows[:3] for cell in row)
+
+
+def _small_tables(table: Element, rows: list[list[Element]]) -> list[Element]:
+    """The tables in the cells of a table with a header, if they are small: then they are values, not the layout."""
+    if not rows or len(rows[0]) < 2 or not all(cell.tag == "th" for cell in rows[0]):
+        return []
+    first = next(table.iter_elements(_SECTIONS), None)
+    if first is None or first.tag != "table":
+        return []
+    # With a limit, so that many nested tables are not read again and again.
+    inner = table.find_all("table", limit=_MAX_INNER + 1)
+    if len(inner) > _MAX_INNER or next(table.iter_elements(_SECTIONS[1:]), None) is not None:
+        return []
+    small = all(len(each.find_all(["td", "th"], limit=_MAX_VALUES + 1)) <= _MAX_VALUES for each in inner)
+    return inner if small and sum(map(len, rows)) <= _MAX_CELLS else []
+
+
+def _write_in_line(table: Element) -> None:
+    """Turns a table within a cell into text: a comma after each value, a semicolon after each row."""
+    rows = _rows(table)
+    for row in rows:
+        for cell in row[:-1]:
+            cell.append(Text(", "))
+    for row in rows[:-1]:
+        row[-1].append(Text("; "))
+    for part in [table, *table.find_all(list(_PARTS))]:
+        part.tag = "span"
 
 
 def _flatten(table: Element) -> None:

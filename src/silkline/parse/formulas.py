@@ -1,0 +1,154 @@
+r"""Prepares formulas for Markdown: `$x$` in a line, `$$x$$` as a block, each formula once.
+
+Pages have a formula as MathML, often beside the same formula as TeX, as an image or as rendered text for the eye. The
+TeX of the author is used where the page has it; other MathML is written as TeX.
+"""
+
+import re
+from typing import Final
+
+from turbohtml import Document, Element, Text
+
+from silkline.parse.first_children import first_children, has_more_children
+from silkline.parse.markdown_marks import formula
+from silkline.parse.mathml import tex_of
+
+_KEPT: Final = "data-silkline-tex"
+_FOUND: Final = f"math, span[{_KEPT}], img.latex, img.tex, span.math, div.math, .arithmatex"
+_AROUND: Final = frozenset(
+    {"katex", "katex-display", "katex-mathml", "mwe-math-element", "MathJax", "MathJax_Display", "MJX_Assistive_MathML"}
+)
+_AROUND_TAGS: Final = frozenset({"mjx-container", "mjx-assistive-mml"})
+_RENDERED: Final = (
+    "span.MathJax_Preview, span.MathJax, span.MathJax_SVG, span.MathJax_CHTML, "
+    "div.MathJax_Display, div.MathJax_SVG_Display, .MJXc-display"
+)
+_FEW: Final = 4
+_LONGEST: Final = 10_000
+_LEVELS: Final = 5
+_MAX_CLASS: Final = 300
+_DELIMITED: Final = re.compile(r"\s*(\\\(|\\\[|\$\$|\$)(.*?)(?:\\\)|\\\]|\$\$|\$)\s*", re.DOTALL)
+_STYLE: Final = re.compile(r"\{\\(display|text)style\s+(.*)\}", re.DOTALL)
+
+
+def keep_tex_scripts(document: Document) -> list[Element]:
+    """Puts an empty element in the place of each formula of MathJax that is in a script: it is no visible text."""
+    kept = []
+    for script in document.select('script[type^="math/tex"]'):
+        display = "$$" if "display" in (script.attr("type") or "") else "$"
+        element = Element("span", {_KEPT: display + script.text[:_LONGEST]})
+        script.replace_with(element)
+        kept.append(element)
+    return kept
+
+
+def fill_tex(kept: list[Element]) -> None:
+    """Makes the kept formulas text, so that they count as content."""
+    for element in kept:
+        element.set_text(_kept_tex(element)[0])
+
+
+def take_out(root: Element | Document) -> list[tuple[Element, Element]]:
+    """Puts an inline element with its text in the place of each MathML formula. Returns both, for `put_back`."""
+    taken = []
+    done: set[Element] = set()
+    for math in root.find_all("math"):
+        if math not in done:
+            done.update(math.find_all("math"))
+            place = Element("span")
+            place.append(Text(math.text))
+            math.replace_with(place)
+            taken.append((place, math))
+    return taken
+
+
+def put_back(taken: list[tuple[Element, Element]]) -> None:
+    """Puts the formulas back."""
+    for place, math in taken:
+        if place.parent is not None:
+            place.replace_with(math)
+
+
+def show_tex_scripts(root: Element | Document) -> None:
+    """Puts the kept formulas into the text, for HTML."""
+    kept = root.select(f"span[{_KEPT}]")
+    if kept:
+        root.remove(_RENDERED)
+    for element in kept:
+        tex, display = _kept_tex(element)
+        del element.attrs[_KEPT]
+        element.set_text(rf"\[{tex}\]" if display else rf"\({tex}\)")
+
+
+def tidy_formulas(root: Element | Document, formulas: list[str], *, marked: bool = True) -> None:
+    """Replaces each formula by a mark and adds it to the formulas; or, if not `marked`, replaces it by its TeX."""
+    done: set[Element] = set()
+    found = root.select(_FOUND)
+    if any(element.tag == "span" and element.attr(_KEPT) is not None for element in found):
+        root.remove(_RENDERED)
+    for element in found:
+        if element in done or element.parent is None:
+            continue
+        place = element
+        if element.tag == "math":
+            place, display = _place(element)
+            done.update(place.find_all("math"))
+            tex = tex_of(element)
+        elif element.tag == "img":
+            tex, display = element.attr("alt") or "", False
+        elif element.attr(_KEPT) is not None:
+            tex, display = _kept_tex(element)
+        else:
+            tex, display = _delimited(element)
+        tex = _plain(tex)
+        if not tex:
+            continue
+        written = f"$${tex}$$" if display else f"${tex}$"
+        text = formula(len(formulas)) if marked else written
+        if place.tag == "div":
+            place.set_text(text)
+        else:
+            place.replace_with(Text(text))
+        formulas.append(written)
+
+
+def _place(math: Element) -> tuple[Element, bool]:
+    """The element that shows the formula in all its forms, and whether it is a block."""
+    place, display = math, math.attr("display") == "block"
+    for _ in range(_LEVELS):
+        above = place.parent
+        if not isinstance(above, Element) or (above.tag == "div" and has_more_children(above, _FEW)):
+            break
+        names = (above.attr("class") or "")[:_MAX_CLASS].split()
+        if above.tag in _AROUND_TAGS:
+            display = display or above.attr("display") == "true"
+        elif above.tag in ("div", "span") and not _AROUND.isdisjoint(names):
+            display = display or "katex-display" in names or "MathJax_Display" in names
+        elif above.tag == "span" and any(name.startswith(("mwe-math", "math")) for name in names):
+            display = display or "display" in names or "mwe-math-mathml-display" in names
+        else:
+            break
+        place = above
+    return place, display
+
+
+def _kept_tex(element: Element) -> tuple[str, bool]:
+    kept = element.attr(_KEPT) or ""
+    return kept.lstrip("$"), kept.startswith("$$")
+
+
+def _delimited(element: Element) -> tuple[str, bool]:
+    """The TeX of an element that has nothing but a formula between its delimiters."""
+    only = next(first_children(element, 1), None)
+    if not isinstance(only, Text) or only.next_sibling is not None or len(only.data) > _LONGEST:
+        return "", False
+    found = _DELIMITED.fullmatch(only.data)
+    return (found[2], found[1] in (r"\[", "$$")) if found else ("", False)
+
+
+def _plain(tex: str) -> str:
+    if len(tex) > _LONGEST:
+        return ""
+    tex = " ".join(tex.split())
+    style = _STYLE.fullmatch(tex)
+    return (style[2] if style else tex).strip().strip("$")
