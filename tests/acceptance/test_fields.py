@@ -88,6 +88,12 @@ def test_links_and_filters(silkline: Silkline, shop: Shop, tmp_path: Path) -> No
     }.items() <= next(row for row in rows if row["target"].endswith("/300")).items()
     assert silkline("results", "last", "--format", "links", "-o", "links.parquet").code == 0
     assert pyarrow.parquet.read_table(tmp_path / "links.parquet").num_rows == len(rows)
+    chunks = silkline("results", "last", "--format", "chunks", "--chunk-size", "100", "--match", "product/285")
+    parts = [json.loads(line) for line in chunks.out.splitlines()]
+    assert {part["url"] for part in parts} == {f"{shop.url}product/285"}
+    assert [part["position"] for part in parts] == list(range(len(parts)))
+    assert any("Lamp 285" in part["text"] for part in parts)
+    silkline("results", "last", "--chunk-size", "100").refused(2, "--chunk-size", "--format chunks")
     page = next(json.loads(line) for line in silkline("results", "last", "--match", "product/285").out.splitlines())
     assert page["data"]["headers"]["x-shop"] == "yes"
     assert page["data"]["images"] == [{"src": f"{shop.url}lamp.png", "alt": "Lamp 285"}]

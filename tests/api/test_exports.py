@@ -67,6 +67,16 @@ def read_parquet(body: bytes) -> int:
     return rows
 
 
+def read_chunks(body: bytes) -> int:
+    rows = [json.loads(line) for line in body.splitlines()]
+    first = [row for row in rows if row["url"] == rows[0]["url"]]
+    assert " ".join(row["text"] for row in first).split() == LARGE.split()
+    assert [row["position"] for row in first] == list(range(len(first)))
+    assert len({row["id"] for row in rows}) == len(rows)
+    assert max(len(row["text"]) for row in rows) <= 800
+    return len({row["url"] for row in rows}) + 1  # without the one that failed
+
+
 def read_sitemap(body: bytes) -> int:
     assert body.endswith(b"</urlset>\n")
     return body.count(b"<loc>") + 1  # without the one that failed
@@ -80,6 +90,7 @@ def read_sitemap(body: bytes) -> int:
         ("md", ".zip", read_zip),
         ("parquet", ".parquet", read_parquet),
         ("sitemap", ".xml", read_sitemap),
+        ("chunks", ".chunks.jsonl", read_chunks),
     ],
 )
 def test_every_form_is_whole(

@@ -16,7 +16,8 @@ from silkline.cli.resources import opened_to_find, settings_of
 from silkline.cli.session import Session, everywhere, text
 from silkline.errors import UsageError
 from silkline.export.field_columns import columns_of
-from silkline.export.open import FORMATS, format_of, refuse_to_overwrite, to_path, to_stream, whole_file
+from silkline.export.markdown_chunks import CHUNK_SIZE, LARGEST, SMALLEST
+from silkline.export.open import FORMATS, TABLES, format_of, refuse_to_overwrite, to_path, to_stream, whole_file
 from silkline.export.rows import Filter, stream
 from silkline.export.table import COLUMNS
 from silkline.model.database import Database
@@ -32,6 +33,12 @@ from silkline.store.results import Result
     "form",
     type=click.Choice(FORMATS, case_sensitive=False),
     help="Default: from the name of the file, else jsonl.",
+)
+@click.option(
+    "--chunk-size",
+    type=click.IntRange(SMALLEST, LARGEST),
+    metavar="N",
+    help=f"With --format chunks: the most characters of a chunk. Default: {CHUNK_SIZE}.",
 )
 @click.option("-o", "--output", type=text, metavar="FILE", help="Write to this file (for md: a folder); - is stdout.")
 @click.option("--force", is_flag=True, help="With -o: overwrite what exists.")
@@ -53,26 +60,32 @@ from silkline.store.results import Result
 @click.option("--match", type=text, metavar="RE", help="Only URLs that match this regular expression.")
 @everywhere()
 @click.pass_obj
-def results(session: Session, /, id: str, form: str | None, output: str | None, force: bool, **only: Any) -> None:
+def results(
+    session: Session, /, id: str, form: str | None, chunk_size: int | None, output: str | None, force: bool, **only: Any
+) -> None:
     """Write the results of a job.
 
     The formats are JSON lines (jsonl), a table for spreadsheets (csv), a folder of Markdown files (md), Parquet, a
-    sitemap, for a job that ran with --warc the raw HTTP responses (warc), and the links between its pages (links: as
-    JSON lines, or as a .csv or .parquet file). The fields of a job are typed columns in csv and parquet. Existing files
-    are overwritten only with --force. --state failed and --status also find URLs of a crawl that have no result.
+    sitemap, for a job that ran with --warc the raw HTTP responses (warc), the links between its pages (links), and the
+    content in chunks for retrieval (chunks). Links and chunks are JSON lines, or a .csv or .parquet file. The fields of
+    a job are typed columns in csv and parquet. Existing files are overwritten only with --force. --state failed and
+    --status also find URLs of a crawl that have no result.
     """
     wanted = Filter(**only)
     output = None if output == "-" else output
     form = form or format_of(output)
+    if chunk_size is not None and form != "chunks":
+        raise UsageError("--chunk-size needs --format chunks")
+    chunk_size = chunk_size or CHUNK_SIZE
     settings = settings_of(session)
     with opened_to_find(settings) as database:
         job = chosen(session, database, id, lambda job: _has_some(database, job.id, wanted), "that has results")
         if output is not None:
-            save(session, database, settings.data, job.id, form, output, wanted, force=force)
+            save(session, database, settings.data, job.id, form, output, wanted, force=force, chunk_size=chunk_size)
         elif form == "warc":
             _print_archive(database, settings.data, job.id, wanted)
-        elif form == "links":
-            _print_links(database, job.id)
+        elif form in TABLES:
+            _print_table(database, job.id, form, wanted, chunk_size)
         else:
             _print(database, job.id, wanted, form)
 
@@ -91,6 +104,7 @@ def save(
     wanted: Filter | None = None,
     *,
     force: bool = False,
+    chunk_size: int = CHUNK_SIZE,
 ) -> None:
     """Write the results of a job to a file or folder, and say how many."""
     wanted, output = wanted or Filter(), Path(name)
@@ -100,13 +114,11 @@ def save(
 
         with whole_file(output) as file:
             number = write_warc(database, data, job_id, wanted, file)
-    elif form == "links":
-        from silkline.export.links import links_of, write_links
-
-        kind = format_of(name)
-        with whole_file(output) as file:
-            number = write_links(links_of(database, job_id), kind if kind in ("csv", "parquet") else "jsonl", file)
-        session.say(f"{number:,} {'link was' if number == 1 else 'links were'} written to {terminal.safe(name)}.")
+    elif form in TABLES:
+        number = _save_table(database, job_id, form, output, wanted, chunk_size)
+        one, several = TABLES[form]
+        noun = f"{one} was" if number == 1 else f"{several} were"
+        session.say(f"{number:,} {noun} written to {terminal.safe(name)}.")
         return
     else:
         number = _save(session, database, data, job_id, wanted, form, output, force=force)
@@ -147,16 +159,28 @@ def _print_archive(database: Database, data: Path, job_id: str, wanted: Filter) 
         write_warc(database, data, job_id, wanted, sys.stdout.buffer)
 
 
-def _print_links(database: Database, job_id: str) -> None:
-    from silkline.export.links import links_of, write_links
+def _save_table(database: Database, job_id: str, form: str, output: Path, wanted: Filter, chunk_size: int) -> int:
+    from silkline.export.other_tables import table_of
+    from silkline.export.row_files import write_rows
 
+    kind = format_of(output.name)
+    rows, columns = table_of(database, job_id, form, wanted, chunk_size=chunk_size)
+    with whole_file(output) as file:
+        return write_rows(rows, columns, kind if kind in ("csv", "parquet") else "jsonl", file)
+
+
+def _print_table(database: Database, job_id: str, form: str, wanted: Filter, chunk_size: int) -> None:
+    from silkline.export.other_tables import table_of
+    from silkline.export.row_files import write_rows
+
+    rows, columns = table_of(database, job_id, form, wanted, chunk_size=chunk_size)
     if sys.stdout.isatty():
-        for row in links_of(database, job_id):
+        for row in rows:
             terminal.print_json(row._asdict(), indent=None)
         return
     terminal.flush()
     with terminal.noticed():
-        write_links(links_of(database, job_id), "jsonl", sys.stdout.buffer)
+        write_rows(rows, columns, "jsonl", sys.stdout.buffer)
 
 
 def _save(

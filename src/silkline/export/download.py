@@ -12,7 +12,10 @@ from typing import Final
 
 from silkline.export.field_columns import columns_of
 from silkline.export.folder import document, place_of
-from silkline.export.open import to_stream
+from silkline.export.markdown_chunks import CHUNK_SIZE
+from silkline.export.open import TABLES, to_stream
+from silkline.export.other_tables import table_of
+from silkline.export.row_files import row_pieces
 from silkline.export.rows import Filter, stream
 from silkline.export.table import COLUMNS
 from silkline.model.database import Database
@@ -31,6 +34,7 @@ DOWNLOADS: Final = {
     "sitemap": (".xml", "application/xml"),
     "warc": (".warc.gz", "application/gzip"),
     "links": (".links.jsonl", "application/x-ndjson"),
+    "chunks": (".chunks.jsonl", "application/x-ndjson"),
 }
 LIBRARIES: Final = {"parquet": "pyarrow", "warc": "warcio"}
 PIECE: Final = 64 << 10
@@ -114,7 +118,9 @@ def _installed(library: str) -> bool:
     return importlib.util.find_spec(library) is not None
 
 
-def download(database: Database, data: Path, job_id: str, form: str, name: str) -> Iterator[bytes]:
+def download(
+    database: Database, data: Path, job_id: str, form: str, name: str, *, chunk_size: int = CHUNK_SIZE
+) -> Iterator[bytes]:
     """The results of a job in this format, in pieces. `name` is the folder inside an archive."""
     file = GivenAway()
     if form == "warc":
@@ -128,10 +134,9 @@ def download(database: Database, data: Path, job_id: str, form: str, name: str) 
             packed.write(result)
             yield file.take(PIECE)
         packed.close()
-    elif form == "links":
-        from silkline.export.links import links_of, pieces
-
-        for _ in pieces(links_of(database, job_id), "jsonl", file):  # type: ignore[arg-type]
+    elif form in TABLES:
+        rows, columns = table_of(database, job_id, form, Filter(), chunk_size=chunk_size)
+        for _ in row_pieces(rows, columns, "jsonl", file):  # type: ignore[arg-type]
             yield file.take(PIECE)
     else:
         fields = columns_of(database, job_id, COLUMNS)

@@ -5,17 +5,11 @@ Text and rel are known only if the job kept the fact `links`. Other jobs have th
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
-from typing import Any, BinaryIO, Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
-import msgspec
-
-from silkline.export.parquet import load
+from silkline.export.row_files import Columns, batched
 from silkline.export.rows import stored_results
-from silkline.export.table import harmless
 from silkline.model.database import Database
 from silkline.model.job import ENDED
 from silkline.model.ledger import Url
@@ -24,8 +18,6 @@ from silkline.store import jobs, links, urls
 
 PAGES: Final = 200
 """Pages whose links are looked up at once."""
-GROUP_ROWS: Final = 20_000
-_encode = msgspec.json.Encoder().encode
 
 
 class LinkRow(NamedTuple):
@@ -37,6 +29,9 @@ class LinkRow(NamedTuple):
     rel: str | None
     state: str | None
     status: int | None
+
+
+COLUMNS: Final = Columns(LinkRow._fields, frozenset({"status"}))
 
 
 def links_of(database: Database, job_id: str) -> Iterator[LinkRow]:
@@ -52,7 +47,7 @@ def links_of(database: Database, job_id: str) -> Iterator[LinkRow]:
 
 
 def _with_texts(database: Database, job_id: str) -> Iterator[LinkRow]:
-    for results in _batched(stored_results(database, job_id), PAGES):
+    for results in batched(stored_results(database, job_id), PAGES):
         known = [
             (result.final_url, link)
             for result in results
@@ -66,7 +61,7 @@ def _with_texts(database: Database, job_id: str) -> Iterator[LinkRow]:
 
 
 def _by_key(database: Database, job_id: str) -> Iterator[LinkRow]:
-    for pages in _batched(links.every(database, job_id), PAGES):
+    for pages in batched(links.every(database, job_id), PAGES):
         sources = urls.by_ids(database, job_id, [id for id, _ in pages])
         targets = urls.by_keys(database, job_id, list({key for _, keys in pages for key in keys}))
         for id, keys in pages:
@@ -80,47 +75,3 @@ def _end(target: Url | None) -> tuple[str | None, int | None]:
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def _batched(items: Iterable[Any], size: int) -> Iterator[tuple[Any, ...]]:
-    iterator = iter(items)
-    while some := tuple(islice(iterator, size)):
-        yield some
-
-
-def write_links(rows: Iterable[LinkRow], form: str, stream: BinaryIO) -> int:
-    """Write the rows as jsonl, csv or parquet. Returns their number."""
-    number = 0
-    for part in pieces(rows, form, stream):
-        number += part
-    return number
-
-
-def pieces(rows: Iterable[LinkRow], form: str, stream: BinaryIO) -> Iterator[int]:
-    """The same, some rows at a time; yields how many were written."""
-    if form == "parquet":
-        yield from _parquet(rows, stream)
-        return
-    if form == "csv":
-        stream.write(_line(LinkRow._fields))
-    for some in _batched(rows, 1_000):
-        lines = (_line(row) if form == "csv" else _encode(row._asdict()) + b"\n" for row in some)
-        stream.write(b"".join(lines))
-        yield len(some)
-
-
-def _parquet(rows: Iterable[LinkRow], stream: BinaryIO) -> Iterator[int]:
-    pyarrow = load()
-    schema = pyarrow.schema(
-        [(name, pyarrow.int64() if name == "status" else pyarrow.string()) for name in LinkRow._fields]
-    )
-    with pyarrow.parquet.ParquetWriter(stream, schema, compression="zstd") as writer:
-        for some in _batched(rows, GROUP_ROWS):
-            writer.write_table(pyarrow.Table.from_pylist([row._asdict() for row in some], schema=schema))
-            yield len(some)
-
-
-def _line(cells: Iterable[Any]) -> bytes:
-    text = io.StringIO(newline="")
-    csv.writer(text).writerow([harmless(cell) for cell in cells])
-    return text.getvalue().encode("utf-8", "replace")

@@ -17,7 +17,9 @@ from silkline.errors import UsageError
 from silkline.export.field_columns import FieldColumns
 from silkline.export.rows import Writer
 
-FORMATS: Final = ("jsonl", "csv", "md", "parquet", "sitemap", "warc", "links")
+FORMATS: Final = ("jsonl", "csv", "md", "parquet", "sitemap", "warc", "links", "chunks")
+TABLES: Final = {"links": ("link", "links"), "chunks": ("chunk", "chunks")}
+"""The formats that do not have one row for each result, with the name of one row and of several."""
 _SUFFIXES: Final = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet", ".xml": "sitemap"}
 _WARC: Final = (".warc", ".warc.gz")
 

@@ -18,6 +18,7 @@ from silkline.api.downloads import Downloads
 from silkline.api.problems import Problem
 from silkline.config import Settings
 from silkline.export.download import DOWNLOADS, download, offered
+from silkline.export.markdown_chunks import CHUNK_SIZE, LARGEST, SMALLEST
 from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.model.url import origin_of
@@ -35,10 +36,13 @@ NEEDS = {
 class ExportQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    format: Literal["jsonl", "csv", "md", "parquet", "sitemap", "warc", "links"] = Field(
+    format: Literal["jsonl", "csv", "md", "parquet", "sitemap", "warc", "links", "chunks"] = Field(
         "jsonl",
-        description="`md` is a zip of Markdown files, `links` has a line for each link. Not every server supports "
-        "`parquet` and `warc`.",
+        description="`md` is a zip of Markdown files, `links` has a line for each link, `chunks` for each part of the "
+        "content. Not every server supports `parquet` and `warc`.",
+    )
+    chunk_size: int = Field(
+        CHUNK_SIZE, ge=SMALLEST, le=LARGEST, description="The most characters of a chunk, for `chunks`."
     )
 
 
@@ -95,7 +99,8 @@ class ExportRoutes:
             raise Problem("invalid", NEEDS[query.format])
         suffix, kind = DOWNLOADS[query.format]
         name = file_name(job)
-        pieces = download(self._database, self._settings.data, id, query.format, name)
+        size = query.chunk_size
+        pieces = download(self._database, self._settings.data, id, query.format, name, chunk_size=size)
         disposition = {"Content-Disposition": f'attachment; filename="{name}{suffix}"'}
         return self._downloads.answer(request.scope, (piece for piece in pieces if piece), kind, disposition)
 

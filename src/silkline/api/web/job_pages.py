@@ -57,6 +57,7 @@ EXPORT_WORDS = {
     "sitemap": "Sitemap",
     "warc": "WARC",
     "links": "Links",
+    "chunks": "Chunks",
 }
 NO_WAIT = frozenset({BUSY, TURN, LEVEL})  # the crawl itself is busy; it does not wait for the host
 VERBS = (Verb.PAUSE, Verb.RESUME, Verb.STOP, Verb.CANCEL, Verb.RETRY)
