@@ -49,7 +49,7 @@ WEIGHTS = NAMES.index("names_leaf") + 1  # the first numbers of a group come fro
 SITES_OF_A_TOKEN = 10
 SHARPNESS = 1.2
 DOCS_WEIGHT, SNIPPET_WEIGHT = 0.2, 0.5
-TREES = {"num_leaves": 8, "learning_rate": 0.2, "min_data_in_leaf": 100, "lambda_l2": 5, "feature_fraction": 0.6}
+TREES = {"num_leaves": 16, "learning_rate": 0.15, "min_data_in_leaf": 100, "lambda_l2": 5, "feature_fraction": 0.6}
 ROUNDS = 60
 
 

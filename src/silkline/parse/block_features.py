@@ -47,7 +47,7 @@ def signs(tag: str, element: Element) -> list[str]:
     ident = attr("id")
     # A generator makes longer ids from headings: `cookie-objects` says nothing about cookies.
     if ident is not None and len(inside := words(ident[:LONGEST_NAMES])) == 1:
-        found.append("#" + inside[0])
+        found.append(inside[0])
     role = attr("role")
     if role is not None:
         found.append("role=" + role[:20])

@@ -90,10 +90,10 @@ def _fill(groups: list[Group], leaves: list[Group], kept: set[int]) -> None:
             kept.add(group.index)
         if group.start >= last:
             continue
-        if group.own_link > _LINKED * group.own:
-            continue
-        if group.tag in _HEADINGS and _heads_content(group, sizes):
+        linked = group.own_link > _LINKED * group.own
+        if group.tag in _HEADINGS and _heads_content(group, sizes, linked):
             kept.add(group.index)
+        if linked or group.index in kept:
             continue
         around: Group | None = group
         # Only elements without classes: they come from the text of an author, not from the template of a site.
@@ -106,10 +106,12 @@ def _fill(groups: list[Group], leaves: list[Group], kept: set[int]) -> None:
                 break
 
 
-def _heads_content(heading: Group, sizes: list[int]) -> bool:
-    """Whether most of the text beside the heading is kept."""
+def _heads_content(heading: Group, sizes: list[int], linked: bool) -> bool:
+    """Whether most of the text beside the heading is kept. A heading that is a link must be the first of that text."""
     up = heading.up
-    return up is not None and sizes[up.index] >= max(_MOST_OF * (up.text - heading.own), 1)
+    if up is None or (linked and heading.start > up.start):
+        return False
+    return sizes[up.index] >= max(_MOST_OF * (up.text - heading.own), 1)
 
 
 def _is_plain(group: Group, body: Group) -> bool:
