@@ -18,6 +18,8 @@ _REMEMBERED: Final = 9
 """Number of answers for the median. With this many, five slow answers are enough to notice that a host slows down."""
 _STRAY: Final = 3
 """One of this many remembered answers may be an error before the delay of the host grows."""
+_ROUNDING: Final = 0.002
+"""The event loop counts in whole milliseconds, rounded down."""
 _TROUBLES: Final = frozenset({reasons.ERRORS, reasons.REFUSED, reasons.RETRY_AFTER, reasons.ROBOTS_UNAVAILABLE})
 
 
@@ -79,7 +81,8 @@ class Clock:
         delay later. The delay counts from there, not from our decision to send it. The other values count from
         `sent`."""
         delay = self.delay
-        self.next_at = max(self.next_at, sent + min(first_byte, connected + delay / 10) + delay)
+        way = min(first_byte, connected + delay / 10) + _ROUNDING if delay and first_byte else 0.0
+        self.next_at = max(self.next_at, sent + way + delay)
 
     def answered(self, now: float, seconds: float, connected: float = 0.0, first_byte: float = 0.0) -> None:
         """The host answered normally, `seconds` after the request was sent."""
