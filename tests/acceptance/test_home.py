@@ -234,9 +234,9 @@ def test_what_the_command_line_names_reaches_the_job(at_home: AtHome, site: Samp
 def test_settings_say_how_many_processes_a_crawl_gets(at_home: AtHome, site: SampleServer) -> None:
     sizes = {"SILKLINE_FETCHERS": "2", "SILKLINE_PARSERS": "1", "SILKLINE_MAX_CONCURRENT_HTTP": "9"}
     assert at_home("crawl", site.url, "--limit", "5", "--speed", "max", **sizes).code == 0
-    assert "crawling with 2 fetchers and 1 parsers" in at_home("logs", "last").out
+    assert "crawling with 2 fetchers and 1 parser" in at_home("logs", "last").out
     assert at_home("crawl", site.url, "--limit", "5", "--speed", "max", "--fetchers", "1", **sizes).code == 0
-    assert "crawling with 1 fetchers and 1 parsers" in at_home("logs", "last").out
+    assert "crawling with 1 fetcher and 1 parser" in at_home("logs", "last").out
 
 
 LINE = re.compile(r"^\S+Z (\w+) +silkline\.", re.MULTILINE)

@@ -79,7 +79,7 @@ def test_resume_takes_a_dead_owners_job_back_and_goes_on_with_the_new_sizes(
     assert line.startswith("attempt 1 was lost: its owner ")
     assert str(lost.worker_id) in line
     assert "attempt 2 goes on" in line
-    assert any("4 fetchers and 1 parsers" in each for each in said)
+    assert any("4 fetchers and 1 parser" in each for each in said)
 
 
 @pytest.mark.parametrize(("verb", "status"), [("pause", "paused"), ("stop", "stopped"), ("cancel", "cancelled")])
@@ -152,7 +152,7 @@ def test_the_api_and_the_page_take_an_orphan_back_at_once(
         assert (spec["fetchers"], spec["parsers"], spec["concurrency"]) == (3, 1, 7)
         client.wait_for(id, "completed")
         said = "\n".join(line.message for line in logs.page(database, id, wanted=1_000))
-        assert "crawling with 3 fetchers and 1 parsers" in said
+        assert "crawling with 3 fetchers and 1 parser" in said
 
 
 def test_a_button_of_the_page_takes_an_orphan_back(on_both: Silkline, database: Database, web: SyntheticWeb) -> None:

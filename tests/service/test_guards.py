@@ -210,7 +210,7 @@ def test_retention_takes_the_files_along(tmp_path: Path, database: Database, mon
         (settings.logs / f"{id}.log").write_text("a line\n")
         (settings.logs / f"{id}.log.1").write_text("an older line\n")
     with monkeypatch.context() as patched:
-        patched.setattr(jobs, "_delete_data", lambda *_: sys.exit(137))
+        patched.setattr(job_removal, "_delete_data", lambda *_: sys.exit(137))
         with pytest.raises(SystemExit):
             job_removal.delete(database, ids[0])
     assert Cleaner(database, settings).clean() == 1, "one of two; the third was being deleted when somebody died"

@@ -254,3 +254,9 @@ def test_feeds_and_other_forms_are_not_followed():
     plan = plan_of(SiteSpec(url=URL), fetchers=1, concurrency=1)
     reading = PageReader(plan).reading_of(Body(1, URL, markup.encode(), "text/html", "", ""))
     assert sorted(link.rpartition("/")[2] for link in reading.links) == ["de", "m", "named-feed.xml", "print"]
+
+
+def test_a_page_with_very_little_text_keeps_all_of_it():
+    markup = b"<nav><a href=/>Home</a></nav><h1>Built by a script</h1><a href=/found>further</a>"
+    page = parse_page(markup, URL, Wanted(content="markdown"))
+    assert page.markdown.split("\n\n") == ["# Built by a script", "[further](https://shop.example/found)"]

@@ -145,7 +145,9 @@ def test_pages_are_searched_by_address_and_title(visit: Open, crawl: Job) -> Non
 def test_downloads_stand_on_the_job_itself(visit: Open, crawl: Job, tmp_path: Path) -> None:
     page = visit(f"/jobs/{crawl.id}")
     links = page.locator("#head .exports a")
-    assert links.all_inner_texts() == ["JSON lines", "CSV", "Markdown (zip)", "Parquet", "Sitemap", "Links"]
+    assert links.all_inner_texts() == [
+        *("JSON lines", "CSV", "Markdown (zip)", "Parquet", "Sitemap", "Links", "Chunks"),
+    ]
     with page.expect_download() as download:
         links.nth(1).click()
     assert download.value.suggested_filename == f"site.test-{crawl.id[-8:]}.csv"

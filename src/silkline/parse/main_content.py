@@ -20,6 +20,7 @@ _LINKED: Final = 0.3
 _REFERENCE: Final = frozenset({"dd", "dt", "pre", "td", "th"})
 _SECTIONS: Final = 4
 _MOST_OF: Final = 0.75
+_SHORT_PAGE: Final = 200  # characters
 _ENOUGH: Final = 400
 _NEAR: Final = 8
 _PICTURES: Final = frozenset({"figure", "p"})
@@ -69,7 +70,12 @@ def choose(body: Element, url: str) -> Choice:
 
 
 def _fill(groups: list[Group], leaves: list[Group], kept: set[int]) -> None:
-    """Adds the headline, and what is in the midst of the content: a short list or a table between two paragraphs."""
+    """Adds the headline, and what is in the midst of the content: a short list or a table between two paragraphs.
+
+    A page with very little text tells too little to leave anything out.
+    """
+    if groups[0].text <= _SHORT_PAGE:
+        kept.update(group.index for group in groups if not group.closed and _is_plain(group, groups[0]))
     if not kept:
         kept.update([group.index for group in leaves if not group.closed] or [group.index for group in leaves])
         return
