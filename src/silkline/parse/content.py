@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from turbohtml import Document, Element
 
 from silkline.model.page import Extraction, Wanted
-from silkline.parse.footnotes import tidy_footnotes
+from silkline.parse.footnotes import find_footnotes, tidy_footnotes
 from silkline.parse.formulas import put_back, take_out, tidy_formulas
 from silkline.parse.kept_notes import keep_notes
 from silkline.parse.main_content import choose, remove_rest
@@ -74,12 +74,13 @@ def render(
     rule, confidence, kept = "full", 1.0, 1.0
     if _by_hand(body, wanted):
         kept = len(body.text) / max(size, 1)
-    if wanted.keep:
-        rule = "keep"
-    elif wanted.content != "full":
+    footnotes = None
+    if wanted.keep or wanted.content == "full":
+        rule = "keep" if wanted.keep else "full"
+        footnotes = find_footnotes(body) if known.notes else None
+    else:
         choice = choose(body, base)
-        if known.notes:
-            keep_notes(choice, body)
+        footnotes = keep_notes(choice, body) if known.notes else None
         remove_rest(choice)
         if wanted.content != "text":
             drop_linked_images(body)
@@ -88,6 +89,8 @@ def render(
     put_back(taken)
     if known.product is not None and rule not in ("full", "keep"):
         fill_in(body, known.product)
+    if footnotes is not None and wanted.content in ("markdown", "full"):
+        tidy_footnotes(footnotes)
     result = _written(body, base, wanted, known, formulas)
     article = known.article
     if article and wanted.content in ("markdown", "text") and len(result) < len(article) / 2:
@@ -104,8 +107,6 @@ def _written(body: Element, base: str, wanted: Wanted, known: Known, formulas: l
     style = Style(wanted.links_in_text, wanted.images, wanted.link_titles or wanted.content == "full")
     if wanted.content == "html":
         return to_html(body, base, known.resolved, style)
-    if known.notes:
-        tidy_footnotes(body)
     return to_markdown(body, base, known.resolved, style, formulas)
 
 

@@ -6,37 +6,45 @@ definition becomes an entry of a list, with a mark that replaces its number.
 
 from typing import Final
 
-from turbohtml import Document, Element, Text
+from turbohtml import Document, Element, Node, Text
 
 from silkline.parse.first_children import first_children
 from silkline.parse.markdown_marks import DEFINITION
 
-_DEEPEST: Final = 60
 _FEW: Final = 4
 _MAX_LISTS: Final = 8
 """Lists around a definition list. Each of them indents it, which would make hostile pages quadratic."""
 _LISTS: Final = frozenset({"dl", "ol", "ul", "blockquote"})
 _CELLS: Final = frozenset({"td", "th"})
 
+Around = dict[Node, tuple[int, bool]]
+"""For elements: the number of lists that they are in, themselves included, and whether they are in a table."""
+
 
 def tidy_definition_lists(root: Element | Document) -> None:
     """Prepares every definition list in `root` that has terms. Tables must be tidy already."""
+    around: Around = {}
     for found in root.find_all("dl"):
-        if is_near_the_top(found):
+        if may_be_list(found, around):
             _tidy(found)
 
 
-def is_near_the_top(found: Element) -> bool:
-    """Whether a block may become a list: it is not in a table and not in many other lists."""
-    lists = 0
-    for depth, above in enumerate(found.ancestors):
-        if not isinstance(above, Element):
-            continue
-        if above.tag in _LISTS:
-            lists += 1
-        if lists > _MAX_LISTS or depth > _DEEPEST or above.tag in _CELLS:
-            return False
-    return True
+def may_be_list(found: Element, around: Around) -> bool:
+    """Whether a block may become a list: it is not in a table and not in many other lists.
+
+    `around` has what is known about the elements above blocks, so each of them is looked at once.
+    """
+    chain: list[Element] = []
+    above: Node | None = found.parent
+    while isinstance(above, Element) and above not in around:
+        chain.append(above)
+        above = above.parent
+    lists, in_cell = around[above] if isinstance(above, Element) else (0, False)
+    for element in reversed(chain):
+        lists += element.tag in _LISTS
+        in_cell = in_cell or element.tag in _CELLS
+        around[element] = (lists, in_cell)
+    return lists <= _MAX_LISTS and not in_cell
 
 
 def _tidy(found: Element) -> None:

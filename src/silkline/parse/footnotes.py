@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from turbohtml import Document, Element, Text
 
-from silkline.parse.definition_lists import is_near_the_top, mark_start
+from silkline.parse.definition_lists import Around, mark_start, may_be_list
 from silkline.parse.first_children import first_children, has_more_children
 from silkline.parse.markdown_marks import note, reference
 
@@ -62,11 +62,9 @@ def find_footnotes(root: Element | Document) -> Footnotes | None:
     return certain if certain.references else None
 
 
-def tidy_footnotes(root: Element | Document) -> None:
+def tidy_footnotes(found: Footnotes) -> None:
     """Replaces the references to footnotes and the starts of the notes by their marks."""
-    found = find_footnotes(root)
-    if found is None:
-        return
+    around: Around = {}
     labels: dict[Element, str] = {}
     taken: set[str] = set()
     for each in found.references:
@@ -77,7 +75,7 @@ def tidy_footnotes(root: Element | Document) -> None:
     for note_element, label in labels.items():
         for anchor in found.back.get(note_element, ()):
             _remove_link_back(anchor)
-        _start(note_element, label)
+        _start(note_element, label, around)
 
 
 def _certain(possible: list[Reference], links: list[tuple[Element, str]]) -> Footnotes:
@@ -106,9 +104,13 @@ def _certain(possible: list[Reference], links: list[tuple[Element, str]]) -> Foo
     return Footnotes(references, back)
 
 
-def is_label(anchor: Element) -> bool:
-    """Whether the text of a link looks like that of a reference to a footnote."""
-    return _label(anchor) is not None
+def is_certain_label(anchor: Element) -> bool:
+    """Whether a link within the page looks like a reference to a footnote. Short words are only if they are raised."""
+    found = _label(anchor)
+    if found is None:
+        return False
+    above = anchor.parent
+    return not found[1].isalpha() or (isinstance(above, Element) and above.tag == "sup")
 
 
 def _label(anchor: Element) -> re.Match[str] | None:
@@ -201,7 +203,7 @@ def _remove_link_back(anchor: Element) -> None:
         above = outside
 
 
-def _start(holder: Element, label: str) -> None:
+def _start(holder: Element, label: str, around: Around) -> None:
     """Makes the note an entry of a list, which indents all its blocks, with its mark in place of the number."""
     if holder.tag == "dt":
         text = next((each for each in islice(holder.next_siblings, _FEW) if isinstance(each, Element)), None)
@@ -216,7 +218,7 @@ def _start(holder: Element, label: str) -> None:
     elif holder.tag == "li":
         if isinstance(holder.parent, Element) and holder.parent.tag == "ol":
             holder.parent.attrs["start"] = "10"
-    elif holder.tag not in ("span", "td") and is_near_the_top(holder):
+    elif holder.tag not in ("span", "td") and may_be_list(holder, around):
         holder.tag = "li"
         holder.wrap(Element("ol", {"start": "10"}))
     _remove_label(holder)

@@ -14,7 +14,8 @@ from silkline.parse.markdown_marks import formula
 from silkline.parse.mathml import tex_of
 
 _KEPT: Final = "data-silkline-tex"
-_FOUND: Final = f"math, span[{_KEPT}], img.latex, img.tex, span.math, div.math, .arithmatex"
+_FOUND: Final = f"math, span[{_KEPT}], span.math, div.math, .arithmatex"
+_IMAGES: Final = frozenset({"latex", "tex"})
 _AROUND: Final = frozenset(
     {"katex", "katex-display", "katex-mathml", "mwe-math-element", "MathJax", "MathJax_Display", "MJX_Assistive_MathML"}
 )
@@ -94,8 +95,6 @@ def tidy_formulas(root: Element | Document, formulas: list[str], *, marked: bool
             place, display = _place(element)
             done.update(place.find_all("math"))
             tex = tex_of(element)
-        elif element.tag == "img":
-            tex, display = element.attr("alt") or "", False
         elif element.attr(_KEPT) is not None:
             tex, display = _kept_tex(element)
         else:
@@ -110,6 +109,15 @@ def tidy_formulas(root: Element | Document, formulas: list[str], *, marked: bool
         else:
             place.replace_with(Text(text))
         formulas.append(written)
+
+
+def tidy_formula_images(root: Element | Document, formulas: list[str]) -> None:
+    """Replaces images of formulas that have their TeX by marks, and adds the TeX to the formulas."""
+    for image in root.find_all("img"):
+        names = image.attr("class")
+        if names and not _IMAGES.isdisjoint(names[:_MAX_CLASS].split()) and (tex := _plain(image.attr("alt") or "")):
+            image.replace_with(Text(formula(len(formulas))))
+            formulas.append(f"${tex}$")
 
 
 def _place(math: Element) -> tuple[Element, bool]:

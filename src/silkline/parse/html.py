@@ -18,7 +18,7 @@ from silkline.parse.charsets import decoded_as, encoding_of, is_utf8, marked_enc
 from silkline.parse.directives import robots
 from silkline.parse.fingerprint import content_hash, simhash
 from silkline.parse.formulas import fill_tex, keep_tex_scripts
-from silkline.parse.json_ld import json_ld_of
+from silkline.parse.json_ld import json_ld_holding, json_ld_of, storable
 from silkline.parse.page_facts import Harvest, label
 from silkline.parse.product import product_of
 from silkline.parse.scripted import needs_scripts
@@ -30,7 +30,6 @@ LINKS_ONLY: Final = Wanted()
 _ESCAPE: Final = re.compile(rb"\x1b[($]")
 _ISO_2022_JP: Final = re.compile(rb"iso-?2022-?jp", re.IGNORECASE)
 _META_WITHIN: Final = 1024
-_MAX_DEPTH: Final = 64
 _OPENGRAPH: Final = ("og:", "twitter:", "article:")
 
 
@@ -90,16 +89,15 @@ def _parsed(
         inspect(document, harvest.title, base)
     article, product = "", None
     if wanted.content not in ("none", "full"):
-        blocks = json_ld_of(document, ('"articleBody"', '"Product'), _MAX_DEPTH)
-        if blocks:
-            article, product = _article(blocks), product_of(blocks)
+        articles, products = json_ld_holding(document, '"articleBody"', '"Product')
+        article, product = _article(articles), product_of(products)
     formulas = keep_tex_scripts(document) if wanted.content != "none" else []
     document.remove("script, style")
     text = document.text
     rendered = content.NOTHING
     if wanted.content != "none":
         fill_tex(formulas)
-        has_formulas = harvest.has_formulas or bool(formulas)
+        has_formulas = bool(formulas) or document.find("math") is not None
         known = content.Known(article, product, harvest.has_notes, has_formulas, harvest.resolved())
         rendered = content.render(document, base, wanted, known)
     return Page(
@@ -187,4 +185,4 @@ def _article(blocks: list[Any]) -> str:
             if isinstance(body, str) and len(body) > len(longest):
                 longest = body
             stack += [item for item in value.values() if isinstance(item, dict | list)]
-    return longest
+    return storable(longest)

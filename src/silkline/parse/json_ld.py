@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any, Final
 
+import msgspec
 from turbohtml import Document
 
 _MAX_CHARACTERS: Final = 500_000
 _ANY_DEPTH: Final = 1_000_000  # Python itself allows less
+_decode = msgspec.json.Decoder().decode
 
 
-def json_ld_of(document: Document, holding: tuple[str, ...] = ("",), deepest: int = _ANY_DEPTH) -> list[Any]:
-    """Every block that is valid JSON, contains one of these texts and is not nested deeper, up to a limit in size."""
-    left, found = _MAX_CHARACTERS, []
-    for script in document.select('script[type*="ld+json" i]'):
-        source = script.text
-        left -= len(source)
-        if left < 0:
-            break
-        if not any(text in source for text in holding):
-            continue
+def json_ld_of(document: Document, deepest: int = _ANY_DEPTH) -> list[Any]:
+    """Every block that is valid JSON and is not nested deeper, up to a limit in size. All texts can be stored."""
+    found = []
+    for source in _sources(document):
         try:
             found.append(_storable(json.loads(source, strict=False), deepest))
         except (ValueError, RecursionError):
@@ -28,11 +25,48 @@ def json_ld_of(document: Document, holding: tuple[str, ...] = ("",), deepest: in
     return found
 
 
+def json_ld_holding(document: Document, *texts: str) -> list[list[Any]]:
+    """For each text, the blocks that contain it. What is used of them must be made `storable`."""
+    found: list[list[Any]] = [[] for _ in texts]
+    for source in _sources(document):
+        holding = [blocks for text, blocks in zip(texts, found, strict=True) if text in source]
+        if holding:
+            try:
+                block = _loaded(source)
+            except (ValueError, RecursionError):
+                continue
+            for blocks in holding:
+                blocks.append(block)
+    return found
+
+
+def storable(text: str) -> str:
+    """The text without NUL and half surrogate pairs, which databases refuse."""
+    text = text.replace("\x00", "")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _sources(document: Document) -> Iterator[str]:
+    left = _MAX_CHARACTERS
+    for script in document.select('script[type*="ld+json" i]'):
+        source = script.text
+        left -= len(source)
+        if left < 0:
+            break
+        yield source
+
+
+def _loaded(source: str) -> Any:
+    try:
+        return _decode(source)
+    except (msgspec.DecodeError, UnicodeEncodeError):  # it is stricter, and several times as fast
+        return json.loads(source, strict=False)
+
+
 def _storable(value: Any, deepest: int) -> Any:
-    """The value without NUL and half surrogate pairs, which databases refuse. `ValueError`: too deep."""
+    """The value with texts that can be stored. `ValueError`: too deep."""
     if isinstance(value, str):
-        value = value.replace("\x00", "")
-        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+        return storable(value)
     if not isinstance(value, dict | list):
         return value
     if deepest == 0:

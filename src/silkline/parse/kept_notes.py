@@ -4,7 +4,7 @@ from typing import Final
 
 from turbohtml import Element
 
-from silkline.parse.footnotes import find_footnotes
+from silkline.parse.footnotes import Footnotes, find_footnotes
 from silkline.parse.main_content import Choice
 from silkline.parse.outline import Group
 
@@ -12,24 +12,27 @@ _NEAR: Final = 8
 """How far above a link or a note its group is looked for."""
 
 
-def keep_notes(choice: Choice, body: Element) -> None:
-    """Adds to the choice the notes that its text refers to."""
+def keep_notes(choice: Choice, body: Element) -> Footnotes | None:
+    """Adds to the choice the notes that its text refers to, and returns these footnotes."""
     footnotes = find_footnotes(body)
     if footnotes is None:
-        return
+        return None
     groups = choice.outline.groups
     homes = {element: group for group in groups for element in group.elements}
-    wanted = set()
+    wanted: set[int] = set()
+    kept = []
     for each in footnotes.references:
         text, note = _group(each.anchor, homes), _group(each.note, homes)
         if text is not None and note is not None and text.index in choice.kept:
             wanted.add(note.index)
+            kept.append(each)
     wanted -= choice.kept
     if wanted:
         for group in groups:
             if group.up is not None and group.up.index in wanted:
                 wanted.add(group.index)
         choice.kept.update(wanted)
+    return Footnotes(kept, footnotes.back)
 
 
 def _group(element: Element, homes: dict[Element, Group]) -> Group | None:

@@ -15,7 +15,7 @@ from turbohtml import Document, Element, Markdown, Node, PlainText, Text
 from silkline.model.url import canonical
 from silkline.parse.code_blocks import tidy_code
 from silkline.parse.definition_lists import tidy_definition_lists
-from silkline.parse.formulas import show_tex_scripts, tidy_formulas
+from silkline.parse.formulas import show_tex_scripts, tidy_formula_images, tidy_formulas
 from silkline.parse.markdown_marks import written
 from silkline.parse.tables import bound_tables, tidy_tables
 
@@ -38,6 +38,7 @@ _RAW: Final = re.compile(
 )
 _SIGNS: Final = {"strong": "**", "em": "*", "del": "~~"}
 _MARKS: Final = ("</strong>", "</em>", "</del>", "&#160;")
+_DELIMITERS: Final = (r"\\(", r"\\\[")
 _INVISIBLE: Final = ("\u00ad", "\u200b", "\u2060", "\ufeff", "\x00")
 
 
@@ -64,13 +65,18 @@ def to_markdown(
     `formulas` are those that already have marks in the document.
     """
     formulas = [] if formulas is None else formulas
-    tidy_formulas(root, formulas)
+    tidy_formula_images(root, formulas)
     _mend(root, base, resolved, style)
     tidy_code(root)
     _mend_breaks(root)
     tidy_tables(root)
     tidy_definition_lists(root)
-    return _tidy(root.to_markdown(_OPTIONS), formulas)
+    result = root.to_markdown(_OPTIONS)
+    if any(sign in result for sign in _DELIMITERS):  # formulas that a script would show; few pages have them
+        number = len(formulas)
+        tidy_formulas(root, formulas)
+        result = root.to_markdown(_OPTIONS) if len(formulas) > number else result
+    return _tidy(result, formulas)
 
 
 def to_html(root: Element | Document, base: str, resolved: Mapping[str, str | None], style: Style = _USUAL) -> str:
@@ -106,7 +112,6 @@ def _mend(root: Element | Document, base: str, resolved: Mapping[str, str | None
 
 def to_text(root: Element | Document) -> str:
     """The text of `root`, in lines and paragraphs. Changes the document."""
-    tidy_formulas(root, [], marked=False)
     bound_tables(root)
     return _visible(root.to_text(_PLAIN)).strip()
 

@@ -12,7 +12,7 @@ from turbohtml import Document, Element, Namespace, Node, Text
 from silkline.model.page import Link, LinkKind
 from silkline.model.url import UrlRules, canonical_links
 from silkline.parse.first_children import first_children
-from silkline.parse.footnotes import is_label
+from silkline.parse.footnotes import is_certain_label
 
 _MAX_HREF: Final = 16_384
 _MAX_LABEL: Final = 1_000
@@ -26,7 +26,7 @@ _MAX_METAS: Final = 500
 _MAX_ADDRESSES: Final = 4_000_000
 _CHUNK: Final = 500
 
-_ALWAYS: Final = ("a", "area", "iframe", "frame", "link", "meta", "title", "base", "math")
+_ALWAYS: Final = ("a", "area", "iframe", "frame", "link", "meta", "title", "base")
 _HEADINGS: Final = ("h1", "h2", "h3", "h4", "h5", "h6")
 _PERMALINKS: Final = " \u00b6\u00a7#\U0001f517"
 _NEVER_TEXT: Final = " \u00b6\U0001f517"
@@ -35,7 +35,6 @@ _AROUND_ROLES: Final = ("navigation", "contentinfo")
 _SECTIONS: Final = ("section", "div", "article")
 _FEW: Final = 4
 _MAX_ANCHOR: Final = 200
-_DEEP: Final = 20
 _RELATIONS: Final[dict[str, LinkKind]] = {
     "canonical": "canonical",
     "alternate": "alternate",
@@ -66,7 +65,6 @@ class Harvest:
         self.refreshes = False
         self.has_notes = False
         """Whether there is a link in the page that may be a reference to a footnote, if it is looked for."""
-        self.has_formulas = False
         self.truncated = False
         self.metas: list[tuple[str, str]] = []
         """Names and contents, as they are in the page."""
@@ -75,6 +73,7 @@ class Harvest:
         self._hrefs: list[str] = []
         self._urls: dict[str, str | None] = {}
         self._said: list[tuple[LinkKind, str, str]] = []
+        self._around: dict[Node, bool] = {}
         self._links_left = max_links
         self._labels_left = _MAX_LABELS
         hrefs, said = self._hrefs, self._said
@@ -95,7 +94,7 @@ class Harvest:
                         said.append(_PLAIN_LINK)
                     else:
                         self._add(href, "a", label(rel), text)
-                elif notes and href is not None and len(href) > 1 and is_label(element):
+                elif notes and href is not None and len(href) > 1 and is_certain_label(element):
                     self.has_notes, notes = True, False
             else:
                 self._pick(tag, element)
@@ -151,15 +150,28 @@ class Harvest:
         elif tag == "base":
             if self.base_href is None:
                 self.base_href = element.attr("href")
-        elif tag == "math":
-            self.has_formulas = True
         elif tag == "iframe" or tag == "frame":
             self._add(element.attr("src"), "frame")
         elif len(self.headings) < _MAX_HEADINGS:
             inner = next(element.iter_elements(_HEADINGS), None)
-            if not _in_navigation(element):
+            if not self._in_navigation(element):
                 self.headings.append((int(tag[1]), _heading_text(element) if inner is None else ""))
                 self.anchors.append(_anchor(element))
+
+    def _in_navigation(self, heading: Element) -> bool:
+        """Whether the heading is in a menu or a footer of the page. Each element above headings is looked at once."""
+        known, chain = self._around, []
+        above: Node | None = heading.parent
+        while isinstance(above, Element) and above not in known:
+            chain.append(above)
+            if above.tag in _AROUND or above.attr("role") in _AROUND_ROLES:
+                known[above] = True
+                break
+            above = above.parent
+        inside = isinstance(above, Element) and known[above]
+        for element in chain:
+            known[element] = inside
+        return inside
 
     def _add(self, href: str | None, kind: LinkKind, rel: str = "", text: str = "") -> None:
         if href is None:
@@ -200,16 +212,6 @@ class Harvest:
             self.metas.append((label(name).lower(), (element.attr("content") or "")[: 4 * _MAX_META]))
         if (element.attr("http-equiv") or "").lower() == "refresh":
             self.refreshes = True
-
-
-def _in_navigation(heading: Element) -> bool:
-    """Whether the heading is in a menu or a footer of the page."""
-    for depth, above in enumerate(heading.ancestors):
-        if isinstance(above, Element) and (above.tag in _AROUND or above.attr("role") in _AROUND_ROLES):
-            return True
-        if depth > _DEEP:
-            break
-    return False
 
 
 def _heading_text(heading: Element) -> str:

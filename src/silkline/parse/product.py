@@ -9,6 +9,8 @@ from typing import Any, Final, NamedTuple
 
 from turbohtml import Element, Text, parse
 
+from silkline.parse.json_ld import storable
+
 _TYPES: Final = frozenset({"Product", "ProductGroup", "IndividualProduct", "ProductModel"})
 _MAX_NAME: Final = 500
 _MAX_DESCRIPTION: Final = 20_000
@@ -92,7 +94,7 @@ def _significant(price: str) -> list[str]:
 
 def _description(value: Any) -> str:
     """The description as lines of text. Shops write HTML into it."""
-    text = value if isinstance(value, str) else ""
+    text = storable(value) if isinstance(value, str) else ""
     if "<" in text or "&" in text:
         text = parse(text[:_MAX_DESCRIPTION], positions=False).remove("script, style").to_text()
     lines = (" ".join(line.split()) for line in text[:_MAX_DESCRIPTION].split("\n"))
@@ -100,7 +102,7 @@ def _description(value: Any) -> str:
 
 
 def _text(value: Any, longest: int) -> str:
-    return " ".join(str(value).split())[:longest] if isinstance(value, str | int | float) else ""
+    return storable(" ".join(str(value).split())[:longest]) if isinstance(value, str | int | float) else ""
 
 
 def _words(text: str) -> list[str]:
