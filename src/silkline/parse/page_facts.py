@@ -237,7 +237,7 @@ def _anchor(heading: Element) -> str:
         # Before the heading there may be empty elements, which are targets of links.
         first = next((child for child in first_children(above, 2 * _FEW) if _is_shown(child)), None)
         name = named if first is heading else None
-    return name if name and len(name) <= _MAX_ANCHOR and not any(map(str.isspace, name)) else ""
+    return name if name and len(name) <= _MAX_ANCHOR and len(name.split()) == 1 else ""
 
 
 def _is_shown(node: Node) -> bool:
