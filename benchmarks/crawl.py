@@ -5,7 +5,8 @@
 nginx (apt install nginx-light) serves 1,000 synthetic pages of about 47 KB (16 KB gzipped, 60 links) on 2,000 loopback
 hosts. Each crawler follows links from one page until it has the wanted number of pages, with robots.txt and delays off,
 and stores its results: Silkline a ledger and results in SQLite, the others a file of JSON lines. CPU is the CPU time of
-the whole process tree, with the start. `--against DIR` measures another checkout of Silkline in the same run. The other
+the whole process tree, with the start. `--against DIR` measures another checkout of Silkline in the same run, and
+`--without safety` or `--without metrics` measures this one without these parts (without/sitecustomize.py). The other
 crawlers are installed in build/peers, never in our own environment. The lower bound is `wrk`. Nothing is asserted. The
 crawlers run in turn, and the table shows the best and the median round of each.
 """
@@ -166,7 +167,16 @@ def tree_memory(pid: int) -> int:
 
 
 def silkline(
-    source: Path, start: str, wanted: int, cores: str, bundle: str, *, content: str, fetchers: int, parsers: int
+    source: Path,
+    start: str,
+    wanted: int,
+    cores: str,
+    bundle: str,
+    *,
+    content: str,
+    fetchers: int,
+    parsers: int,
+    without: str = "",
 ) -> Round:
     """Run the real command of a checkout, as a user does: a supervisor and the process tree of one job."""
     with tempfile.TemporaryDirectory() as folder:
@@ -176,6 +186,9 @@ def silkline(
         options += ["--fetchers", str(fetchers), "--parsers", str(parsers)]
         command = [sys.executable, "-P", "-m", "silkline", "crawl", start, *options]
         environment = {"SSL_CERT_FILE": bundle, "PYTHONPATH": str(source / "src"), "SILKLINE_DATA": folder}
+        if without:
+            environment["PYTHONPATH"] += f"{os.pathsep}{HERE / 'without'}"
+            environment["PYTHON_SILKLINE_WITHOUT"] = without
         return measure(command, cores, environment, lambda: json.loads(out.read_text())["progress"]["done"], out)
 
 
@@ -220,10 +233,12 @@ def sides(options: argparse.Namespace, web: dict[str, str]) -> dict[str, Callabl
     one, both, bundle = options.cores[:1], ",".join(options.cores), web["bundle"]
 
     def ours(name: str, start: str, cores: str, content: str, fetchers: int, parsers: int = 0) -> None:
-        for label, source in (("", ROOT), (" (against)", options.against)):
+        others = [(f" (without {part})", ROOT, part) for part in options.without]
+        for label, source, part in (("", ROOT, ""), (" (against)", options.against, ""), *others):
             if source is not None:
-                found[name + label] = lambda source=source: silkline(
-                    source, start, options.pages, cores, bundle, content=content, fetchers=fetchers, parsers=parsers
+                found[name + label] = lambda source=source, part=part: silkline(
+                    *(source, start, options.pages, cores, bundle),
+                    **{"content": content, "fetchers": fetchers, "parsers": parsers, "without": part},
                 )
 
     ours("silkline 1x0", web["http"], one[0], "none", 1)
@@ -247,6 +262,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", help="only the crawlers whose name contains this text")
     parser.add_argument("--against", type=Path, help="another checkout of Silkline, measured in turn with this one")
+    parser.add_argument(
+        "--without", action="append", default=[], choices=["safety", "metrics"], help="measured in turn"
+    )
     parser.add_argument("--cores", type=lambda text: text.split(","), default=["0", "1"], help="crawler, server")
     options = parser.parse_args()
     rounds: dict[str, list[Round]] = {}
