@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from silkline.crawl.booking_batches import BookingBatches
@@ -18,6 +19,7 @@ from silkline.crawl.host_bookings import HostBookings
 from silkline.crawl.messages import Book, BookHost, Granted, HostTime
 from silkline.crawl.plan import Plan
 from silkline.crawl.planning import plan_of
+from silkline.crawl.politeness import Address
 from silkline.model import wait as reasons
 from silkline.model.database import Database
 from silkline.model.spec import SiteSpec
@@ -175,5 +177,32 @@ def test_a_host_of_another_job_is_parked_until_its_time(database: Database) -> N
         await fetcher.turn(free)
         assert free.booking is not None
         assert fetcher.may_send(free)
+
+    work(database, play)
+
+
+def test_a_job_with_a_very_long_delay_does_not_park_the_host_for_others(database: Database) -> None:
+    """Its own clock keeps its delay. Others wait as long as for the longest Crawl-delay, on the address too."""
+    plan = msgspec.structs.replace(PLAN, pace=msgspec.structs.replace(PLAN.pace, delay=3600.0, per_address=8))
+
+    async def play(batches: BookingBatches) -> None:
+        frontier, opened, asked = Frontier(plan.pace, window=9, per_host=9), asyncio.Event(), []
+        fetcher: HostBookings
+
+        def send(message: Book) -> None:
+            asked.extend(message.hosts)
+            batches.ask(message, fetcher.granted)
+
+        fetcher = HostBookings(plan, frontier, send, opened.set)
+        frontier.offer("a.example", FrontierUrl(0, 1, "http://a.example/", 0), 0.0)
+        host = frontier.host("a.example")
+        host.address = Address(plan.pace, 1, "192.0.2.1")
+        fetcher.may_send(host)
+        await opened.wait()
+        (entry,) = asked
+        assert entry.address == "192.0.2.1"
+        assert entry.address_time <= 30.0 / 8
+        (other,), _ = bookings.book(database, OTHER, [Asked("a.example", 9, 0.5, 1.0)], {})
+        assert other.starts < 40.0
 
     work(database, play)

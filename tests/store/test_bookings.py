@@ -100,8 +100,22 @@ def test_bookings_that_ended_are_removed(database: Database, monkeypatch: pytest
 
 
 def test_a_booking_of_a_wrong_clock_does_not_count(database: Database) -> None:
-    book(database, FIRST, 1, length=100_000.0)
-    assert book(database, SECOND, 2).starts == 0.0
+    bookings.book(database, FIRST, [Asked(HOST, 1, 1.0, 10.0)], {"192.0.2.1": 5.0})
+    with database.transaction() as transaction:  # the clock was a day ahead when they were made
+        transaction.script(
+            "UPDATE host_bookings SET booked = booked + 86400, starts = starts + 86400, ends = ends + 86400"
+        )
+        transaction.script("UPDATE address_bookings SET booked = booked + 86400, ends = ends + 86400")
+    (booked,), shared = bookings.book(database, SECOND, [Asked(HOST, 2, 1.0, 10.0)], {"192.0.2.1": 5.0})
+    assert booked.starts == 0.0
+    assert shared["192.0.2.1"] == pytest.approx(5.0, abs=0.001)
+
+
+def test_a_long_queue_is_not_taken_for_a_wrong_clock(database: Database) -> None:
+    for owner in range(200):
+        last = book(database, FIRST, owner, delay=30.0, length=1.0)
+    assert last.starts == pytest.approx(199 * 31.0, abs=10 * ABOUT), "hours from now"
+    assert book(database, SECOND, 999, delay=0.5).starts > last.ends
 
 
 def test_an_address_has_one_line_of_time(database: Database) -> None:

@@ -193,3 +193,16 @@ def test_cursors_never_move_back(postgres_database: Database) -> None:
     with pytest.raises(Exception, match="taken in twice"):
         urls.record(postgres_database, second, Checkpoint(shard=ShardProgress(taken=[(0, 1)])))
     assert shard_links.cursors(postgres_database, second) == {0: 2}
+
+
+def test_links_that_were_taken_in_are_removed_at_the_end(postgres_database: Database) -> None:
+    parent, (first, second) = crawl(postgres_database)
+    urls.record(postgres_database, first, sending(1))
+    urls.record(postgres_database, second, Checkpoint(shard=ShardProgress(taken=[(0, 1)])))
+    assert len(shard_links.arrived(postgres_database, second, {0: 0}, most=9)) == 1, "too few to be removed before"
+    assert decide(postgres_database, parent) == FINISHED
+    for job in (first, second):
+        finished(postgres_database, job)
+    decide(postgres_database, parent)
+    assert jobs.get(postgres_database, parent).status is Status.COMPLETED
+    assert shard_links.arrived(postgres_database, second, {0: 0}, most=9) == []

@@ -64,6 +64,17 @@ def test_urls_on_endless_hosts_count_for_the_host_that_names_them() -> None:
     assert len(outbox.found) + outbox.not_stored == 100
 
 
+def test_links_to_other_fetchers_and_shards_count_where_they_are_found() -> None:
+    """Otherwise a host could send its whole budget to each of them, and fill the outbox between shards."""
+    found, outbox = discovery(scope="any", fetchers=2, shards=4, shard=0)
+    for number in range(400):
+        found.links([f"https://h{number}.example/{LONG}"], page())
+    sent = [url for several in outbox._foreign.values() for links in several for url in links.urls]
+    assert sum(len(url) + ROW_BYTES for url in sent) + size(outbox) <= SMALL.source_bytes
+    assert sent
+    assert len(sent) + len(outbox.found) + outbox.not_stored == 400
+
+
 def test_the_endless_hosts_of_one_domain_have_a_budget_together() -> None:
     found, outbox = discovery(scope="any")
     for number in range(400):

@@ -36,3 +36,7 @@ def test_settings_hold_where_the_job_says_nothing() -> None:
     assert plan({}, fetchers=3, parsers=2).parsers == 2
     assert plan({"parsers": 0}, fetchers=3, parsers=2).parsers == 0
     assert plan({"fetchers": 1}, fetchers=3).fetchers == 1
+
+
+def test_a_host_that_waits_for_the_delay_of_the_user_is_not_given_up() -> None:
+    assert plan({"delay": 3600}).tuning.longest_wait > 3600

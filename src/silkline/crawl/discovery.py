@@ -71,6 +71,7 @@ class Discovery:
         own: list[str] = []
         elsewhere: dict[int, list[str]] = {}
         owner_of, known = self._owners.owner_of, self._known_elsewhere
+        source = links.source if links.via != "redirect" else ""
         size, most = 0, links.most_bytes or sys.maxsize
         for url in dict.fromkeys(urls):
             owner = owner_of(host_of(url))
@@ -78,7 +79,8 @@ class Discovery:
                 own.append(url)
             elif url not in known:
                 size += ROW_BYTES + len(url)
-                if size > most:
+                # Counted here too, so that a host cannot send its budget to every fetcher and shard.
+                if size > most or (source and not self._traps.admit_row_from(source, url)):
                     self._only_count(url)
                 else:
                     elsewhere.setdefault(owner, []).append(url)

@@ -27,6 +27,9 @@ _SHORTEST: Final = 0.05
 _LONGEST_TURN: Final = 1.0
 _LONGEST_REST: Final = 60.0
 _LONGEST_WAY: Final = 0.2
+_LONGEST_SHARED: Final = 30.0
+"""The longest delay that other jobs have to respect: the longest Crawl-delay that robots.txt can set. A job may choose a
+longer one for itself, but it does not own the host."""
 
 
 class HostBookings:
@@ -39,7 +42,7 @@ class HostBookings:
         self._frontier = frontier
         self._send = send
         self._on_open = on_open
-        self._spacing = plan.pace.delay / plan.pace.per_address
+        self._spacing = min(plan.pace.delay, _LONGEST_SHARED) / plan.pace.per_address
         self._loop = asyncio.get_running_loop()
         self._owner = secrets.randbits(62)
         self._asking: dict[str, BookHost] = {}
@@ -85,7 +88,9 @@ class HostBookings:
         """The host asked us to wait: other jobs wait too, for a minute at most. Then they ask it themselves."""
         seconds = min(host.clock.next_at - self._loop.time(), _LONGEST_REST)
         if host.booking is not None and seconds > max(self._block, _LONGEST_TURN):
-            self._asking[host.name] = BookHost(host.name, host.clock.delay, seconds, "", 0.0, kept=True)
+            self._asking[host.name] = BookHost(
+                host.name, min(host.clock.delay, _LONGEST_SHARED), seconds, "", 0.0, kept=True
+            )
             self._ask(host, host.booking, 0.0)
 
     def granted(self, message: Granted) -> None:
@@ -166,7 +171,8 @@ class HostBookings:
         requests = 1 + min(len(host.queue), int(self._block / each))
         length = (requests - 1) * each + min(max(delay / 5, _SHORTEST), _LONGEST_TURN) + _margin(host)
         key = address.key if address is not None and self._spacing and not booking.paid else ""
-        return BookHost(host.name, delay, length, key, requests * self._spacing if key else 0.0)
+        shared = min(delay, _LONGEST_SHARED)
+        return BookHost(host.name, shared, length, key, requests * self._spacing if key else 0.0)
 
 
 def _margin(host: HostQueue) -> float:

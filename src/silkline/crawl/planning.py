@@ -31,8 +31,11 @@ def plan_of(
     if spec.concurrency is None:
         fetchers = min(fetchers, concurrency)
     pace = PACES[spec.speed]
+    tuning = tuning or Tuning()
     if spec.delay is not None:
         pace = msgspec.structs.replace(pace, delay=spec.delay)
+        # A host that waits because the user wants it is not given up.
+        tuning = msgspec.structs.replace(tuning, longest_wait=tuning.longest_wait + spec.delay)
     return Plan(
         fetchers=fetchers,
         parsers=parsers if spec.parsers is None else spec.parsers,
@@ -58,7 +61,7 @@ def plan_of(
         proxy=spec.proxy or "",
         allow_private=spec.allow_private,
         origin_headers=_headers_of(spec),
-        tuning=tuning or Tuning(),
+        tuning=tuning,
         rendering=rendering,
         fields=read_fields(spec.fields, spec.each) if spec.fields else (),
         each=spec.each or "",

@@ -172,6 +172,7 @@ def _end(
         now=now,
     )
     if ended:
+        transaction.rows("shard_links.sweep_all", parent_id=crawl.id)
         line = f"all shards have ended: {verdict.reason}; the job is now {status}" + (f"\n{message}" if message else "")
         level = "error" if status is Status.FAILED else "info"
         logs.append_in(transaction, [NewLine(crawl.id, 0, level, line, now)])

@@ -3,17 +3,17 @@
 -- name: book [sqlite]
 -- Book the time of many hosts at once; an entry of `asked` is host, owner, delay, length. A host is free for its last owner at once,
 -- and for others when the last booking has ended and the longer of the two delays is over. So bookings form a queue. A booking that
--- ends in more than an hour was made with a wrong clock, and does not count.
+-- was made more than a minute in the future was made with a wrong clock, and does not count.
 INSERT INTO host_bookings (host, job_id, owner, starts, ends, delay, booked, idle)
 SELECT value ->> 0, :job_id, value ->> 1, now, now + (value ->> 3), value ->> 2, now, 3600
 FROM json_each(:asked) CROSS JOIN (SELECT unixepoch('subsec') AS now) WHERE true
 ON CONFLICT (host) DO UPDATE SET
     starts = CASE
-        WHEN host_bookings.ends > excluded.booked + 3600 THEN excluded.booked
+        WHEN host_bookings.booked > excluded.booked + 60 THEN excluded.booked
         WHEN host_bookings.owner = excluded.owner THEN max(excluded.booked, host_bookings.starts)
         ELSE max(excluded.booked, host_bookings.ends + max(host_bookings.delay, excluded.delay)) END,
     ends = CASE
-        WHEN host_bookings.ends > excluded.booked + 3600 THEN excluded.ends
+        WHEN host_bookings.booked > excluded.booked + 60 THEN excluded.ends
         WHEN host_bookings.owner = excluded.owner THEN max(excluded.ends, host_bookings.ends)
         ELSE excluded.ends - excluded.booked
             + max(excluded.booked, host_bookings.ends + max(host_bookings.delay, excluded.delay)) END,
@@ -29,11 +29,11 @@ SELECT value ->> 0, :job_id, (value ->> 1)::bigint, now, now + (value ->> 3)::fl
 FROM jsonb_array_elements(CAST(:asked AS jsonb)) CROSS JOIN (SELECT extract(epoch FROM clock_timestamp())::float8 AS now) AS clock
 ON CONFLICT (host) DO UPDATE SET
     starts = CASE
-        WHEN host_bookings.ends > excluded.booked + 3600 THEN excluded.booked
+        WHEN host_bookings.booked > excluded.booked + 60 THEN excluded.booked
         WHEN host_bookings.owner = excluded.owner THEN greatest(excluded.booked, host_bookings.starts)
         ELSE greatest(excluded.booked, host_bookings.ends + greatest(host_bookings.delay, excluded.delay)) END,
     ends = CASE
-        WHEN host_bookings.ends > excluded.booked + 3600 THEN excluded.ends
+        WHEN host_bookings.booked > excluded.booked + 60 THEN excluded.ends
         WHEN host_bookings.owner = excluded.owner THEN greatest(excluded.ends, host_bookings.ends)
         ELSE excluded.ends - excluded.booked
             + greatest(excluded.booked, host_bookings.ends + greatest(host_bookings.delay, excluded.delay)) END,
@@ -48,7 +48,7 @@ INSERT INTO address_bookings (address, ends, booked) SELECT value ->> 0, now + (
 FROM json_each(:asked) CROSS JOIN (SELECT unixepoch('subsec') AS now) WHERE true
 ON CONFLICT (address) DO UPDATE SET booked = excluded.booked,
     ends = excluded.ends - excluded.booked + CASE
-        WHEN address_bookings.ends > excluded.booked + 3600 THEN excluded.booked
+        WHEN address_bookings.booked > excluded.booked + 60 THEN excluded.booked
         ELSE max(excluded.booked, address_bookings.ends) END
 RETURNING address, ends - booked AS ends;
 
@@ -57,7 +57,7 @@ INSERT INTO address_bookings (address, ends, booked) SELECT value ->> 0, now + (
 FROM jsonb_array_elements(CAST(:asked AS jsonb)) CROSS JOIN (SELECT extract(epoch FROM clock_timestamp())::float8 AS now) AS clock
 ON CONFLICT (address) DO UPDATE SET booked = excluded.booked,
     ends = excluded.ends - excluded.booked + CASE
-        WHEN address_bookings.ends > excluded.booked + 3600 THEN excluded.booked
+        WHEN address_bookings.booked > excluded.booked + 60 THEN excluded.booked
         ELSE greatest(excluded.booked, address_bookings.ends) END
 RETURNING address, ends - booked AS ends;
 

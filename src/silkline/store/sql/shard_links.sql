@@ -36,6 +36,12 @@ DELETE FROM shard_links USING shard_cursors AS k
 WHERE k.parent_id = :parent_id AND k.receiver = :receiver AND shard_links.parent_id = k.parent_id
   AND shard_links.receiver = k.receiver AND shard_links.sender = k.sender AND shard_links.number <= k.taken;
 
+-- name: sweep_all [postgres]
+-- Remove the rows that any receiver of a crawl has taken in.
+DELETE FROM shard_links USING shard_cursors AS k
+WHERE k.parent_id = :parent_id AND shard_links.parent_id = k.parent_id
+  AND shard_links.receiver = k.receiver AND shard_links.sender = k.sender AND shard_links.number <= k.taken;
+
 -- name: cursors [postgres]
 SELECT sender, taken FROM shard_cursors WHERE parent_id = :parent_id AND receiver = :receiver;
 
