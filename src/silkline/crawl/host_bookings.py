@@ -28,8 +28,8 @@ _LONGEST_TURN: Final = 1.0
 _LONGEST_REST: Final = 60.0
 _LONGEST_WAY: Final = 0.2
 _LONGEST_SHARED: Final = 30.0
-"""The longest delay that other jobs have to respect: the longest Crawl-delay that robots.txt can set. A job may choose a
-longer one for itself, but it does not own the host."""
+"""The longest delay that other jobs have to respect: the longest Crawl-delay that robots.txt can set. A job may choose
+a longer one for itself, but it does not own the host."""
 
 
 class HostBookings:
