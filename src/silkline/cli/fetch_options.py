@@ -99,7 +99,7 @@ _OPTIONS = (
 )
 
 
-def asking(command: Command) -> Command:
+def fetch_options(command: Command) -> Command:
     """Add the options to a command."""
     for option in reversed(_OPTIONS):
         command = option(command)

@@ -49,12 +49,12 @@ _OPTIONS = (
         help="Keep more facts of each page; can be repeated.",
     ),
 )
-keeping = click.option(
+keep_html_option = click.option(
     "--keep-html", is_flag=True, help="Also keep the HTML of each page, compressed, for `silkline extract`."
 )
 
 
-def extracting(command: Command) -> Command:
+def field_options(command: Command) -> Command:
     """Add the options to a command."""
     for option in reversed(_OPTIONS):
         command = option(command)
