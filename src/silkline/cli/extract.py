@@ -48,7 +48,9 @@ def extract(session: Session, /, id: str, detach: bool, output: str | None, forc
             session, database, id, lambda job: _has_pages(database, settings.data, job), "that kept its HTML"
         )
         if not _has_pages(database, settings.data, source):
-            raise Refused(f"job {source.id} kept no pages: it needs --keep-html, or --warc on this machine")
+            raise Refused(
+                f"job {source.id} kept no pages: run it again with --keep-html, or with --warc on this machine"
+            )
         spec = checked("extract", {**payload, "job": source.id})
         now = database.now()
         new = NewJob(

@@ -63,7 +63,7 @@ _OPTIONS = (
         "--contact",
         type=text,
         metavar="EMAIL",
-        help="A mail address for site owners, sent in the User-Agent.",
+        help="A mail address or URL for site owners, sent in the User-Agent.",
     ),
     click.option("--proxy", type=text, metavar="URL", help="Fetch through this proxy."),
     click.option(

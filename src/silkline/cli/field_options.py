@@ -75,7 +75,7 @@ def with_fields(given: Mapping[str, Any]) -> dict[str, Any]:
         added = dict(map(inline_field, inline))
         table |= as_table(read_fields(added))
     except BadFields as error:
-        raise UsageError("; ".join(f"--field {_words(*problem)}" for problem in error.problems)) from None
+        raise UsageError("; ".join(_option_words(*problem) for problem in error.problems)) from None
     if table:
         options["fields"] = table
     return options
@@ -113,6 +113,10 @@ def _loaded(name: str) -> Any:
         raise UsageError(f"{name} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # tomllib and json name the line
         raise UsageError(f"{name}: {error}") from None
+
+
+def _option_words(place: str, message: str) -> str:
+    return f"--{_words(place, message)}" if place else f"--field {message}"
 
 
 def _words(place: str, message: str) -> str:
