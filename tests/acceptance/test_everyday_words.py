@@ -19,7 +19,7 @@ from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, Backoff, End, Job, Verb, decide
 from silkline.model.ledger import Checkpoint, Counts, NewResult, NewUrl, Settled
 from silkline.model.url import url_key
-from silkline.model.wait import DELAY, Wait
+from silkline.model.wait import DELAY, ERRORS, Wait
 from silkline.sample.server import SampleServer
 from silkline.sample.site import SampleAnswer
 from silkline.store import jobs, logs, urls
@@ -313,6 +313,12 @@ def test_a_wait_is_never_cut_and_names_what_helps() -> None:
     assert "--speed max" in progress_line(counts, {"speed": "fast"})
     assert "--speed" not in progress_line(counts, {"speed": "max"})
     assert "a smaller --delay" in progress_line(counts, {"delay": 5})
+
+
+def test_no_higher_speed_is_suggested_for_a_server_with_errors() -> None:
+    wait = Wait("example.com", 380, 2, ERRORS, "http_500", 0.5, 1.0, 190.0)
+    line = progress_line(Counts(discovered=500, queued=380, done=120, live={"waits": [wait._asdict()]}), {})
+    assert line.endswith("backing off after errors (http_500): 0.5 s between pages")
 
 
 def test_sizes_are_in_units_of_a_thousand() -> None:
