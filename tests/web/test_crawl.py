@@ -87,8 +87,8 @@ def test_the_overview_of_an_ended_crawl(visit: Open, site: Client) -> None:
     reasons = page.locator(".card", has_text="Failed and skipped")
     expect(reasons.locator("tr")).to_have_count(8)
     expect(reasons).to_contain_text("and 1 more, in the tabs Errors and Skipped")
-    expect(page.locator(".card", has_text="In flight")).to_have_count(0)
-    expect(page.locator(".card", has_text="All hosts")).to_be_visible()
+    expect(page.get_by_role("link", name="All hosts")).to_be_visible()
+    expect(page.get_by_role("heading", name="In flight")).to_have_count(0)
 
 
 def test_pause_resume_stop_while_it_moves(visit: Open, site: Client) -> None:

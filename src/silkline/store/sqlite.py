@@ -1,7 +1,8 @@
 """SQLite through apsw, whose wheel contains a current SQLite.
 
 Any number of threads and processes may use one file: WAL lets readers and one writer work side by side, and writers
-queue by short constant retries, because SQLite's own busy timeout backs off ever longer and starves who waits longest.
+queue by short constant retries, because with SQLite's own busy timeout the pauses grow, so the
+writer that has waited longest waits even longer.
 """
 
 from __future__ import annotations

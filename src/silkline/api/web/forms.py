@@ -133,9 +133,7 @@ def _message(field: str, rest: str, text: str) -> str:
         return f"Line {int(rest) + 1} {text}"
     if field == "headers" and rest:
         return f"The header {rest.removesuffix('.[key]')[:80]!r} {text}"
-    return (
-        f"The URL {text}" if field == "url" and text[:1].islower() else f"This {text}" if field != "url" else text
-    )
+    return f"The URL {text}" if field == "url" and text[:1].islower() else f"This {text}" if field != "url" else text
 
 
 def from_spec(kind: str, spec: Mapping[str, Any]) -> dict[str, str]:
