@@ -56,7 +56,7 @@ def _commands(command: click.Command, context: click.Context) -> Iterator[tuple[
 def _command(command: click.Command, context: click.Context) -> Iterator[str]:
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
     yield from ("", f"## `{context.command_path}`", "", "```", usage, "```", "")
-    yield " ".join((command.help or "").split())
+    yield from _help(command.help or "")
     records = [record for option in command.get_params(context) if (record := option.get_help_record(context))]
     if records:
         yield from ("", "| option | |", "|---|---|")
@@ -68,6 +68,17 @@ def _command(command: click.Command, context: click.Context) -> Iterator[str]:
             if found is not None and not found.hidden:
                 link = f"{context.command_path} {name}".replace(" ", "-")
                 yield f"| [`{name}`](#{link}) | {_cell(found.get_short_help_str(200))} |"
+
+
+def _help(text: str) -> Iterator[str]:
+    """The help of a command as paragraphs. A paragraph after click's mark for fixed lines is a block of code."""
+    for number, paragraph in enumerate(text.split("\n\n")):
+        if number:
+            yield ""
+        if paragraph.lstrip().startswith("\b"):
+            yield from ("```", *(line.strip() for line in paragraph.strip().splitlines()[1:]), "```")
+        else:
+            yield " ".join(paragraph.split())
 
 
 def _log() -> Iterator[str]:
@@ -92,11 +103,11 @@ def _settings() -> Iterator[str]:
     yield f"A setting is read from the command line, else from the environment (`{PREFIX}` and its name in capitals),"
     yield f"else from `{FILE}` in the current directory (`slots = 4`), else it has its default. `silkline config` shows"
     yield "each value and its source. Durations are in seconds or have units (`90s`, `10m`, `2h`, `1d`); sizes are in"
-    yield f"bytes. `{PREFIX}API_TOKEN{IN_FILE}` names a file that contains the value, and so for every setting."
+    yield f"bytes. Every variable can also name a file that contains the value: `{PREFIX}API_TOKEN{IN_FILE}=PATH`."
     yield from ("", "| setting | default | variable | |", "|---|---|---|---|")
     for name, field in SETTINGS.items():
         variables = f"`{PREFIX}{name.upper()}`" + (f" or `{ALIASES[name]}`" if name in ALIASES else "")
-        default = "" if field.default is MISSING or field.default == "" else f"`{_default(field.default)}`"
+        default = "" if field.default is MISSING or field.default in ("", ()) else f"`{_default(field.default)}`"
         yield f"| `{name}` | {default} | {variables} | {_cell(field.description)} |"
 
 

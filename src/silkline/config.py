@@ -55,8 +55,8 @@ class Settings:
 
     data: Path = setting(
         lambda: home_of(os.environ),
-        "Directory of the embedded database, logs and exports. Default: silkline in XDG_DATA_HOME, else "
-        "~/.local/share/silkline.",
+        "Directory of the embedded database, and of the log, WARC and page files of jobs. Default: silkline in "
+        "XDG_DATA_HOME, else ~/.local/share/silkline.",
     )
     database_url: str = setting("", "sqlite:///PATH or postgresql://…; if empty, silkline.db in the data directory.")
     renderer_url: str = setting(
@@ -300,7 +300,7 @@ def load(
     try:
         return Loaded(settings_with({"data": home_of(environ), **values}), sources, variables)
     except SettingsError as error:
-        raise UsageError("; ".join(_problem(*each, sources) for each in error.problems.items())) from error
+        raise UsageError("; ".join(_problem(*each, sources, variables) for each in error.problems.items())) from error
 
 
 def _from_file(file: Path) -> dict[str, Any]:
@@ -350,7 +350,10 @@ def _value_of(environ: Mapping[str, str], variable: str) -> str:
     return content
 
 
-def _problem(name: str, what: str, sources: Mapping[str, str]) -> str:
+def _problem(name: str, what: str, sources: Mapping[str, str], variables: Mapping[str, str]) -> str:
     if what == UNKNOWN:
         return f"unknown setting {name!r} in {sources.get(name, FILE)}; `silkline config` lists them all"
-    return f"setting {name} ({sources.get(name, 'default')}): {what}" if name else what
+    source = sources.get(name, "default")
+    if source == "environment":
+        source = f"environment, {variables[name]}"
+    return f"setting {name} ({source}): {what}" if name else what

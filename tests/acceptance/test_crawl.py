@@ -86,7 +86,7 @@ def test_crawl_explain_results(on_both: Silkline, web: Web) -> None:
     story = on_both("explain", "last", f"{web.host}/missing-1").out
     assert "failed, it could not be fetched: http_404" in story
     assert f"as a link on http://{web.host}/1" in story
-    on_both("explain", "last", f"{web.host}/never").refused(5, "has not seen")
+    on_both("explain", "last", f"{web.host}/never").refused(5, "/never is not in the ledger of job")
 
     lines = [json.loads(line) for line in on_both("results", "last").out.splitlines()]
     assert [line["final_url"] for line in lines] == [f"http://{web.host}/{path}" for path in ("", "1", "2", "3")]

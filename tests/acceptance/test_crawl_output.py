@@ -23,6 +23,7 @@ def test_the_ending_says_what_is_written(silkline: Silkline, sample: SampleServe
     done = silkline("crawl", sample.url, "-o", "pages.jsonl", *FAST)
     assert (done.code, done.out) == (0, ""), done
     assert done.err.endswith("12 results were written to pages.jsonl.\n"), done
+    assert "silkline results" not in done.err, "nobody needs the command for what is written anyway"
     lines = (silkline.folder / "pages.jsonl").read_text().splitlines()
     assert lines == silkline("results", "last").out.splitlines()
     assert json.loads(lines[0])["final_url"] == sample.url

@@ -19,7 +19,7 @@ from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, Backoff, End, Job, Verb, decide
 from silkline.model.ledger import Checkpoint, Counts, NewResult, NewUrl, Settled
 from silkline.model.url import url_key
-from silkline.model.wait import DELAY, Wait
+from silkline.model.wait import DELAY, ERRORS, Wait
 from silkline.sample.server import SampleServer
 from silkline.sample.site import SampleAnswer
 from silkline.store import jobs, logs, urls
@@ -205,13 +205,21 @@ def test_a_slip_of_the_finger_gets_a_suggestion(here: Run, arguments: tuple[str,
     [
         (("crawl", "https://a.example/", "--limit", "0"), "--limit '0': it must be greater than or equal to 1"),
         (("crawl", "https://a.example/", "--delay", "2h"), "--delay '7200.0': it must be less than or equal to 3600"),
-        (("crawl", "https://a.example/", "--include", "("), "--include '(': is not a regular expression"),
+        (("crawl", "https://a.example/", "--include", "("), "--include '(' is not a regular expression"),
         (("crawl", "https://a.example/", "--fetchers", "999"), "--fetchers '999'"),
         (("crawl", "https://a.example/", "--allow-private", "x"), "--allow-private 'x': expected CIDR[:PORT]"),
         (("crawl", "https://a.example/", "--cookie", "x"), "--cookie"),
         (("crawl", "https://a.example/", "--header", "bad name: x"), "--header bad name: is not a header name"),
         (("crawl",), "give at least one URL, or a file of URLs with --seeds FILE"),
-        (("fetch", "https://a.example/", "http://"), "URL 'http://': is not a web address"),
+        (("fetch", "https://a.example/", "http://"), "URL 'http://' is not a web address"),
+        (("fetch", "https://a.example/", "--keep", "div["), "--keep 'div[' is not a CSS selector"),
+        (("fetch", "https://a.example/", "--field", "a=h1["), "--field a, css: is not a CSS selector"),
+        (("fetch", "https://a.example/", "--field", "a"), "--field 'a' is not a field"),
+        (("fetch", "https://a.example/", "--require-fields", "1"), "--require-fields needs --fields or --field"),
+        (("fetch", "https://a.example/", "--each", "li"), "--each needs --fields or --field"),
+        (("fetch", "https://a.example/", "--pdf"), "--pdf needs a browser: add --render always"),
+        (("serve", "--slots", "many"), "'many' is not a valid integer."),
+        (("jobs", "retry", "last", "--cpus", "many"), "'many' is not a valid number."),
         (("fetch", "https://a.example/", "--delay", "soon"), "'soon' is not a duration"),
         (("crawl", "https://a.example/", "--max-duration", "0"), "--max-duration '0.0': it must be greater than 0"),
     ],
@@ -305,6 +313,12 @@ def test_a_wait_is_never_cut_and_names_what_helps() -> None:
     assert "--speed max" in progress_line(counts, {"speed": "fast"})
     assert "--speed" not in progress_line(counts, {"speed": "max"})
     assert "a smaller --delay" in progress_line(counts, {"delay": 5})
+
+
+def test_no_higher_speed_is_suggested_for_a_server_with_errors() -> None:
+    wait = Wait("example.com", 380, 2, ERRORS, "http_500", 0.5, 1.0, 190.0)
+    line = progress_line(Counts(discovered=500, queued=380, done=120, live={"waits": [wait._asdict()]}), {})
+    assert line.endswith("backing off after errors (http_500): 0.5 s between pages")
 
 
 def test_sizes_are_in_units_of_a_thousand() -> None:

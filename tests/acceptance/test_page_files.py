@@ -12,7 +12,7 @@ from tests.acceptance.conftest import Silkline
 @pytest.mark.parametrize("command", [("fetch",), ("crawl",)])
 def test_a_picture_without_a_browser_is_refused(silkline: Silkline, command: tuple[str, ...]) -> None:
     refused = silkline(*command, "http://127.0.0.1:9/", "--screenshot", "full")
-    refused.refused(2, "screenshot needs a browser", "always")
+    refused.refused(2, "--screenshot needs a browser: add --render always")
 
 
 @pytest.mark.usefixtures("chromium")

@@ -55,6 +55,20 @@ def test_every_command_takes_the_options_that_stand_everywhere(path: str, comman
     assert {option.opts[-1] for option in command.params} >= EVERYWHERE
 
 
+def test_the_help_lists_every_command_once_in_its_part() -> None:
+    (context,) = (context for path, _, context in COMMANDS if path == "silkline")
+    parts = silkline.get_help(context).split("Options:")[1].split("\n\n")
+    titles = [part.splitlines()[0].rstrip(":") for part in parts[1:-1]]
+    assert isinstance(silkline, LazyGroup)
+    assert titles == list(silkline.sections.values())
+    listed = [line.split()[0] for part in parts[1:-1] for line in part.splitlines()[1:] if line[2:3].strip()]
+    assert listed == silkline.list_commands(context)
+
+
+def test_examples_keep_their_lines() -> None:
+    assert "\n```\nsilkline https://example.com/    " in PAGES["cli.md"]
+
+
 def test_the_words_in_the_list_of_commands_are_those_of_the_commands() -> None:
     for path, command, context in COMMANDS:
         if isinstance(command, LazyGroup):

@@ -57,6 +57,11 @@ def test_a_file_that_is_no_database(silkline: Silkline, tmp_path: Path) -> None:
     silkline("jobs", "--data", str(file)).refused(1, "cannot open the database")
 
 
+def test_a_data_directory_that_cannot_be_created(silkline: Silkline) -> None:
+    refusal = silkline("crawl", "https://example.com/", "--data", "/proc/silkline")
+    refusal.refused(1, "cannot open the database /proc/silkline/silkline.db: No such file or directory: /proc/silkline")
+
+
 def test_a_database_of_a_newer_silkline(silkline: Silkline, store: Database) -> None:
     newer = migrate.newest(store) + 1
     with store.exclusive() as transaction:

@@ -24,7 +24,9 @@ def web() -> Iterator[SyntheticWeb]:
 
 
 def test_sqlite_refuses_shards_with_a_sentence(silkline: Silkline) -> None:
-    silkline("crawl", "https://one.example/", "--shards", "2").refused(2, "needs PostgreSQL")
+    silkline("crawl", "https://one.example/", "--shards", "2").refused(
+        2, "shards need PostgreSQL: set SILKLINE_DATABASE_URL"
+    )
 
 
 def test_a_crawl_in_shards_runs_here_pauses_and_goes_on(

@@ -151,7 +151,7 @@ def test_one_url_is_explained(client: Client, database: Database) -> None:
     assert [url["url"] for url in told["path"]] == [ROOT, f"{ROOT}2"]
     assert told["result"] is None
     assert client.get(f"/v1/jobs/{job.id}/explain?url={ROOT}").json["result"]["url_id"] == 1
-    client.get(f"/v1/jobs/{job.id}/explain?url={ROOT}nowhere").problem(404, "not-found", "has not seen")
+    client.get(f"/v1/jobs/{job.id}/explain?url={ROOT}nowhere").problem(404, "not-found", "is not in the ledger of job")
     client.get(f"/v1/jobs/{job.id}/explain?url=mailto:x").problem(422, "invalid")
 
 

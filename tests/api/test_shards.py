@@ -32,7 +32,7 @@ def paused_crawl(database: Database) -> str:
 
 def test_a_crawl_in_shards_is_one_crawl(client: Client, database: Database) -> None:
     if database.dialect == "sqlite":
-        client.post("/v1/jobs", {"kind": "site", **SPEC}).problem(422, "invalid", "needs PostgreSQL")
+        client.post("/v1/jobs", {"kind": "site", **SPEC}).problem(422, "invalid", "shards need PostgreSQL")
         return
     id = paused_crawl(database)
     shown = client.get(f"/v1/jobs/{id}").json

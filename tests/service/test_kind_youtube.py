@@ -188,7 +188,7 @@ def test_captions_from_elsewhere_are_not_fetched(tube: Tube, inline: Inline) -> 
     track = tube.said[ONE]["captions"]["playerCaptionsTracklistRenderer"]["captionTracks"][0]
     track["baseUrl"] = "http://169.254.169.254/latest/meta-data"
     inline.run("youtube", url=video.watch_url(ONE))
-    inline.assert_failed("where we do not go")
+    inline.assert_failed("which is not a host of YouTube")
 
 
 def test_lists_need_yt_dlp(tube: Tube, inline: Inline, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def test_an_unclear_or_impossible_name_is_not_found(database: Database) -> None:
     for name in ("zzz", "", "-", first.id + "0", "%", "_"):
         with pytest.raises(NotFound, match="no job"):
             jobs.find(database, name)
-    with pytest.raises(NotFound, match="no job ffff"):
+    with pytest.raises(NotFound, match="no job ffff; `silkline jobs` lists the jobs"):
         jobs.find(database, "ffff")
 
 

@@ -60,3 +60,12 @@ def test_a_wrong_command_line(
     assert word in err
     assert "secret" not in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_setting_with_no_or_several_values_is_shown_as_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SILKLINE_API_HOSTS", "a.example,b.example:443")
+    assert run(["config", "--data", str(tmp_path)]) == 0
+    shown = {line.split()[0]: line.split()[1] for line in capsys.readouterr().out.splitlines()}
+    assert (shown["api_hosts"], shown["api_private_ranges"]) == ("a.example,b.example:443", "-")

@@ -62,7 +62,7 @@ def test_every_setting_can_be_set_in_the_environment_and_is_explained(tmp_path: 
 
 
 def test_a_wrong_value_names_the_setting_and_where_it_stands(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"setting slots \(environment\): .*valid integer"):
+    with pytest.raises(UsageError, match=r"setting slots \(environment, SILKLINE_SLOTS\): .*valid integer"):
         loaded(tmp_path, env={"SILKLINE_SLOTS": "many"})
     with pytest.raises(UsageError, match=r"setting nice \(command line\): .*less than or equal to 19"):
         loaded(tmp_path, nice=50)
@@ -139,7 +139,9 @@ def test_days_may_have_a_unit() -> None:
 
 
 def test_a_wrong_time_is_named() -> None:
-    with pytest.raises(UsageError, match=r"setting stall_after \(environment\): 'soon' is not a duration"):
+    with pytest.raises(
+        UsageError, match=r"setting stall_after \(environment, SILKLINE_STALL_AFTER\): 'soon' is not a duration"
+    ):
         load({}, {"SILKLINE_STALL_AFTER": "soon"}, Path("/nonexistent"))
 
 

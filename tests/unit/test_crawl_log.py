@@ -107,6 +107,16 @@ def test_the_summary_adds_up(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("number", "size"), [(2_300, "2.3 kB in"), (999_949, "999.9 kB in"), (999_950, "1.0 MB in"), (10**9, "1.0 GB in")]
+)
+def test_the_summary_of_a_small_crawl_has_a_small_unit(
+    caplog: pytest.LogCaptureFixture, number: int, size: str
+) -> None:
+    (line,) = told(lambda story, _: story.end(Counts(discovered=1, done=1, bytes=number), [], None), caplog)
+    assert f"; {size} " in line
+
+
 def test_many_seeds_are_not_all_named(caplog: pytest.LogCaptureFixture) -> None:
     lines = told(lambda story, _: story.begin([f"https://{n}.example/" for n in range(1_000)]), caplog)
     assert lines[1].startswith("1,000 seeds: https://0.example/, ")

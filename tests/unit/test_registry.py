@@ -93,7 +93,7 @@ def test_a_plugin_replaces_nothing() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("bare", "the plugin for kind 'bare' has no spec"),
+        ("bare", "the plug-in for kind 'bare' has no spec"),
         ("missing", "cannot be loaded: ModuleNotFoundError: No module named 'no_such_module'"),
         ("lost", "cannot be loaded: AttributeError"),
     ],

@@ -55,7 +55,7 @@ def test_every_field_reaches_the_spec() -> None:
         ("urls", "https://example.org\njavascript:alert(1)", "Line 2 must start with http"),
         ("url", "notaurl", "must start with http"),
         ("url", "javascript:alert(1)", "must start with http"),
-        ("url", "", "Type an address"),
+        ("url", "", "Type a URL"),
         ("include", "/docs/\n(", "Line 2 is not a regular expression"),
         ("exclude", "[", "Line 1 is not a regular expression"),
         ("headers", "Accept: a\nsecret-without-colon", "Line 2: write it as Name: value"),

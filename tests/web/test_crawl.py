@@ -79,6 +79,18 @@ def test_a_page_with_its_markdown_and_its_links(visit: Open, site: Client, keep:
     keep(page, "page")
 
 
+def test_the_overview_of_an_ended_crawl(visit: Open, site: Client) -> None:
+    (job,) = [job for job in site.get("/v1/jobs?kind=site").json["items"] if job["parent_id"] is None][:1]
+    page = visit(f"/jobs/{job['id']}")
+    expect(page.locator('[data-chart="history"] .u-series')).to_have_count(3)
+    expect(page.locator('[data-chart="history"]')).not_to_contain_text("expected")
+    reasons = page.locator(".card", has_text="Failed and skipped")
+    expect(reasons.locator("tr")).to_have_count(8)
+    expect(reasons).to_contain_text("and 1 more, in the tabs Errors and Skipped")
+    expect(page.get_by_role("link", name="All hosts")).to_be_visible()
+    expect(page.get_by_role("heading", name="In flight")).to_have_count(0)
+
+
 def test_pause_resume_stop_while_it_moves(visit: Open, site: Client) -> None:
     id = site.job(do="work", steps=100_000, seconds=0.02)
     page = visit(f"/jobs/{id}")
@@ -109,7 +121,7 @@ def test_the_form_starts_a_crawl_and_says_what_is_wrong_with_it(visit: Open) -> 
     page.get_by_role("button", name="Start").click()
     expect(page.get_by_role("alert")).to_contain_text("is not a web address")
     page.locator("#new-url").fill("example.invalid/somewhere")
-    page.get_by_label("Maximum number of pages").fill("3")
+    page.get_by_label("Page limit").fill("3")
     page.get_by_role("button", name="Start").click()
     page.wait_for_url(re.compile("/jobs/[0-9a-f-]{36}$"))
     expect(page.locator("#head h1")).to_have_text("https://example.invalid/somewhere")

@@ -132,10 +132,10 @@ def test_pages_are_searched_by_address_and_title(visit: Open, crawl: Job) -> Non
     page.keyboard.press("Enter")
     expect(page.locator("tr[data-row]")).to_have_count(1)
     assert shown(page) == ["6"]
-    page.get_by_label("Search addresses and titles").fill("host14")
+    page.get_by_label("Search URLs and titles").fill("host14")
     page.get_by_role("button", name="Show").click()
     expect(page.locator("tr[data-row]")).to_have_count(7)
-    page.get_by_label("Search addresses and titles").fill("no such page")
+    page.get_by_label("Search URLs and titles").fill("no such page")
     page.get_by_role("button", name="Show").click()
     expect(page.locator("#tab")).to_contain_text("No page matches.")
     page.goto(f"{page.url.partition('/jobs')[0]}/jobs/{crawl.id}/pages?at=nonsense")
@@ -221,14 +221,14 @@ def test_crawl_again_fills_the_form_in(visit: Open, site: Client, database: Data
     site.post(f"/v1/jobs/{job.id}/cancel")
     page = visit(f"/jobs/{job.id}")
     page.get_by_role("link", name="Crawl again").click()
-    expect(page.get_by_label("Address", exact=True)).to_have_value("http://127.0.0.1:9/")
+    expect(page.get_by_label("URL", exact=True)).to_have_value("http://127.0.0.1:9/")
     for label, value in {
-        "Maximum number of pages": "7",
+        "Page limit": "7",
         "Stay within": "domain",
-        "Seconds between pages": "0.5",
-        "More addresses": "http://127.0.0.1:9/b",
-        "Only addresses that match": "/a",
-        "No addresses that match": "/b\n/c",
+        "Delay in seconds": "0.5",
+        "More URLs": "http://127.0.0.1:9/b",
+        "Only URLs that match": "/a",
+        "No URLs that match": "/b\n/c",
         "Private addresses": "127.0.0.1:9",
         "Headers to send": "",
     }.items():
@@ -245,13 +245,13 @@ def test_crawl_again_fills_the_form_in(visit: Open, site: Client, database: Data
 def test_messages_stand_beside_their_fields(visit: Open) -> None:
     page = visit("/")
     page.locator("summary", has_text="Options").click()
-    page.get_by_label("Address", exact=True).fill("example.com")
-    page.get_by_label("Only addresses that match").fill("/docs/\n(")
-    page.get_by_label("More addresses").fill("ftp://example.org")
+    page.get_by_label("URL", exact=True).fill("example.com")
+    page.get_by_label("Only URLs that match").fill("/docs/\n(")
+    page.get_by_label("More URLs").fill("ftp://example.org")
     page.get_by_role("button", name="Start").click()
-    expect(beside(page, "Only addresses that match")).to_contain_text("Line 2 is not a regular expression")
-    expect(beside(page, "More addresses")).to_contain_text("Line 1 must start with http")
-    expect(page.get_by_label("Only addresses that match")).to_have_value("/docs/\n(")
+    expect(beside(page, "Only URLs that match")).to_contain_text("Line 2 is not a regular expression")
+    expect(beside(page, "More URLs")).to_contain_text("Line 1 must start with http")
+    expect(page.get_by_label("Only URLs that match")).to_have_value("/docs/\n(")
     assert Axe().run(page).response["violations"] == []
 
 
@@ -328,3 +328,24 @@ def test_axe_finds_nothing_wrong_with_any_view(
             keep(page, f"axe-{name[:40]}-{scheme}")
     page.get_by_role("button", name="Keyboard help").click()
     assert [faults(page, scheme) for scheme in LOOK_AT] == [[], []]
+
+
+def test_the_fields_of_the_form_stand_in_one_line(visit: Open) -> None:
+    page = visit("/")
+    page.locator("summary", has_text="Options").click()
+    fields = page.locator(".options").first.locator("input, select")
+    expect(fields).to_have_count(7)
+    boxes = [field.bounding_box() for field in fields.all()]
+    assert len({(box["y"], box["height"]) for box in boxes if box}) == 1, boxes
+
+
+def test_further_lines_of_a_log_line_begin_below_its_text(visit: Open, crawl: Job) -> None:
+    page = visit(f"/jobs/{crawl.id}/logs")
+    left = page.locator("#log .line").last.evaluate(
+        """line => {
+            const rects = [...line.querySelector(".text").getClientRects()];
+            return rects.map((rect) => Math.round(rect.left));
+        }"""
+    )
+    assert len(left) > 1
+    assert left[1] > page.locator("#log").bounding_box()["x"] + 60  # type: ignore[index]

@@ -138,7 +138,7 @@ def install(app: FastAPI, page: AsPage = lambda request, problem: None) -> None:
 
     def left(request: Request, error: Exception) -> Response:
         """The client disconnected while the server read the body. Nobody reads this answer."""
-        log.debug("%s: a caller left before its request was complete", request.method)
+        log.debug("%s: a client disconnected before its request was complete", request.method)
         return Response(status_code=400)
 
     app.add_exception_handler(ClientDisconnect, left)

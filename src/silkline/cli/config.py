@@ -37,6 +37,8 @@ def _describe(found: Loaded, name: str) -> dict[str, Any]:
         value = HIDDEN if value else ""
     elif name.endswith("_url"):
         value = masked(value)
+    elif isinstance(value, tuple):
+        value = ",".join(value)
     elif not isinstance(value, bool | int | float):
         value = str(value)
     source = found.sources[name]

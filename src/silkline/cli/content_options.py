@@ -1,4 +1,4 @@
-"""The options that say what is kept of each page, and the note that tells when little was kept."""
+"""The options that say what is kept of each page, and the note if little was kept."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
@@ -13,7 +13,7 @@ MODES: Final = ["main", "markdown", "full", "text", "html", "none"]
 
 
 def content_options(command: Command) -> Command:
-    """Adds --content and what shapes the content."""
+    """Add --content and the options that change the content."""
     for option in reversed(
         (
             click.option(
@@ -23,10 +23,18 @@ def content_options(command: Command) -> Command:
                 "Markdown, plain text, HTML, or none. Default: main.",
             ),
             click.option(
-                "--keep", metavar="CSS", multiple=True, type=text, help="The content is what this selects; repeatable."
+                "--keep",
+                metavar="CSS",
+                multiple=True,
+                type=text,
+                help="Keep only what this selector finds; can be repeated.",
             ),
             click.option(
-                "--drop", metavar="CSS", multiple=True, type=text, help="What this selects is no content; repeatable."
+                "--drop",
+                metavar="CSS",
+                multiple=True,
+                type=text,
+                help="Remove what this selector finds; can be repeated.",
             ),
             click.option("--no-links", is_flag=True, help="Keep only the words of links."),
             click.option("--no-images", is_flag=True, help="Leave images out."),

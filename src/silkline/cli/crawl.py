@@ -11,13 +11,13 @@ from typing import Any
 import click
 
 from silkline.cli import terminal, views
-from silkline.cli.asking import asking, payload_of, seconds
-from silkline.cli.capturing import capturing
 from silkline.cli.content_options import content_options
-from silkline.cli.extracting import extracting, keeping, with_fields
+from silkline.cli.fetch_options import fetch_options, payload_of, seconds
+from silkline.cli.field_options import field_options, keep_html_option, with_fields
 from silkline.cli.foreground import run_here
 from silkline.cli.job_choice import chosen
 from silkline.cli.option_errors import checked
+from silkline.cli.page_file_options import page_file_options
 from silkline.cli.resources import opened, opened_to_find, settings_of
 from silkline.cli.results import save
 from silkline.cli.seeds import Seeds, read_all_lines, read_lines
@@ -80,10 +80,10 @@ LEAST_FILES = 128  # the same number as in crawl/file_budget.py, which commands 
     help="Write the results to this file when the job ends; a name that ends with / is a folder.",
 )
 @click.option("--force", is_flag=True, help="With -o: overwrite what exists.")
-@extracting
-@keeping
-@capturing
-@asking
+@field_options
+@keep_html_option
+@page_file_options
+@fetch_options
 @everywhere()
 @click.pass_obj
 def crawl(

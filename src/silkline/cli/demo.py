@@ -13,7 +13,7 @@ from silkline.cli.resources import opened, settings_of
 from silkline.cli.session import Session, everywhere
 from silkline.cli.terminal import safe
 from silkline.errors import UsageError
-from silkline.export.problems import grouped
+from silkline.export.failed_urls import grouped
 from silkline.model.database import Database
 from silkline.model.job import Job, NewJob, Status
 from silkline.runner.inline import run_here

@@ -29,7 +29,7 @@ def run(arguments: Sequence[str]) -> int:
         terminal.message(error.format_message())
         return codes.USAGE
     except click.UsageError as error:
-        terminal.complain(f"{error.format_message()}{_where_to_look(error)}")
+        terminal.complain(f"{_plain(error.format_message())}{_where_to_look(error)}")
         return codes.USAGE
     except SilklineError as error:
         terminal.complain(without_password(str(error)))
@@ -56,6 +56,11 @@ def _invoke(arguments: list[str], session: Session) -> int:
     except click.exceptions.Exit as leave:
         return leave.exit_code
     return code if isinstance(code, int) else codes.OK
+
+
+def _plain(message: str) -> str:
+    """Click names its own types: a number with limits is an `integer range`."""
+    return message.replace("a valid integer range", "a valid integer").replace("a valid float range", "a valid number")
 
 
 def _where_to_look(error: click.UsageError) -> str:

@@ -42,8 +42,8 @@ STATES = {
 def explain(session: Session, id: str, url: str) -> None:
     """Show what happened to one URL of a crawl.
 
-    The page where it was found, its distance from the seeds, the number of tries, its state and the reason, the pages
-    that link to it, and its own links. For a URL that waits: what its host waits for.
+    This includes the page where it was found, its distance from the seeds, the number of tries, its state and the
+    reason, the pages that link to it, and its own links. If the URL waits, it says what the host waits for.
     """
     wanted = canonical(with_scheme(url))
     if wanted is None:

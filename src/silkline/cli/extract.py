@@ -9,7 +9,7 @@ import click
 from silkline.cli import terminal, views
 from silkline.cli.content_options import content_options
 from silkline.cli.crawl import HOLD, saving
-from silkline.cli.extracting import extracting, with_fields
+from silkline.cli.field_options import field_options, with_fields
 from silkline.cli.foreground import run_here
 from silkline.cli.job_choice import chosen
 from silkline.cli.option_errors import checked
@@ -26,7 +26,7 @@ from silkline.warc_files import folder_of
 @click.command()
 @click.argument("id", type=text)
 @content_options
-@extracting
+@field_options
 @click.option("--detach", is_flag=True, help="Print the id of the new job and end; a worker runs the job.")
 @click.option("-o", "--output", metavar="FILE", type=text, help="Write the results to this file when the job ends.")
 @click.option("--force", is_flag=True, help="With -o: overwrite what exists.")
@@ -48,7 +48,9 @@ def extract(session: Session, /, id: str, detach: bool, output: str | None, forc
             session, database, id, lambda job: _has_pages(database, settings.data, job), "that kept its HTML"
         )
         if not _has_pages(database, settings.data, source):
-            raise Refused(f"job {source.id} kept no pages: it needs --keep-html, or --warc on this machine")
+            raise Refused(
+                f"job {source.id} kept no pages: run it again with --keep-html, or with --warc on this machine"
+            )
         spec = checked("extract", {**payload, "job": source.id})
         now = database.now()
         new = NewJob(

@@ -15,12 +15,12 @@ from typing import Any
 import click
 
 from silkline.cli import codes, terminal
-from silkline.cli.asking import asking, need_urls, payload_of, seconds
-from silkline.cli.capturing import capturing, say_files
 from silkline.cli.content_options import content_options, little_kept
-from silkline.cli.extracting import extracting, keeping, with_fields
+from silkline.cli.fetch_options import fetch_options, need_urls, payload_of, seconds
+from silkline.cli.field_options import field_options, keep_html_option, with_fields
 from silkline.cli.logging_level import log_if_asked
 from silkline.cli.option_errors import checked
+from silkline.cli.page_file_options import page_file_options, say_files
 from silkline.cli.resources import opened, settings_of
 from silkline.cli.seeds import typed_urls
 from silkline.cli.session import Session, everywhere, text
@@ -48,10 +48,10 @@ FEW_WORDS = 40
 )
 @content_options
 @click.option("--warc", is_flag=True, help="Also keep the raw HTTP responses, for `silkline results --format warc`.")
-@extracting
-@keeping
-@capturing
-@asking
+@field_options
+@keep_html_option
+@page_file_options
+@fetch_options
 @everywhere()
 @click.pass_obj
 def fetch(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:

@@ -15,8 +15,8 @@ import click
 import msgspec
 
 from silkline.cli import codes, terminal
-from silkline.cli.asking import asking, payload_of
-from silkline.cli.extracting import extracting, with_fields
+from silkline.cli.fetch_options import fetch_options, payload_of
+from silkline.cli.field_options import field_options, with_fields
 from silkline.cli.logging_level import log_if_asked
 from silkline.cli.option_errors import checked
 from silkline.cli.resources import opened, settings_of
@@ -41,10 +41,10 @@ SHOWN_ROWS = 20
 
 @click.command()
 @click.argument("url", type=text)
-@extracting
+@field_options
 @click.option("--suggest", is_flag=True, help="Propose fields, as a file for --fields.")
 @click.option("--fetch", "again", is_flag=True, help="Fetch the page, even if it is stored.")
-@asking
+@fetch_options
 @everywhere()
 @click.pass_obj
 def fields(session: Session, /, url: str, suggest: bool, again: bool, **given: Any) -> int:

@@ -42,7 +42,7 @@ def run_here(
         with Ticker(database, job, quiet=session.quiet or session.logs_json):
             ForegroundRun(settings, job.id, signals_caught=lambda: session.say(opening)).run()
         job = jobs.get(database, job.id)
-        _tell(session, database, job)
+        _tell(session, database, job, saved=done is not None)
         if done is not None:
             done(database, job)
     return codes.of_status(job.status)
@@ -53,8 +53,8 @@ def _is_news(record: logging.LogRecord) -> bool:
     return not record.getMessage().endswith(f"the job is now {Status.FAILED}")
 
 
-def _tell(session: Session, database: Database, job: Job) -> None:
-    """Say how the job ended; with --json, print the job."""
+def _tell(session: Session, database: Database, job: Job, *, saved: bool) -> None:
+    """Say how the job ended; with --json, print the job. `saved`: its results are written to a file next."""
     counts, why, now = urls.counts(database, job.id), urls.reasons(database, job.id), database.now()
     if session.json:
         reasons = [{"state": state, "reason": reason, "urls": number} for state, reason, number in why]
@@ -62,6 +62,6 @@ def _tell(session: Session, database: Database, job: Job) -> None:
         terminal.print_json({**views.as_value(job, counts, now), "reasons": reasons, "results": stored})
     for line in views.ending(job, counts, why, now):
         session.say(line)
-    commands = views.next_commands(job, counts) if job.status in ENDED else []
+    commands = views.next_commands(job, counts, saved=saved) if job.status in ENDED else []
     for line in (["Next commands:"] if commands else []) + [f"  {command}" for command in commands]:
         session.say(line)

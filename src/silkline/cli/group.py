@@ -29,13 +29,34 @@ class Lazy(NamedTuple):
     help: str
 
 
-class LazyGroup(click.Group):
-    """A group that imports its commands when they run. `default` is the command that runs when none is given."""
+# The title of each part of the list of commands in the help of `silkline`, by the first command of the part.
+SECTIONS = {
+    "fetch": "Fetch and crawl",
+    "results": "Look at a job",
+    "jobs": "All jobs",
+    "serve": "Run the service",
+    "demo": "Try and check this installation",
+}
 
-    def __init__(self, *args: Any, lazy: Mapping[str, Lazy] | None = None, default: str = "", **kwargs: Any) -> None:
+
+class LazyGroup(click.Group):
+    """A group that imports its commands when they run. `default` is the command that runs when none is given.
+
+    `sections` has a title for the first command of each part of the help.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        lazy: Mapping[str, Lazy] | None = None,
+        default: str = "",
+        sections: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.lazy = dict(lazy or {})
         self.default = default
+        self.sections = sections or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*self.commands, *self.lazy]
@@ -50,8 +71,14 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows = [(name, command.get_short_help_str(limit=200)) for name, command in self.commands.items()]
         rows += [(name, lazy.help) for name, lazy in self.lazy.items()]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        parts: dict[str, list[tuple[str, str]]] = {}
+        title = "Commands"
+        for name, help in rows:
+            title = self.sections.get(name, title)
+            parts.setdefault(title, []).append((name, help))
+        for title, part in parts.items():
+            with formatter.section(title):
+                formatter.write_dl(part)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         first = args[0] if args else "-"
@@ -97,30 +124,31 @@ def is_address(text: str) -> bool:
     cls=LazyGroup,
     lazy={
         "fetch": Lazy("silkline.cli.fetch:fetch", "Fetch pages and print them as Markdown."),
-        "map": Lazy("silkline.cli.map:map_site", "List the URLs of a site, from its sitemaps."),
-        "demo": Lazy("silkline.cli.demo:demo", "Crawl a small sample site on this machine and show the results."),
-        "results": Lazy("silkline.cli.results:results", "Write the results of a job."),
-        "urls": Lazy("silkline.cli.urls:urls", "List the URLs of a job, each with its state and reason."),
-        "errors": Lazy("silkline.cli.urls:errors", "Show what failed, by reason, with the pages that link to it."),
         "crawl": Lazy("silkline.cli.crawl:crawl", "Crawl one site or many in the foreground, with a progress line."),
+        "resume": Lazy("silkline.cli.crawl:resume", "Resume a paused job in the foreground, from its checkpoint."),
+        "map": Lazy("silkline.cli.map:map_site", "List the URLs of a site, from its sitemaps."),
+        "fields": Lazy("silkline.cli.fields:fields", "Try fields on one page, or propose fields for it."),
         "extract": Lazy(
             "silkline.cli.extract:extract", "Read the stored pages of a job again, for other fields or other content."
         ),
-        "fields": Lazy("silkline.cli.fields:fields", "Try fields on one page, or propose fields for it."),
-        "jobs": Lazy("silkline.cli.jobs:jobs", "List, add, show, pause, resume, stop, cancel, retry or remove jobs."),
-        "logs": Lazy("silkline.cli.logs:logs", "Show the log of a job."),
-        "resume": Lazy("silkline.cli.crawl:resume", "Resume a paused job in the foreground, from its checkpoint."),
+        "results": Lazy("silkline.cli.results:results", "Write the results of a job."),
+        "urls": Lazy("silkline.cli.urls:urls", "List the URLs of a job, each with its state and reason."),
+        "errors": Lazy("silkline.cli.urls:errors", "Show what failed, by reason, with the pages that link to it."),
         "explain": Lazy("silkline.cli.explain:explain", "Show what happened to one URL of a crawl."),
+        "logs": Lazy("silkline.cli.logs:logs", "Show the log of a job."),
+        "jobs": Lazy("silkline.cli.jobs:jobs", "List, add, show, pause, resume, stop, cancel, retry or remove jobs."),
         "workers": Lazy("silkline.cli.workers:workers", "Show which workers are alive."),
         "top": Lazy("silkline.cli.top:top", "Show machines, queue and running jobs, live."),
-        "worker": Lazy("silkline.cli.worker:worker", "Run a worker: it claims jobs and runs them."),
         "serve": Lazy("silkline.cli.serve:serve", "Run Silkline on this machine: API, web page and a worker."),
+        "worker": Lazy("silkline.cli.worker:worker", "Run a worker: it claims jobs and runs them."),
         "mcp": Lazy("silkline.cli.mcp:mcp", "Give a language model tools to fetch and crawl (MCP)."),
         "tokens": Lazy("silkline.cli.tokens:tokens", "Add, list and remove tokens for the API."),
+        "demo": Lazy("silkline.cli.demo:demo", "Crawl a small sample site on this machine and show the results."),
         "config": Lazy("silkline.cli.config:config", "Show each setting, its value and the source of the value."),
         "doctor": Lazy("silkline.cli.doctor:doctor", "Check this machine and the database; say what to do."),
         "db": Lazy("silkline.cli.db:db", "Maintain the database."),
     },
+    sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     subcommand_metavar="URL | COMMAND [ARGS]...",
     epilog="Exit codes: 0 success, 1 failed or refused, 2 usage, 3 paused or queued, 4 stopped or cancelled, 5 "

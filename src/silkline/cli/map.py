@@ -12,13 +12,13 @@ from typing import Any
 import click
 
 from silkline.cli import codes, terminal
-from silkline.cli.asking import asking, need_urls, payload_of
+from silkline.cli.fetch_options import fetch_options, need_urls, payload_of
 from silkline.cli.logging_level import log_if_asked
 from silkline.cli.option_errors import checked
 from silkline.cli.resources import opened, settings_of
 from silkline.cli.seeds import typed_urls
 from silkline.cli.session import Session, everywhere, text
-from silkline.export.problems import grouped
+from silkline.export.failed_urls import grouped
 from silkline.kinds import requirements
 from silkline.model.database import Database
 from silkline.model.job import End, NewJob, Status
@@ -35,7 +35,7 @@ _KNOWN = frozenset({"not_a_page", "noindex", "robots"})
 @click.argument("urls", nargs=-1, required=True, type=text, metavar="URL…")
 @click.option("--links", is_flag=True, help="Also follow links: slower, but finds URLs that no sitemap lists.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="The maximum number of URLs.")
-@asking
+@fetch_options
 @everywhere()
 @click.pass_obj
 def map_site(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:

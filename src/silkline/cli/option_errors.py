@@ -12,6 +12,16 @@ from silkline.model.user_info import HEADER
 # Fields whose option has another name. The option of every other field is its name after two hyphens.
 OPTIONS = {"headers": "--header", "cookies": "--cookie", "url": "URL", "urls": "URL"}
 NO_URL = "give at least one URL"
+# The words of the fields in errors about several fields, and those of the options.
+_WORDS = {
+    "each needs fields": "--each needs --fields or --field",
+    "require_fields needs fields": "--require-fields needs --fields or --field",
+    "screenshot needs": "--screenshot needs",
+    "pdf needs": "--pdf needs",
+    "set render to always (auto: only": "add --render always (or --render auto: only",
+}
+# A message that begins with one of these is a sentence about the value before it.
+_VERBS = ("is ", "uses ", "contains ", "has ")
 
 
 def option_of(field: str) -> str:
@@ -31,7 +41,7 @@ def checked(kind: str, payload: dict[str, Any], *, no_url: str = NO_URL) -> Spec
 
 def _sentence(problem: FieldProblem, no_url: str) -> str:
     if not problem.field:
-        return no_url if problem.message.startswith("a url is needed") else problem.message
+        return no_url if problem.message.startswith("a url is needed") else _about_options(problem.message)
     field, _, inner = problem.field.partition(".")
     name = option_of(field)
     if field in ("headers", "cookies"):
@@ -39,4 +49,12 @@ def _sentence(problem: FieldProblem, no_url: str) -> str:
     if field == "proxy":
         return f"{name}: {problem.message}"
     message = problem.message.replace("input should be", "it must be").replace(HEADER, f"--header '{HEADER}'")
-    return f"{name} {problem.given!r}: {message}" if problem.given else f"{name}: {message}"
+    if not problem.given:
+        return f"{name}: {message}"
+    return f"{name} {problem.given!r}{'' if message.startswith(_VERBS) else ':'} {message}"
+
+
+def _about_options(message: str) -> str:
+    for field, option in _WORDS.items():
+        message = message.replace(field, option)
+    return message

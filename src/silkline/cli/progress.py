@@ -20,7 +20,6 @@ from silkline.model.wait import (
     BUSY,
     CRAWL_DELAY,
     DELAY,
-    ERRORS,
     LEVEL,
     SLOW_ANSWERS,
     TURN,
@@ -135,12 +134,12 @@ def _waiting_for(waits: list[Wait], payload: Mapping[str, Any]) -> str:
 
 
 def remedy(wait: Wait, payload: Mapping[str, Any]) -> str:
-    """The option that makes this wait shorter, if there is one."""
+    """The option that makes this wait shorter, if there is one. None is named while the server answers with errors."""
     if wait.reason == DELAY and payload.get("delay") is not None:
         return "use a smaller --delay to send requests more often"
     if wait.reason == CRAWL_DELAY:
         return "use --ignore-robots to ignore it on your own site"
     faster = FASTER.get(str(payload.get("speed") or "normal"), "")
-    if wait.reason in (DELAY, SLOW_ANSWERS, ADDRESS, BUSY, ERRORS) and faster:
+    if wait.reason in (DELAY, SLOW_ANSWERS, ADDRESS, BUSY) and faster:
         return f"use --speed {faster} to send requests more often"
     return ""

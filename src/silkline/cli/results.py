@@ -38,7 +38,7 @@ from silkline.store.results import Result
     "--chunk-size",
     type=click.IntRange(SMALLEST, LARGEST),
     metavar="N",
-    help=f"With --format chunks: the most characters of a chunk. Default: {CHUNK_SIZE}.",
+    help=f"With --format chunks: the maximum number of characters of a chunk. Default: {CHUNK_SIZE}.",
 )
 @click.option("-o", "--output", type=text, metavar="FILE", help="Write to this file (for md: a folder); - is stdout.")
 @click.option("--force", is_flag=True, help="With -o: overwrite what exists.")
@@ -65,11 +65,18 @@ def results(
 ) -> None:
     """Write the results of a job.
 
-    The formats are JSON lines (jsonl), a table for spreadsheets (csv), a folder of Markdown files (md), Parquet, a
-    sitemap, for a job that ran with --warc the raw HTTP responses (warc), the links between its pages (links), and the
-    content in chunks for retrieval (chunks). Links and chunks are JSON lines, or a .csv or .parquet file. The fields of
-    a job are typed columns in csv and parquet. Existing files are overwritten only with --force. --state failed and
-    --status also find URLs of a crawl that have no result.
+    \b
+    jsonl     JSON lines
+    csv       a table for spreadsheets; the fields of a job are columns
+    md        a folder of Markdown files
+    parquet   a table with typed columns, also for the fields of a job
+    sitemap   a sitemap of the stored pages
+    warc      the raw HTTP responses, if the job ran with --warc
+    links     the links between the pages: JSON lines, or a .csv or .parquet file
+    chunks    the content in chunks for retrieval: JSON lines, or a .csv or .parquet file
+
+    Existing files are overwritten only with --force. --state failed and --status also find URLs of a crawl that have no
+    result.
     """
     wanted = Filter(**only)
     output = None if output == "-" else output

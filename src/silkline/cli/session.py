@@ -62,7 +62,7 @@ def everywhere(*, shown: bool = False) -> Callable[[Command], Command]:
     def decorate(command: Command) -> Command:
         for name, metavar, help in (
             ("--database-url", "URL", "Use this database: sqlite:///PATH or postgresql://USER@HOST/NAME."),
-            ("--data", "DIR", "Keep the embedded database, logs and exports in this directory."),
+            ("--data", "DIR", "Keep the embedded database and the files of jobs in this directory."),
         ):
             command = click.option(
                 name, metavar=metavar, type=text, help=help, hidden=not shown, expose_value=False, callback=_override

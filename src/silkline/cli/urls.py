@@ -12,7 +12,7 @@ from silkline.cli import terminal
 from silkline.cli.job_choice import chosen
 from silkline.cli.resources import opened_to_find, settings_of
 from silkline.cli.session import Session, everywhere, text
-from silkline.export.problems import FailureGroup, grouped, ledger
+from silkline.export.failed_urls import FailureGroup, grouped, ledger
 from silkline.export.rows import pattern_of
 from silkline.model.database import Database
 from silkline.model.job import Job

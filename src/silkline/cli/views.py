@@ -97,7 +97,7 @@ def everything(
         ("Updated", moment(job.updated_at)),
         ("Ends by", moment(job.deadline_at)),
         ("Finished", moment(job.finished_at)),
-        ("Payload", as_json(shown_spec(job.payload))),
+        ("Spec", as_json(shown_spec(job.payload))),
         ("Metadata", as_json(redacted(job.metadata)) if job.metadata else ""),
         ("Log", safe(log)),
     ]
@@ -162,15 +162,15 @@ def extracted(counts: Counts) -> list[str]:
     told = [safe(line) for line in in_words(field_counts_in(counts.live))]
     kept = kept_html_in(counts.live)
     if kept.pages:
-        each, before = size(kept.stored // kept.pages), size(kept.raw // kept.pages)
-        told.append(f"HTML kept: {kept.pages:,} pages in {size(kept.stored)}, {each} a page ({before} before)")
+        each, raw = size(kept.stored // kept.pages), size(kept.raw // kept.pages)
+        told.append(f"HTML kept: {kept.pages:,} pages in {size(kept.stored)}, {each} a page ({raw} uncompressed)")
     return told
 
 
-def next_commands(job: Job, counts: Counts) -> list[str]:
-    """The commands that are useful after a crawl has ended."""
+def next_commands(job: Job, counts: Counts, *, saved: bool = False) -> list[str]:
+    """The commands that are useful after a crawl has ended. `saved`: its results are in a file already."""
     found = []
-    if counts.done:
+    if counts.done and not saved:
         found.append(f"silkline results {job.id} --format md -o pages/")
     if counts.failed:
         found.append(f"silkline errors {job.id}")

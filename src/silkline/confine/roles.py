@@ -105,9 +105,9 @@ def confine_runner() -> Confinement:
 def confine_fork_server() -> Confinement:
     """What a runner loses and its fork server does not need. A forked runner inherits it, and this result.
 
-    The rest each runner gives up itself: its own fence, so that no job can inspect another one, and rights of root that
-    the fork server needs to find what dead runners left. If Chromium cannot create its own namespace, it needs its
-    setuid helper, and then new privileges stay allowed.
+    Each runner applies the rest itself: its own fence, so that no job can inspect another one, and the loss of the
+    rights of root that the fork server needs to find what dead runners left. If Chromium cannot create its own
+    namespace, it needs its setuid helper, and then new privileges stay allowed.
     """
     no_core_dumps = _no_core_dumps()
     if (os.geteuid() != 0 and not user_namespaces()) or not _no_new_privileges():

@@ -222,7 +222,10 @@ def _in_brackets(reasons: Mapping[str, int]) -> str:
 
 
 def _size(number: int) -> str:
-    return f"{number / 1_000_000:,.1f} MB" if number < 999_950_000 else f"{number / 1_000_000_000:,.1f} GB"
+    for unit, bytes_each in (("kB", 1_000), ("MB", 1_000_000)):
+        if number < 999.95 * bytes_each:
+            return f"{number / bytes_each:,.1f} {unit}"
+    return f"{number / 1_000_000_000:,.1f} GB"
 
 
 def _minutes(seconds: float) -> str:

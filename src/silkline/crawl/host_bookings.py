@@ -20,7 +20,7 @@ from silkline.crawl.politeness import Booking
 from silkline.model import wait as reasons
 
 UNUSED: Final = 10.0
-"""A host that nobody has booked for so many seconds counts as unused."""
+"""A host that was not booked for so many seconds counts as unused."""
 _EXTEND_BEFORE: Final = 1.0
 _BATCH: Final = 0.25
 _SHORTEST: Final = 0.05

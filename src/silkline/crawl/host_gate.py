@@ -82,7 +82,7 @@ class HostGate:
 
     def robots_count(self, host: HostQueue) -> bool:
         """Whether the next request waits for the delay after the one for robots.txt. A `page` job does not wait if
-        nobody else uses the host."""
+        no other job uses the host."""
         if self._plan.tuning.robots_count:
             return True
         return host.clock.delay > 0 and host.booking is not None and host.booking.idle < UNUSED

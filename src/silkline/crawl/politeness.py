@@ -167,7 +167,7 @@ class Booking:
         self.behind = ""
         """The job whose time comes before ours."""
         self.idle = 0.0
-        """For how long nobody had booked the host before us."""
+        """For how long the host was not booked before us."""
         self.asked = False
         self.paid = False
         """The time of its address is booked, and only that of the host has passed meanwhile."""

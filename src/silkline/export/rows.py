@@ -10,8 +10,8 @@ from heapq import merge
 from typing import Any, Final, Protocol
 
 from silkline.errors import UsageError
+from silkline.export.failed_urls import ledger
 from silkline.export.limited_reads import limited_reads
-from silkline.export.problems import ledger
 from silkline.model.database import Database
 from silkline.model.field_filter import BadCondition, Condition, has_all, read_condition
 from silkline.model.ledger import FAILED, SKIPPED

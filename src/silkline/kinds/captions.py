@@ -139,7 +139,7 @@ def _place(url: str, base: str) -> str:
         url = base + url.removeprefix(YOUTUBE)
     host = urlsplit(url).hostname or ""
     if host != urlsplit(base).hostname and not host.endswith(".youtube.com"):
-        raise CaptionsRefused("bad_response", f"YouTube sends us to {host}, where we do not go")
+        raise CaptionsRefused("bad_response", f"YouTube redirects to {host}, which is not a host of YouTube")
     return url
 
 

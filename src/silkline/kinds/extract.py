@@ -62,7 +62,7 @@ def run(context: Context[ExtractSpec]) -> End | None:
         raise Permanent(f"there is no job {spec.job}") from error
     data = Path(context.settings.data)
     if not has_pages(database, data, source.id):
-        raise Permanent(f"job {source.id} kept no pages: it needs --keep-html, or --warc on this machine")
+        raise Permanent(f"job {source.id} kept no pages: run it again with --keep-html, or with --warc on this machine")
     return uvloop.run(_Extract(context, plan_for(spec, context.settings), source.id, data).run())
 
 

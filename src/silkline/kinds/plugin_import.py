@@ -1,4 +1,4 @@
-"""Imports the code of a plug-in with a limit of time, so that nobody waits for ever for a module that sleeps.
+"""Imports the code of a plug-in with a time limit, so that no process waits for ever for a module that sleeps.
 
 A command or a runner imports it in its main thread, which can be interrupted. A server calls from a thread, which
 cannot. There the import is tried first in a child process, which may hang or crash. Only code that passed is imported,

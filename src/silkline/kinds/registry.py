@@ -1,6 +1,6 @@
 """The kinds of jobs: their names, without importing any of their code.
 
-The API, the command line and the supervisor know the kinds only from this module. A plugin registers a kind with the
+The API, the command line and the supervisor know the kinds only from this module. A plug-in registers a kind with the
 entry point group `silkline.kinds`: the name of the entry point is the kind, its value is the code that runs it. This is
 a function `run(context)` or a class with that method, with the spec as its attribute `spec`. A supervisor only reads
 the names. A process that accepts jobs needs the spec too (kinds/specs.py). docs/how-to/write-a-kind.md shows all of
@@ -55,7 +55,7 @@ DIAGNOSTIC = Kind("diagnostic", "silkline.kinds.diagnostic:run")
 
 
 def kinds(*, test_kinds: bool = False) -> dict[str, Kind]:
-    """Every kind that this installation knows. A plugin never replaces a built-in kind."""
+    """Every kind that this installation knows. A plug-in never replaces a built-in kind."""
     return {**_plugins(), **_own(test_kinds)}
 
 
@@ -104,7 +104,7 @@ def load(kind: Kind) -> Run:
             target = found_at(kind.target, "run")
     except TookTooLong:
         raise Permanent(
-            f"the plugin for kind {kind.name!r} cannot be loaded: its import took longer than {SECONDS:g} s"
+            f"the plug-in for kind {kind.name!r} cannot be loaded: its import took longer than {SECONDS:g} s"
         ) from None
     run: Run = target().run if isinstance(target, type) else target
     return run

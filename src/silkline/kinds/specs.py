@@ -1,6 +1,6 @@
 """The spec of each kind of job, without importing the code of a kind that is ours.
 
-A process that accepts or runs jobs needs this; a supervisor does not. A plugin with heavy code can register its spec
+A process that accepts or runs jobs needs this; a supervisor does not. A plug-in with heavy code can register its spec
 separately, in the entry point group `silkline.specs`, so that the API never imports the rest.
 """
 
@@ -33,7 +33,7 @@ def check_payload(kind: Kind, payload: dict[str, Any]) -> specs.Spec:
 
 
 def spec_of(kind: Kind) -> type[specs.Spec]:
-    """The spec of a kind. Raises `SpecError` for a plugin that has no valid spec."""
+    """The spec of a kind. Raises `SpecError` for a plug-in that has no valid spec."""
     if kind is DIAGNOSTIC:
         return specs.DiagnosticSpec
     if kind.name in BUILT_IN:
@@ -42,9 +42,9 @@ def spec_of(kind: Kind) -> type[specs.Spec]:
     try:
         spec = import_target(apart, "spec") if apart else getattr(import_target(kind.target, "run"), "spec", None)
     except ImportFailed as error:
-        raise SpecError(f"the plugin for kind {kind.name!r} cannot be loaded: {error}") from error
+        raise SpecError(f"the plug-in for kind {kind.name!r} cannot be loaded: {error}") from error
     if not (isinstance(spec, type) and issubclass(spec, specs.Spec)):
         raise SpecError(
-            f"the plugin for kind {kind.name!r} has no spec: it needs a subclass of silkline.model.spec.Spec"
+            f"the plug-in for kind {kind.name!r} has no spec: it needs a subclass of silkline.model.spec.Spec"
         )
     return spec

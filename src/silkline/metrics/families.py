@@ -102,7 +102,7 @@ CRAWL: Final = (
     Family(
         *("silkline_link_batches_waiting", _GAUGE, _PROCESSES),
         "Batches of links on their way to the part of a crawl that owns their hosts.",
-        (("between", "`fetchers`; `shards` once a crawl spans machines"),),
+        (("between", "`fetchers`; links that other shards sent count too"),),
         (("fetchers",),),
     ),
     Family(

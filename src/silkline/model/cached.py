@@ -1,4 +1,4 @@
-"""Whether a stored page can be used instead of fetching it again. Pure; the lookup is `store.results.cached`."""
+"""Whether a stored page can be used instead of fetching it again. Pure; `store.page_cache` looks the page up."""
 
 from __future__ import annotations
 

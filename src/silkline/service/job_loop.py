@@ -288,7 +288,7 @@ class JobLoop:
         try:
             workers.retire(self.database, self.identity.id)
         except StoreError as error:
-            log.warning("could not sign off: %s", error)
+            log.warning("this worker could not be removed from the list of workers: %s", error)
             return False
         return True
 

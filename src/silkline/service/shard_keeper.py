@@ -1,4 +1,4 @@
-"""Looks after crawls that span machines, in a thread of each supervisor: wakes shards, balances them, ends crawls."""
+"""Manages crawls with shards, in a thread of each supervisor: wakes shards, balances them, ends crawls."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class ShardKeeper(BackgroundThread):
                 self._complained = False
             except StoreError as error:
                 if not self._complained:
-                    log.warning("the shards of crawls could not be looked at, trying again: %s", error)
+                    log.warning("the shards of crawls could not be checked, trying again: %s", error)
                 self._complained = True
             except Exception:
-                log.exception("the shards of crawls could not be looked at")
+                log.exception("the shards of crawls could not be checked")
 
     def _look(self) -> None:
         if time.monotonic() >= self._next_balance:

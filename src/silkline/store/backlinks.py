@@ -51,9 +51,9 @@ class LinksOut:
 
 
 def into(database: Database, job_id: str, targets: Sequence[Url], *, most: int = MOST_SOURCES) -> dict[int, LinksIn]:
-    """Who leads to each of these URLs, by their ids: one pass over the links of the job, and one for each redirect.
+    """The pages that lead to each of these URLs, by their ids. Reads the links of the job once, and once per redirect.
 
-    In the place of a redirect stand the links to it; one that nobody links to stands there itself.
+    A redirect is replaced by the pages that link to it. If no page links to it, the redirect itself is listed.
     """
     return _into(database, job_id, targets, most, frozenset())
 

@@ -1,8 +1,8 @@
 """The time of hosts, booked by jobs: all jobs of a fleet share the clock of a host.
 
 A booking says from when to when one process of a job may send requests to a host. Bookings of a host form a queue: a
-new one starts when the last one has ended and the delay is over. So nobody waits for a message, and the time of a
-holder that died ends by itself. All times here are seconds after the call, by the clock of the database.
+new one starts when the last one has ended and the delay is over. So no process waits for a message, and the booking
+of a dead process ends without help. All times here are seconds after the call, by the clock of the database.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Asked(NamedTuple):
 class Booked(NamedTuple):
     """Requests may be sent from `starts` to `ends`. `behind`: the job whose time comes before, if there is one.
 
-    `idle`: for how many seconds nobody had booked the host.
+    `idle`: for how many seconds the host was not booked.
     """
 
     host: str

@@ -1,5 +1,5 @@
 """What the processes of a machine committed, for metrics. The row of a process is written in the transaction that it
-counts, so the sum over a machine equals what its processes added to the ledgers, whatever died when.
+counts, so the sum over a machine equals what its processes added to the ledgers, whichever process died.
 
 Each process has a row of its own, named after its meter, so that processes never wait for each other. A process
 without a meter is not counted.
@@ -32,5 +32,5 @@ def total(database: Database, meters: Sequence[str]) -> dict[str, int]:
 
 
 def forget(database: Database, before: datetime) -> None:
-    """Remove the counts of data directories that nobody has used since."""
+    """Remove the counts of data directories that were not used since this time."""
     database.rows("checkpoint_counts.forget", before=before)

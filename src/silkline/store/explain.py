@@ -38,7 +38,7 @@ def explain(database: Database, job_id: str, asked: str) -> ExplainedUrl:
         raise UsageError(f"{asked[:200]!r} is not a web address")
     found = urls.by_key(database, job_id, url_key(address))
     if found is None:
-        raise NotFound(f"job {job_id} has not seen {address}{urls.why_not_stored(database, job_id)}")
+        raise NotFound(f"{address} is not in the ledger of job {job_id}{urls.why_not_stored(database, job_id)}")
     return explained(database, found)
 
 

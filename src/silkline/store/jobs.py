@@ -365,7 +365,7 @@ def find(database: Database, name: str) -> Job:
     if len(matches) > 1:
         raise NotFound(f"the ids of several jobs begin with {name}: give more characters of the id")
     if not matches:
-        raise NotFound(f"no job {name}")
+        raise NotFound(f"no job {name}; `silkline jobs` lists the jobs")
     return get(database, matches[0]["id"])
 
 

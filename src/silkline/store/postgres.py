@@ -84,7 +84,7 @@ class PostgresDatabase:
         self._clock: tuple[datetime, float] | None = None  # the server's time, and the machine's uptime at it
 
     def now(self) -> datetime:
-        """The time of the server. Between two requests for it, a clock counts on that nobody can set."""
+        """The time of the server. Between two requests for it, the uptime of this machine is added: nothing sets it."""
         if self._clock is None or _uptime() - self._clock[1] > CLOCK_EVERY:
             with contextlib.suppress(Unavailable):
                 self._clock = self._ask_clock()
@@ -160,7 +160,7 @@ class PostgresDatabase:
                 self._give_back(connection)
 
     def _idle_connection(self) -> Connection | None:
-        """A connection that is not in use. One that has something to tell while nobody asked has ended."""
+        """A connection that is not in use. If the server sent something without a request, the connection has ended."""
         while True:
             with self._lock:
                 connection = self._free.pop() if self._free else None

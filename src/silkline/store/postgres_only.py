@@ -14,4 +14,6 @@ def check_shards(database: Database, jobs: Sequence[NewJob]) -> None:
     if database.dialect != "postgres" and any(
         job.kind == "site" and job.payload.get("shards") is not None for job in jobs
     ):
-        raise UsageError("a crawl in several shards needs PostgreSQL; SQLite serves one machine: leave out the shards")
+        raise UsageError(
+            "shards need PostgreSQL: set SILKLINE_DATABASE_URL to a PostgreSQL database, or leave the shards out"
+        )

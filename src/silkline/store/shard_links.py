@@ -2,8 +2,8 @@
 
 A checkpoint of the sender writes one row for each receiver, with a number that rises. A checkpoint of the receiver
 moves its cursor, at the earliest in the transaction that stores the URLs which the rows became. Both are fenced by the
-lease. So each link arrives once, no matter who dies when: a row whose URLs are stored and whose cursor has not moved is
-read again, and the receiver knows its URLs. `store.urls.record` calls `write`.
+lease. So each link arrives once, whichever process dies: a row whose URLs are stored, but whose cursor has not
+moved, is read again, and the receiver already knows its URLs. `store.urls.record` calls `write`.
 """
 
 from __future__ import annotations

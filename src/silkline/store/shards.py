@@ -57,7 +57,7 @@ def _withdraw(transaction: Transaction, parent_id: str, now: datetime) -> None:
 
 
 def parents(database: Database, seconds: float) -> list[str]:
-    """The parents whose shards are at work, and that nobody has decided about for so long. SQLite has none."""
+    """The parents with running shards that no supervisor has checked for so many seconds. SQLite has none."""
     if database.dialect != "postgres":
         return []
     since = database.now() - timedelta(seconds=seconds)

@@ -1,7 +1,8 @@
 """SQLite through apsw, whose wheel contains a current SQLite.
 
 Any number of threads and processes may use one file: WAL lets readers and one writer work side by side, and writers
-queue by short constant retries, because SQLite's own busy timeout backs off ever longer and starves who waits longest.
+queue by short constant retries, because with SQLite's own busy timeout the pauses grow, so the
+writer that has waited longest waits even longer.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class SqliteDatabase:
             with self._connection():
                 self._file = self._file_there()
         except OSError as error:
-            raise Unavailable(f"cannot open the database {self.path}: {error}") from error
+            raise Unavailable(f"cannot open the database {self.path}: {_reason(error)}") from error
 
     def now(self) -> datetime:
         return datetime.now(UTC)
@@ -225,13 +226,18 @@ def _inserting_several(name: str) -> str:
     return f"{sql}VALUES {', '.join([group] * SEVERAL)}"
 
 
+def _reason(error: OSError) -> str:
+    """An error of the file system without its number."""
+    return f"{error.strerror}: {error.filename}" if error.filename else error.strerror or str(error)
+
+
 def has_tables(path: Path) -> bool:
     """Whether a file contains the tables of Silkline. Only reads it, and never creates it."""
     path = path.absolute()
     try:
         nearest = next(place for place in (path, *path.parents) if place.exists())
     except OSError as error:
-        raise Unavailable(f"cannot open the database {path}: {error}") from error
+        raise Unavailable(f"cannot open the database {path}: {_reason(error)}") from error
     if nearest != path and not nearest.is_dir():
         raise Unavailable(f"cannot open the database {path}: {nearest} is not a directory")
     if nearest != path:

@@ -16,7 +16,7 @@ SOON: Final = "Waiting for a worker…"
 _WORDS: Final[dict[HoldUp, str]] = {
     "": SOON,
     "nobody": "No worker is running; start one with `silkline worker`.",
-    "kind": "No running worker knows the kind {kind}; install its plugin where a worker runs, and restart that worker.",
+    "kind": "No running worker knows the kind {kind}; install its plug-in beside a worker, and restart the worker.",
     "disk": "All workers that can run it wait for free space on their disks.",
     "slot": "All slots are in use; it starts when a slot is free.",
 }

@@ -1,7 +1,7 @@
 """Wakes supervisors that use SQLite, through named pipes beside the database file, one for each supervisor.
 
-SQLite cannot notify. Whoever enqueues writes a byte into every pipe; a pipe that nobody reads belongs to a dead
-supervisor and is swept away. A lost wakeup costs one poll interval, so every failure here is ignored on purpose.
+SQLite cannot notify. The process that adds a job writes a byte into every pipe. A pipe without a reader belongs to a
+dead supervisor and is removed. A lost wakeup costs one poll interval, so every failure here is ignored on purpose.
 """
 
 from __future__ import annotations

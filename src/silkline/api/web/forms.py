@@ -75,7 +75,7 @@ def posted_job(form: Mapping[str, str]) -> dict[str, Any]:
     for name in NOT_TAKEN.get(body.get("kind", ""), ()):
         body.pop(name, None)
     if "url" not in body and "urls" not in body:
-        raise FormProblem({"url": "Type an address, such as https://example.com"})
+        raise FormProblem({"url": "Type a URL, such as https://example.com"})
     if "screenshot" in body and "render" not in body:
         raise FormProblem({"screenshot": "Only a browser makes pictures: run scripts always, or where needed"})
     if "each" in body and "fields" not in body:
@@ -133,9 +133,7 @@ def _message(field: str, rest: str, text: str) -> str:
         return f"Line {int(rest) + 1} {text}"
     if field == "headers" and rest:
         return f"The header {rest.removesuffix('.[key]')[:80]!r} {text}"
-    return (
-        f"The address {text}" if field == "url" and text[:1].islower() else f"This {text}" if field != "url" else text
-    )
+    return f"The URL {text}" if field == "url" and text[:1].islower() else f"This {text}" if field != "url" else text
 
 
 def from_spec(kind: str, spec: Mapping[str, Any]) -> dict[str, str]:

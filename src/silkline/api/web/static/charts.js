@@ -76,15 +76,17 @@
   const columns = () => {
     const { at, discovered, done, failed } = history;
     const now = at.length - 1;
-    if (!eta || now < 0) return [at, discovered, done, failed, at.map(() => null)];
+    if (!eta || now < 0) return [at, discovered, done, failed];
     const expected = [...at.map((_, i) => (i === now ? done[now] : null)), discovered[now]];
     return [[...at, at[now] + eta], [...discovered, discovered[now]], [...done, null], [...failed, null], expected];
   };
 
   const redraw = () => {
     if (!history) return;
-    draw("history", [line("discovered", "ink-queued"), line("done", "ink-done", { fill: resolved("fill-done") }), line("failed", "ink-failed"),
-      line("expected", "ink-muted", { dash: [4, 5], width: 1.5, spanGaps: true })], columns());
+    const data = columns();
+    const lines = [line("discovered", "ink-queued"), line("done", "ink-done", { fill: resolved("fill-done") }), line("failed", "ink-failed"),
+      line("expected", "ink-muted", { dash: [4, 5], width: 1.5, spanGaps: true })];
+    draw("history", lines.slice(0, data.length - 1), data);
     draw("rate", [line("pages a second", "ink-accent")], rates());
     draw("responses", [{ label: "milliseconds", stroke: resolved("ink-accent"), paths: () => null, points: { show: true, size: 4, fill: resolved("ink-accent") } }],
       [responses.at, responses.milliseconds]);
@@ -116,8 +118,9 @@
     history.failed.push(progress.failed);
     history.skipped.push(progress.skipped);
     eta = progress.eta_seconds;
-    if (charts.history) charts.history.setData(columns());
-    else redraw();
+    const data = columns();
+    if (charts.history?.series.length === data.length) charts.history.setData(data);
+    else redraw(); // there is no chart yet, or the line of what is expected came or went
     if (charts.rate) charts.rate.setData(rates());
   };
 

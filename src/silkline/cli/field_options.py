@@ -49,12 +49,12 @@ _OPTIONS = (
         help="Keep more facts of each page; can be repeated.",
     ),
 )
-keeping = click.option(
+keep_html_option = click.option(
     "--keep-html", is_flag=True, help="Also keep the HTML of each page, compressed, for `silkline extract`."
 )
 
 
-def extracting(command: Command) -> Command:
+def field_options(command: Command) -> Command:
     """Add the options to a command."""
     for option in reversed(_OPTIONS):
         command = option(command)
@@ -75,7 +75,7 @@ def with_fields(given: Mapping[str, Any]) -> dict[str, Any]:
         added = dict(map(inline_field, inline))
         table |= as_table(read_fields(added))
     except BadFields as error:
-        raise UsageError("; ".join(f"--field {_words(*problem)}" for problem in error.problems)) from None
+        raise UsageError("; ".join(_option_words(*problem) for problem in error.problems)) from None
     if table:
         options["fields"] = table
     return options
@@ -113,6 +113,10 @@ def _loaded(name: str) -> Any:
         raise UsageError(f"{name} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # tomllib and json name the line
         raise UsageError(f"{name}: {error}") from None
+
+
+def _option_words(place: str, message: str) -> str:
+    return f"--{_words(place, message)}" if place else f"--field {message}"
 
 
 def _words(place: str, message: str) -> str:

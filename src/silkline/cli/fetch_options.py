@@ -63,7 +63,7 @@ _OPTIONS = (
         "--contact",
         type=text,
         metavar="EMAIL",
-        help="A mail address for site owners, sent in the User-Agent.",
+        help="A mail address or URL for site owners, sent in the User-Agent.",
     ),
     click.option("--proxy", type=text, metavar="URL", help="Fetch through this proxy."),
     click.option(
@@ -99,7 +99,7 @@ _OPTIONS = (
 )
 
 
-def asking(command: Command) -> Command:
+def fetch_options(command: Command) -> Command:
     """Add the options to a command."""
     for option in reversed(_OPTIONS):
         command = option(command)

@@ -21,7 +21,7 @@ _OPTIONS = (
 )
 
 
-def capturing(command: Command) -> Command:
+def page_file_options(command: Command) -> Command:
     """Add the options to a command."""
     for option in reversed(_OPTIONS):
         command = option(command)
