@@ -219,11 +219,12 @@ class HostGate:
         """Wait until the clock of a host allows a request for a robots.txt, or for the target of its redirect."""
         host = self._frontier.host(host_of(url))
         # While this waits, the host may get other requests: for a page, or for the robots.txt of other hosts.
-        waited = True
-        while waited:
-            while self.robots_count(host) and (wait := host.clock.next_at - self._loop.time()) > 0:
+        while True:
+            wait = host.clock.next_at - self._loop.time() if self.robots_count(host) else 0.0
+            if wait > 0:
                 await asyncio.sleep(wait)
-            waited = await self.bookings.turn(host)
+            elif not await self.bookings.turn(host):
+                break
         host.clock.started(time.monotonic())  # the event loop rounds its time down
         return host.clock
 
