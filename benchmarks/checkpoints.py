@@ -3,7 +3,8 @@
     make bench BENCH=checkpoints ARGS="--against ../older"
 
 Each checkpoint has 50 pages with 38 new URLs and 60 links each, without content. At the end, the URLs that were not
-fetched are left over. PostgreSQL runs with fsync on and its defaults. `--against DIR` measures another checkout of
+fetched are left over. The tables and a first small job are made before, and do not count. PostgreSQL runs with fsync on
+and its defaults. `--against DIR` measures another checkout of
 Silkline in turn with this one. The table shows the best round of each. Nothing is asserted.
 """
 
@@ -110,13 +111,21 @@ def run_child(source: Path, url: str, checkpoints: int) -> dict[str, float]:
 def on_sqlite(source: Path, checkpoints: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "silkline.db"
-        found = run_child(source, f"sqlite:///{file}", checkpoints)
-        connection = apsw.Connection(str(file))
-        query = "SELECT sum(pgsize) FROM dbstat WHERE name IN ('crawl_urls', 'crawl_ledger')"
-        found["ledger"] = next(iter(connection.execute(query)))[0]
-        connection.close()
-        found["disk"] = file.stat().st_size
-        return found
+
+        def sizes() -> dict[str, float]:
+            connection = apsw.Connection(str(file))
+            query = "SELECT sum(pgsize) FROM dbstat WHERE name IN ('crawl_urls', 'crawl_ledger')"
+            ledger = next(iter(connection.execute(query)))[0]
+            connection.close()
+            return {"ledger": ledger, "disk": file.stat().st_size}
+
+        run_child(source, f"sqlite:///{file}", 0)
+        before = sizes()
+        return run_child(source, f"sqlite:///{file}", checkpoints) | more(sizes(), before)
+
+
+def more(after: dict[str, float], before: dict[str, float]) -> dict[str, float]:
+    return {name: value - before[name] for name, value in after.items()}
 
 
 @contextmanager
@@ -128,13 +137,20 @@ def postgres() -> Iterator[Callable[[Path, int], dict[str, float]]]:
 
     def measure(source: Path, checkpoints: int) -> dict[str, float]:
         url = server.create_database()
+        run_child(source, url, 0)
         with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute("CHECKPOINT")
-            before, wal = server_cpu(server.pid), wal_of(connection)
-            found = run_child(source, url, checkpoints)
-            found |= {"server": server_cpu(server.pid) - before, "wal": wal_of(connection) - wal}
-            found["ledger"] = float(one(connection, LEDGER))
-            found["disk"] = float(one(connection, "SELECT pg_database_size(current_database())"))
+
+            def used() -> dict[str, float]:
+                connection.execute("CHECKPOINT")
+                return {
+                    "server": server_cpu(server.pid),
+                    "wal": wal_of(connection),
+                    "ledger": float(one(connection, LEDGER)),
+                    "disk": float(one(connection, "SELECT pg_database_size(current_database())")),
+                }
+
+            before = used()
+            found = run_child(source, url, checkpoints) | more(used(), before)
         server.drop_database(url)
         return found
 

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 import psycopg
+from psycopg.rows import dict_row
 
 from benchmarks.checkpoints import server_cpu, wal_of
 from silkline.model.ledger import NewUrl, NewUrls
@@ -80,7 +81,9 @@ def _text(value: str) -> bytes:
 def as_now(connection: psycopg.Connection[Any], job: str, found: NewUrls) -> None:
     """What Silkline does."""
     columns = dict(zip(NewUrl._fields, found.columns, strict=True))
+    before, connection.row_factory = connection.row_factory, dict_row
     PostgresTransaction(connection).columns("urls.append", columns, ledger=job)
+    connection.row_factory = before
 
 
 WAYS: dict[str, Way] = {

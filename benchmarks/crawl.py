@@ -94,8 +94,9 @@ def free_ports(count: int) -> list[int]:
 
 
 @contextmanager
-def nginx(cores: str) -> Iterator[dict[str, str]]:
-    """Run a server. Gives the first URL for each scheme, and a bundle with the certificate."""
+def nginx(cores: str, *, https: bool = True) -> Iterator[dict[str, str]]:
+    """Run a server. Gives the first URL for each scheme, and a bundle with the certificate. Without `https` only the
+    pages for HTTP are made."""
     if shutil.which("nginx") is None:
         raise SystemExit("nginx is not installed: apt install nginx-light")
     with tempfile.TemporaryDirectory() as folder:
@@ -104,7 +105,7 @@ def nginx(cores: str) -> Iterator[dict[str, str]]:
         ports = dict(zip(("http", "https"), free_ports(2), strict=True))
         for scheme, hosts in (("http", HOSTS), ("https", TLS_HOSTS)):
             (root / scheme / "p").mkdir(parents=True)
-            for number in range(PAGES):
+            for number in range(PAGES if https or scheme == "http" else 0):
                 body = gzip.compress(page(number, scheme, ports[scheme], hosts), 6)
                 (root / scheme / "p" / f"{number}.html.gz").write_bytes(body)
         names = ",".join(f"IP:{host(number)}" for number in range(TLS_HOSTS))

@@ -29,23 +29,21 @@ class Costs:
     """CPU of a fetcher for a page: request, parsing, links, frontier."""
     tls_ms: float = 0.9
     """More CPU for a new encrypted connection."""
-    leader_ms: float = 0.06
+    leader_ms: float = 0.05
     """CPU of the leader for a page that another fetcher fetched, without the URLs that it brings."""
-    leader_url_ms: float = 0.0025
-    database_ms: float = 0.34
-    """CPU of the database server for a page, without its new URLs. An upper limit: measured before decision 0034."""
+    leader_url_ms: float = 0.002
+    database_ms: float = 0.32
+    """CPU of the database server for a page, without its new URLs."""
     database_url_ms: float = 0.0035
     outbox_link_ms: float = 0.0002
     """CPU of the database server for a link to another shard, which is written, read and removed in packed rows.
     Assumed."""
-    wal_page: float = 2_000.0
-    """Assumed."""
+    wal_page: float = 2_200.0
     wal_url: float = 250.0
     """Bytes of the write-ahead log."""
-    disk_page: float = 2_000.0
-    """Assumed."""
-    disk_url: float = 367.0
-    """An upper limit: measured while the end of a crawl still rewrote its URLs."""
+    disk_page: float = 1_650.0
+    """Bytes of the tables beside the URLs, without content."""
+    disk_url: float = 282.0
     seen_url: float = 12.0
     """Bytes of memory for a URL in the seen-set of its fetcher."""
 

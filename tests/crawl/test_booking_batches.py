@@ -38,14 +38,14 @@ def database(tmp_path: Path) -> Iterator[Database]:
     opened.close()
 
 
-def work(database: Database, play: Callable[[BookingBatches], Awaitable[None]]) -> None:
+def work(database: Database, play: Callable[[BookingBatches], Awaitable[None]], *, quiet: bool = True) -> None:
     async def run() -> None:
         progress = SimpleNamespace(database=database, job=SimpleNamespace(id=JOB))
         batches = BookingBatches(cast(Any, progress), PLAN, logging.getLogger("test"))
         try:
             await asyncio.wait_for(play(batches), 60)
         finally:
-            batches.close()
+            batches.close(quiet=quiet)
 
     asyncio.run(run())
 
@@ -106,6 +106,17 @@ def test_the_rest_is_given_back_but_not_what_a_host_asked_for(database: Database
     starts = {each.host: each.starts for each in booked}
     assert starts["a.example"] < 1.0
     assert starts["b.example"] > 40.0
+
+
+def test_nothing_is_given_back_while_a_request_may_be_on_its_way(database: Database) -> None:
+    async def play(batches: BookingBatches) -> None:
+        inbox = Inbox()
+        batches.ask(ask(1, "a.example", length=50.0), inbox)
+        await inbox.until(1)
+
+    work(database, play, quiet=False)
+    booked, _ = bookings.book(database, OTHER, [Asked("a.example", 2, 0.5, 1.0)], {})
+    assert booked[0].starts > 40.0
 
 
 class Warned(logging.Handler):

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -133,3 +134,23 @@ def test_the_proxy_of_the_environment_is_not_used(server: HostileServer, monkeyp
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
     assert fetch(server.url("/ok")).ok
+
+
+def test_a_request_is_sent_after_the_handshake(certificate: tuple[Path, Path]) -> None:
+    """The delay of a host counts from there."""
+    hold = 0.2
+
+    def serve(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        time.sleep(hold)
+        with server_context(*certificate).wrap_socket(connection, server_side=True) as secured:
+            secured.recv(65_536)
+            secured.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=[listener], daemon=True)
+        thread.start()
+        page = fetch(f"https://127.0.0.1:{listener.getsockname()[1]}/", verify=False)
+        thread.join()
+    assert page.ok
+    assert hold <= page.timings.connected <= page.timings.first_byte

@@ -16,10 +16,19 @@ def stored(database: Database, job_id: str) -> list[NewUrl]:
     return [NewUrl(*(getattr(row, name) for name in NewUrl._fields)) for row in rows]
 
 
-@pytest.mark.parametrize("number", [1, 63, 64, 65, 200])
+@pytest.mark.parametrize("number", [1, 127, 128, 129, 300])
 def test_any_number_of_urls(database: Database, number: int) -> None:
     job = running(database)
     found = [url(id, depth=id % 3, found_on=id // 2 or None) for id in range(1, number + 1)]
+    urls.record(database, job, Checkpoint(found))
+    assert stored(database, job.id) == found
+
+
+def test_one_url_that_differs_among_many(database: Database) -> None:
+    """Values that all URLs share are given to SQLite once."""
+    job = running(database)
+    found = [url(id) for id in range(1, 301)]
+    found[150] = url(151, depth=4, state="skipped", reason="robots", detail="why", found_on=7, chain="https://a/")
     urls.record(database, job, Checkpoint(found))
     assert stored(database, job.id) == found
 
@@ -56,5 +65,7 @@ def test_a_url_that_is_there_already_is_refused(database: Database) -> None:
     job = running(database)
     urls.record(database, job, Checkpoint([url(1)]))
     with pytest.raises(StoreError):
-        urls.record(database, job, Checkpoint([url(id) for id in range(2, 100)] + [url(1)]))
+        urls.record(database, job, Checkpoint([url(id) for id in (*range(2, 200), 1, *range(200, 300))]))
     assert [row.id for row in stored(database, job.id)] == [1]
+    urls.record(database, job, Checkpoint([url(2)]))
+    assert [row.id for row in stored(database, job.id)] == [1, 2]

@@ -29,7 +29,7 @@ from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.plan import PACES, Rendering, Tuning
 from silkline.crawl.politeness import Clock
 from silkline.model import fetched as reasons
-from silkline.model.fetched import Fetched, Rendered, is_temporary
+from silkline.model.fetched import Fetched, Rendered, Timings, is_temporary
 
 URL = "https://a.example/page"
 TARGET = "https://b.example/"
@@ -266,3 +266,16 @@ def test_no_url_is_tried_for_ever(fetched: Fetched, counted: Troubles) -> None:
 
 def test_deciding_needs_no_clock_and_no_network() -> None:
     assert not {"asyncio", "time", "random"} & vars(decisions).keys()
+
+
+@pytest.mark.parametrize("failure", [BROKEN, SILENT, TIRED])
+def test_the_delay_after_a_failure_counts_from_the_moment_when_the_request_reached_the_host(failure: Fetched) -> None:
+    clock = Clock(PACES["normal"])
+    for number in range(5):
+        clock.answered(number, 0.01)  # so that one error does not make the delay longer
+    failure = msgspec.structs.replace(failure, headers={"retry-after": "0"}, timings=Timings(0.4, 0.0, 0.42))
+    clock.started(100.0)
+    note = note_for(failure, 0.0)
+    assert note is not None
+    tell(clock, note, failure, 100.0, 100.42, 60.0)
+    assert clock.next_at >= 100.42 + 0.5

@@ -17,6 +17,21 @@ def test_columns_have_the_order_of_a_row() -> None:
     assert len(found) == 2
 
 
+def test_a_column_of_equal_values_is_sent_once() -> None:
+    rows = [ROW._replace(url_key=number, url=f"https://a.example/{number}") for number in range(3)]
+    found = FoundUrls.of(rows)
+    assert (found.host, found.depth, found.reason) == (["a.example"], [1], [None])
+    assert [FoundUrl(*row) for row in zip(*found.columns, strict=True)] == rows
+    assert FoundUrls.of([ROW, ROW]).url == [ROW.url, ROW.url], "this column says how many URLs there are"
+
+
+def test_depths_of_queued_urls() -> None:
+    assert FoundUrls.of([ROW, ROW]).queued_depths() == {1: 2}
+    assert FoundUrls.of([OTHER, OTHER]).queued_depths() == {}
+    assert FoundUrls.of([ROW, OTHER, ROW._replace(depth=2)]).queued_depths() == {1: 1, 2: 1}
+    assert FoundUrls.of([ROW, OTHER._replace(depth=1)]).queued_depths() == {1: 1}
+
+
 def test_no_urls() -> None:
     assert not FoundUrls.of([])
     assert FoundUrls.of([]) == FoundUrls()
@@ -30,10 +45,12 @@ def test_roots_are_seeds_and_where_they_redirect() -> None:
 
 
 def test_columns_of_different_length_are_no_message() -> None:
-    found = msgspec.structs.astuple(FoundUrls.of([ROW, OTHER]))
-    broken = encoder().encode([*found[:-1], found[-1][:1]])
+    found = msgspec.structs.astuple(FoundUrls.of([ROW, OTHER, ROW]))
+    broken = encoder().encode([*found[:-1], found[-1][:2]])
     with pytest.raises(msgspec.DecodeError, match="not equally long"):
         msgspec.msgpack.decode(broken, type=FoundUrls)
+    with pytest.raises(msgspec.DecodeError, match="not equally long"):
+        msgspec.msgpack.decode(encoder().encode([[]] * 9 + [[None]]), type=FoundUrls)
 
 
 def test_a_value_of_another_type_is_no_message() -> None:

@@ -77,3 +77,31 @@ def test_small_pages_that_wait_to_be_read_stop_nobody() -> None:
         assert gate.may_start(first, 1.0)
 
     asyncio.run(work())
+
+
+def test_requests_for_robots_txt_that_wait_for_one_host_are_sent_one_after_the_other() -> None:
+    """Many hosts may redirect their robots.txt to one host."""
+
+    async def work() -> None:
+        gate, frontier = await scene()
+        clock = frontier.host("a.example").clock
+        clock.crawl_delay = 0.02
+        opened = asyncio.Event()
+
+        async def turn(_host: object) -> bool:
+            waits = not opened.is_set()
+            await opened.wait()
+            return waits
+
+        async def hop() -> float:
+            return (await gate.before_hop("https://a.example/robots.txt")).next_at
+
+        gate.bookings.turn = turn  # type: ignore[method-assign]
+        hops = [asyncio.create_task(hop()) for _ in range(3)]
+        await asyncio.sleep(0)
+        opened.set()
+        first, second, third = sorted(await asyncio.gather(*hops))
+        assert second >= first + 0.02
+        assert third >= second + 0.02
+
+    asyncio.run(work())

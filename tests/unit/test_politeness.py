@@ -67,6 +67,14 @@ def test_our_own_pause_has_a_limit() -> None:
         assert clock.next_at - now <= 300.0
 
 
+def test_the_delay_of_robots_txt_counts_from_the_arrival_at_every_speed() -> None:
+    clock = Clock(PACES["max"])
+    clock.crawl_delay = 2.0
+    clock.started(100.0)
+    clock.answered(100.5, 0.5, 0.3, 0.4)
+    assert clock.next_at >= 102.4
+
+
 def test_one_slow_page_slows_nothing_down() -> None:
     clock = Clock(NORMAL)
     for _ in range(3):

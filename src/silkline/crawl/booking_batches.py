@@ -52,14 +52,14 @@ class BookingBatches:
         if self._task is None and self._waiting:
             self._task = self._loop.create_task(self._work())
 
-    def close(self) -> None:
-        """Give back the rest of the bookings. No more requests are sent."""
+    def close(self, *, quiet: bool) -> None:
+        """No more requests are sent. `quiet`: none is on its way either, so the rest of the bookings is given back."""
         if self._task is not None:
             self._task.cancel()
         if self._thread is None:
             return
         now = time.monotonic()
-        held = [(host, owner) for host, (owner, ends) in self._held.items() if ends > now]
+        held = [(host, owner) for host, (owner, ends) in self._held.items() if quiet and ends > now]
         with contextlib.suppress(StoreError):  # they end by themselves
             self._thread.submit(bookings.release, self._progress.database, held).result()
         self._thread.shutdown(wait=True, cancel_futures=True)

@@ -131,16 +131,18 @@ def note_for(fetched: Fetched, time_of_day: float) -> Note | None:
 
 def tell(clock: Clock, note: Note, fetched: Fetched, started: float, now: float, longest: float) -> None:
     """Tell the clock about an answer. Not pure, and the only place that does this."""
+    took = fetched.timings
     match note:
         case Answered():
-            took = fetched.timings
             clock.answered(now, took.total, took.connected, took.first_byte)
         case HostRefused(reason, wait):
             clock.trouble = reason
             clock.refused(now, started, wait, longest)
+            clock.reached(now - took.total, took.connected, took.first_byte or took.total)
         case Unwell(reason):
             clock.trouble = reason
             clock.failed(now, started)
+            clock.reached(now - took.total, took.connected, took.first_byte or took.total)
 
 
 def decide(

@@ -73,16 +73,19 @@ class HostBookings:
         self._parked[host.name] = host
         return False
 
-    async def turn(self, host: HostQueue) -> None:
-        """Wait until the time of the host is ours."""
+    async def turn(self, host: HostQueue) -> bool:
+        """Wait until the time of the host is ours. Returns whether there was a wait."""
+        waited = False
         while not self._is_open(host, time.monotonic()):
             future = self._loop.create_future()
             self._turns.setdefault(host.name, []).append(future)
             self.waiting += 1
             try:
+                waited = True
                 await future
             finally:
                 self.waiting -= 1
+        return waited
 
     def rest(self, host: HostQueue) -> None:
         """The host asked us to wait: other jobs wait too, for a minute at most. Then they ask it themselves."""

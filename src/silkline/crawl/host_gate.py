@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -217,11 +218,14 @@ class HostGate:
     async def before_hop(self, url: str) -> Clock:
         """Wait until the clock of a host allows a request for a robots.txt, or for the target of its redirect."""
         host = self._frontier.host(host_of(url))
-        wait = host.clock.next_at - self._loop.time()
-        if wait > 0 and self.robots_count(host):
-            await asyncio.sleep(wait)
-        await self.bookings.turn(host)
-        host.clock.started(self._loop.time())
+        # While this waits, the host may get other requests: for a page, or for the robots.txt of other hosts.
+        while True:
+            wait = host.clock.next_at - self._loop.time() if self.robots_count(host) else 0.0
+            if wait > 0:
+                await asyncio.sleep(wait)
+            elif not await self.bookings.turn(host):
+                break
+        host.clock.started(time.monotonic())  # the event loop rounds its time down
         return host.clock
 
     async def _address_of(self, url: str, name: str) -> Address:
@@ -264,5 +268,5 @@ class _Hops:
         clock = await self._gate.before_hop(request.url)
         fetched = await self._client.fetch(request)
         took = fetched.timings
-        clock.reached(asyncio.get_running_loop().time() - took.total, took.connected, took.first_byte)
+        clock.reached(asyncio.get_running_loop().time() - took.total, took.connected, took.first_byte or took.total)
         return fetched

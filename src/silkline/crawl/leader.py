@@ -443,7 +443,7 @@ class Leader:
         for seat in self._seats:
             seat.close()
         await self._tree.close()
-        self._bookings.close()
+        self._bookings.close(quiet=self._settled)
         self._recorder.close()
 
     # Status for people.

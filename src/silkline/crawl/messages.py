@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ import msgspec
 
 from silkline.crawl.plan import Plan
 from silkline.model.kept_html import NewDictionary, NewHtml
-from silkline.model.ledger import NewResult, QueuedUrl, Settled
+from silkline.model.ledger import QUEUED, NewResult, QueuedUrl, Settled
 from silkline.model.parcel import Links, Parcel
 from silkline.model.wait import Wait
 
@@ -30,7 +31,10 @@ class FoundUrl(NamedTuple):
 
 
 class FoundUrls(msgspec.Struct, array_like=True, gc=False):
-    """New URLs by columns, in the order of `FoundUrl`. So the leader passes them on without looking at each."""
+    """New URLs by columns, in the order of `FoundUrl`. So the leader passes them on without looking at each.
+
+    A column whose values are all equal has one value only: in most batches that is more than half of them.
+    """
 
     url_key: list[int] = []
     url: list[str] = []
@@ -45,25 +49,39 @@ class FoundUrls(msgspec.Struct, array_like=True, gc=False):
 
     @classmethod
     def of(cls, found: Sequence[FoundUrl]) -> FoundUrls:
-        return cls(*map(list, zip(*found, strict=True)))
+        columns = cls(*map(list, zip(*found, strict=True)))
+        for name in cls.__struct_fields__ if len(found) > 1 else ():
+            values = getattr(columns, name)
+            if name != "url" and values[0] == values[-1] and values.count(values[0]) == len(found):
+                setattr(columns, name, values[:1])
+        return columns
 
     def __post_init__(self) -> None:
-        if len(set(map(len, self.columns))) != 1:
+        if not {*map(len, msgspec.structs.astuple(self))} <= ({len(self), 1} if self.url else {0}):
             raise ValueError("the columns are not equally long")
 
     @property
-    def columns(self) -> tuple[list[Any], ...]:
-        columns: tuple[list[Any], ...] = msgspec.structs.astuple(self)
-        return columns
+    def columns(self) -> list[list[Any]]:
+        """All columns, each with a value for every URL."""
+        number = len(self)
+        return [values if len(values) == number else values * number for values in msgspec.structs.astuple(self)]
 
     def __len__(self) -> int:
         return len(self.url)
+
+    def queued_depths(self) -> dict[int, int]:
+        """How many of them are queued at each depth."""
+        if len(self.state) == 1 == len(self.depth):
+            return {self.depth[0]: len(self)} if self.state[0] == QUEUED else {}
+        _, _, _, depths, states, *_ = self.columns
+        return Counter(depth for depth, state in zip(depths, states, strict=True) if state == QUEUED)
 
     def roots(self) -> list[str]:
         """Seeds, and redirect targets of seeds."""
         if 0 not in self.depth:
             return []
-        rows = zip(self.url, self.depth, self.found_via, strict=True)
+        _, urls, _, depths, *_, vias, _ = self.columns
+        rows = zip(urls, depths, vias, strict=True)
         return [url for url, depth, via in rows if depth == 0 and via in ("redirect", "seed")]
 
 

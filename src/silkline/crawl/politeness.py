@@ -79,7 +79,7 @@ class Clock:
     def reached(self, sent: float, connected: float, first_byte: float) -> None:
         """A request was sent at `sent`, and reached the host when the connection was made, or up to a tenth of the
         delay later. The delay counts from there, not from our decision to send it. The other values count from
-        `sent`."""
+        `sent`; without an answer, `first_byte` is the time until the failure."""
         delay = self.delay
         way = min(first_byte, connected + delay / 10) + _ROUNDING if delay and first_byte else 0.0
         self.next_at = max(self.next_at, sent + way + delay)
@@ -92,8 +92,7 @@ class Clock:
         self._remember(seconds)
         times = sorted(each for each in self._last if each is not None)
         self._usual = times[(len(times) - 1) // 2]
-        if self.pace.patience:
-            self.reached(now - seconds, connected, first_byte)
+        self.reached(now - seconds, connected, first_byte)
         if self._penalty:
             self._penalty = self._penalty / 2 if self._penalty > 0.1 else 0.0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from functools import partial
 from itertools import islice
@@ -199,6 +200,8 @@ class Pump:
             self._frontier.put_back(host.name, entry, now)
             return 0
         self._frontier.started(host, now)
+        if host.clock.delay:
+            host.clock.started(time.monotonic())  # `now` is rounded down, and older if many requests start at once
         self.gate.started(host)
         self._flying[entry.id] = (entry, now, None)
         request = Request(entry.url, purpose="sitemap" if entry.via in SITEMAP_VIAS else "page")

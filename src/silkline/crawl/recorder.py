@@ -38,6 +38,7 @@ from silkline.model.sharding import ShardProgress, ids_before
 from silkline.store import pages, urls
 from silkline.store.statements import load_all
 
+_REASON = FoundUrl._fields.index("reason")
 # The seat of a fetcher (the recorder does not use it) and the number of its batch. None: there is no fetcher to tell.
 Delivery = tuple[Any, int]
 
@@ -113,15 +114,13 @@ class Recorder:
 
     def append_columns(self, found: FoundUrls) -> int:
         """The same for a batch of a fetcher."""
-        first, depths = self.next_id, found.depth
+        first = self.next_id
         self._found.add(first, found.columns)
         self.next_id = first + len(found)
-        queued = found.state.count(QUEUED)
-        if queued != len(found):
-            depths = [depth for depth, state in zip(depths, found.state, strict=True) if state == QUEUED]
-            self.reasons.update(reason for reason in found.reason if reason is not None)
-        self.pending += queued
-        for depth, number in Counter(depths).items():
+        if found.reason != [None]:
+            self.reasons.update(reason for reason in found.columns[_REASON] if reason is not None)
+        for depth, number in found.queued_depths().items():
+            self.pending += number
             self.levels.add(depth, number)
         return first
 

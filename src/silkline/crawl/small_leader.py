@@ -100,7 +100,7 @@ class SmallLeader:
             self._reader.close()
             self._client.close()
         self._client.resolver.close()
-        self._bookings.close()
+        self._bookings.close(quiet=self._settled)
         self.recorder.close()
 
     # Messages of the fetcher.

@@ -87,7 +87,7 @@ def outcome(handle: Handle, url: str, request: Request, settings: FetchSettings,
         wire_bytes=header_bytes + handle.size,
         address=info(pycurl.PRIMARY_IP) or "",
         http_version=version,
-        timings=Timings(info(pycurl.CONNECT_TIME), info(pycurl.STARTTRANSFER_TIME), info(pycurl.TOTAL_TIME)),
+        timings=Timings(info(pycurl.PRETRANSFER_TIME), info(pycurl.STARTTRANSFER_TIME), info(pycurl.TOTAL_TIME)),
         detail=message,
     )
 

@@ -91,7 +91,8 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Timings(msgspec.Struct, frozen=True):
-    """Seconds since the start of the request; zero for steps that were not reached."""
+    """Seconds since the start of the request; zero for steps that were not reached. `connected`: the request could be
+    sent, over an encrypted connection if it needs one."""
 
     connected: float = 0.0
     first_byte: float = 0.0

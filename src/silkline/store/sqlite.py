@@ -8,6 +8,7 @@ writer that has waited longest waits even longer.
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 import os
 import threading
@@ -28,7 +29,7 @@ from silkline.store.wakeup import PipeListener, write_to_pipes
 
 BUSY_LIMIT = 60.0  # seconds that a writer waits for the lock
 BUSY_STEP = 0.002
-SEVERAL = 64
+SEVERAL = 128
 """Rows of one INSERT, where many are given by columns."""
 
 
@@ -190,26 +191,26 @@ class SqliteTransaction:
         return self.connection.total_changes() - before
 
     def columns(self, name: str, columns: Mapping[str, Sequence[Any]], **shared: Any) -> int:
-        """Insert `SEVERAL` rows with each statement: a third less CPU than a statement for each row."""
-        given = (*shared, *columns)
-        if given != parameters_of(name):
-            raise ValueError(f"{name} takes {parameters_of(name)}, not {given}")
-        rows, width = len(next(iter(columns.values()))), len(given)
+        """Insert `SEVERAL` rows with each statement, and bind a value once if all rows have it: that takes little more
+        than half the CPU of a statement for each row."""
+        rows = len(next(iter(columns.values())))
+        once = {**shared, **{column: values[0] for column, values in columns.items() if rows and _all_equal(values)}}
+        if (*shared, *columns) != parameters_of(name):
+            raise ValueError(f"{name} takes {parameters_of(name)}, not {(*shared, *columns)}")
+        each = [values for column, values in columns.items() if column not in once]
+        width, first, start = len(each), list(once.values()), 0
         flat: list[Any] = [None] * (rows * width)
-        for place, value in enumerate(shared.values()):
-            flat[place::width] = [value] * rows
-        for place, values in enumerate(columns.values(), len(shared)):
+        for place, values in enumerate(each):
             flat[place::width] = values
-        size = SEVERAL * width
-        whole = len(flat) // size * size
         before = self.connection.total_changes()
         with timed(name):
-            self.connection.executemany(
-                _inserting_several(name), (flat[start : start + size] for start in range(0, whole, size))
-            )
-            self.connection.executemany(
-                statement(name, "sqlite"), (flat[start : start + width] for start in range(whole, len(flat), width))
-            )
+            for several in (SEVERAL, 1):
+                end = rows - rows % several
+                self.connection.executemany(
+                    _inserting(name, tuple(once), several),
+                    (first + flat[row * width : (row + several) * width] for row in range(start, end, several)),
+                )
+                start = end
         return self.connection.total_changes() - before
 
     def script(self, sql: str) -> None:
@@ -217,13 +218,20 @@ class SqliteTransaction:
 
 
 @functools.cache
-def _inserting_several(name: str) -> str:
-    """An INSERT of one row, for `SEVERAL` rows."""
+def _inserting(name: str, once: tuple[str, ...], several: int) -> str:
+    """An INSERT of one row, for several rows. The parameters in `once` are bound first, for all of them."""
     sql, _, values = statement(name, "sqlite").partition("VALUES ")
-    group = "(" + ", ".join("?" * len(parameters_of(name))) + ")"
-    if values.count(":") != len(parameters_of(name)) or not values.endswith(")"):
+    parameters = parameters_of(name)
+    if values.count(":") != len(parameters) or not values.endswith(")"):
         raise ValueError(f"{name} is not an INSERT of one row of parameters")
-    return f"{sql}VALUES {', '.join([group] * SEVERAL)}"
+    numbers = itertools.count(len(once) + 1)
+    shared = {parameter: number for number, parameter in enumerate(once, 1)}
+    rows = ([f"?{shared.get(each) or next(numbers)}" for each in parameters] for _ in range(several))
+    return f"{sql}VALUES " + ", ".join(f"({', '.join(row)})" for row in rows)
+
+
+def _all_equal(values: Sequence[Any]) -> bool:
+    return bool(values[0] == values[-1]) and values.count(values[0]) == len(values)
 
 
 def _reason(error: OSError) -> str:

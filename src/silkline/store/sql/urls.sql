@@ -19,8 +19,9 @@ SELECT id FROM crawl_jobs WHERE id = :job_id AND status = 'running' AND run_leas
 FOR SHARE;
 
 -- name: append [sqlite]
--- New URLs, in the order of discovery.
-INSERT INTO crawl_ledger (job, id, url_key, url, host, depth, state, reason, detail, found_on, found_via, chain)
+-- New URLs, in the order of discovery. OR ROLLBACK: a row that cannot be stored ends the whole transaction, so SQLite keeps
+-- no journal of each statement.
+INSERT OR ROLLBACK INTO crawl_ledger (job, id, url_key, url, host, depth, state, reason, detail, found_on, found_via, chain)
 VALUES (:ledger, :id, :url_key, :url, :host, :depth, :state, :reason, :detail, :found_on, :found_via, :chain);
 
 -- name: append [postgres]
