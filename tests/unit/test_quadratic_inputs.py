@@ -88,6 +88,30 @@ except SpecError as error:
 else:
     raise AssertionError
 """,
+    "lines that are almost the fence of code": """
+from silkline.export.markdown_chunks import chunks_of
+for line in ("~" * 400_000 + "`", " >" * 200_000 + "~~~`", "`" * 400_000 + "x`", "1. " + " " * 400_000 + "~~~`"):
+    (chunk,) = chunks_of(line, 1_000_000)
+    assert line[chunk.start : chunk.end].strip() == line.strip()
+""",
+    "many chunks below the same long headings": """
+from datetime import datetime
+from silkline.export.chunks import chunks_of_result
+from silkline.store.results import Result
+text = "".join("#" * level + " " + "[" * 300 + "\\n" for level in range(1, 7)) + "words " * 330_000
+result = Result(1, "job", 1, "", "https://a.example/", {"markdown": text}, True, {}, datetime.min)
+assert sum(1 for _ in chunks_of_result(result, 100)) > 15_000
+""",
+    "a URL of colons": """
+from silkline.errors import SpecError
+from silkline.model.spec import PageSpec, validate
+try:
+    validate(PageSpec, {"url": ":" * 400_000})
+except SpecError as error:
+    assert len(str(error)) < 1000
+else:
+    raise AssertionError
+""",
     "URLs that are all wrong": """
 from silkline.errors import SpecError
 from silkline.model.spec import PageSpec, validate

@@ -131,6 +131,7 @@ def test_what_is_a_web_address(url: str) -> None:
         "https://user:secret@example.com/a",
         "https://:secret@example.com/a",
         "https://a:b@c:secret@example.com/a",
+        "https:user:secret:more@example.com/a",
         "https://\\user:secret@example.com/a",
         "https://user:secret@example.com?x=1",
     ],
