@@ -54,6 +54,17 @@ assert parse_page(wide, "https://a.example/", Wanted(content="full")).markdown.c
 wide = b"<div id=x>" + b"<i></i>" * 60_000 + b"<h2>x</h2>" * 500
 assert len(parse_page(wide, "https://a.example/", Wanted(outline=True)).anchors) == 500
 """,
+    "runs of backticks in addresses": """
+from silkline.model.page import Wanted
+from silkline.parse.html import parse_page
+ticks, words = b"`" * 6_000, b"word " * 160_000
+for link in (b'<a href="mailto:' + ticks + b'">t</a>', b'<a href="/x" title="' + ticks + b'">t</a>'):
+    page = parse_page(b"<p>" + link + b" a<b>.c.</b>d</p><p>" + words, "https://a.example/", Wanted(content="full"))
+    assert "a**.c.**d" in page.markdown
+runs = b"".join(b"<a href='tel:" + b"`" * n + b"'>t</a>" for n in range(1, 1_500))
+page = parse_page(b"<p>" + runs + b" a<b>.c.</b>d</p>", "https://a.example/", Wanted(content="full"))
+assert "a**.c.**d" in page.markdown
+""",
     "line breaks without end": """
 from silkline.model.page import Wanted
 from silkline.parse.html import parse_page
