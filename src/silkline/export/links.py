@@ -73,8 +73,9 @@ def _by_key(database: Database, job_id: str) -> Iterator[LinkRow]:
 
 
 def _number(result: Result) -> int:
-    """Of the links of a result. A page with much other data counts for more."""
-    return content_size(result) // _SIZE_OF_LINK
+    """Of the links of a result. Long links, and a page with much other data, count for more."""
+    found = result.data.get("outlinks")
+    return max(len(found) if isinstance(found, list) else 0, content_size(result) // _SIZE_OF_LINK)
 
 
 def _end(target: Url | None) -> tuple[str | None, int | None]:
