@@ -126,6 +126,22 @@ def test_a_long_table_repeats_its_header_as_context():
     assert [chunk.context for chunk in found[:2]] == ["", header]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "| " + "h" * 20_000 + " | b |\n| --- | --- |\n" + "| a | b |\n" * 2_000,
+        "```" + "h" * 20_000 + "\n" + "abc\n" * 5_000 + "```",
+        "".join(f"{'#' * level} {'h' * 2_000}\n\n" for level in range(1, 6)) + "###### a\n" * 20_000,
+    ],
+)
+def test_what_chunks_repeat_is_limited(text):
+    found = rows(text, 100, title="t" * 100_000)
+    assert all(len(row.context) <= 100 for row in found)
+    assert sum(len(row.context) for row in found) <= 2 * len(text)
+    assert len(found) <= 5_000 + 2 * len(text) / 100
+    assert all(len(row.title) <= 1_000 and sum(map(len, row.headings)) <= 6 * 300 for row in found)
+
+
 def test_signs_in_code_are_no_headings():
     assert [row.headings for row in rows("# A\n\n```\n# comment\n```\n\nText.")] == [["A"]]
 

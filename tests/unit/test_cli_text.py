@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from silkline.api.web.format import visible
 from silkline.cli import terminal, views
 from silkline.cli.add import read_time
 from silkline.cli.group import LazyGroup, is_address
@@ -146,7 +147,7 @@ def test_secrets_in_a_payload_are_hidden() -> None:
 def obeyed(character: str) -> bool:
     """Would a terminal do something at this character but show it?"""
     code = ord(character)
-    return code < 32 or 0x7F <= code < 0xA0 or 0xD800 <= code < 0xE000 or character in "\u2028\u2029\u202e\u2066"
+    return code < 32 or 0x7F <= code < 0xA0 or 0xD800 <= code < 0xE000 or character in "\u2028\u2029\u202e\u2066\u200b"
 
 
 @given(st.text(alphabet=st.characters(codec=None), max_size=50))
@@ -157,6 +158,32 @@ def test_no_text_reaches_a_terminal_raw(text: str) -> None:
         printed = terminal.as_json({text: [text]}, indent=indent)
         assert not any(obeyed(character) for character in printed.replace("\n", ""))
         assert json.loads(printed) == {text: [text]}
+
+
+@pytest.mark.parametrize(
+    ("character", "shown"),
+    [
+        ("\u200b", "\\u200b"),
+        ("\u2060", "\\u2060"),
+        ("\u00ad", "\\xad"),
+        ("\ufeff", "\\ufeff"),
+        ("\U000e0041", "\\U000e0041"),
+        ("\U000e0100", "\\U000e0100"),
+    ],
+)
+def test_what_nobody_sees_is_shown(character: str, shown: str) -> None:
+    assert terminal.safe(f"a{character}b") == f"a{shown}b"
+    printed = terminal.as_json([character])
+    assert printed.isascii()
+    assert json.loads(printed) == [character]
+    assert visible(f"a{character}b") == (f"a\\u{ord(character):04x}b" if character != "\u00ad" else "a\u00adb")
+
+
+@pytest.mark.parametrize(
+    "words", ["\u0646\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\U0001f469\u200d\U0001f4bb", "\u2764\ufe0f"]
+)
+def test_joiners_that_scripts_and_emoji_need_are_kept(words: str) -> None:
+    assert terminal.safe(words) == words
 
 
 def test_arguments_are_text_that_a_database_takes() -> None:

@@ -97,6 +97,19 @@ def test_code_stays_as_it_is():
     assert full(markup) == '```\nauto f = [](int x) { return "<strong>"; }\n```\n\n`<em>`'
 
 
+@pytest.mark.parametrize(
+    ("markup", "expected"),
+    [
+        ("<code>&lt;em&gt;</code> a<b>.c.</b>d", "`<em>` a**.c.**d"),
+        ("a<b>.c.</b>d <code>``&lt;em&gt;`</code> a<b>.c.</b>d", "a**.c.**d ``` ``<em>` ``` a**.c.**d"),
+        ("<a href='mailto:```x'>t</a> a<b>.c.</b>d <code>&lt;em&gt;</code>", "[t](mailto:```x) a**.c.**d `<em>`"),
+        ("\\` a<b>.c.</b>d <code>&lt;em&gt;</code>", "\\\\\\` a**.c.**d `<em>`"),
+    ],
+)
+def test_raw_markup_is_changed_outside_of_code_only(markup, expected):
+    assert full(f"<p>{markup}</p>") == expected
+
+
 def test_a_code_block_without_language():
     assert full('<pre class="code-block">x</pre>') == "```\nx\n```"
 

@@ -289,6 +289,14 @@ def test_marks_in_a_page_mean_nothing():
     assert full("<p>a\ufdd0b \ufdd31\ufdd4 c</p>") == "ab 1 c"
 
 
+@pytest.mark.parametrize("mark", ["\ufdd30\ufdd4", "&#xFDD3;0&#64980;"])
+def test_a_page_cannot_repeat_a_formula_with_marks(mark):
+    formula = f"<p><math alttext='{'x' * 9_000}'><mi>x</mi></math></p>"
+    found = full(f"<p>Words.</p>{formula}<p>{f'{mark} ' * 500}</p><p><img alt='{mark}' src=a.png></p>")
+    assert found.count("x" * 9_000) == 1
+    assert len(found) < 10_000
+
+
 def test_titles_of_links_only_on_demand():
     markup = b"<p><a href=/b title=Tip>x</a></p>"
     assert '"Tip"' not in parse_page(markup, URL, Wanted(content="markdown")).markdown

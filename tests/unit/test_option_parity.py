@@ -1,5 +1,6 @@
 """Whatever the API can ask for, the command line can ask for too: fields of specs, fields of jobs, and verbs."""
 
+from datetime import UTC, datetime
 from inspect import signature
 from typing import get_args
 
@@ -23,6 +24,7 @@ from silkline.crawl.plan import Plan
 from silkline.export.download import DOWNLOADS
 from silkline.export.open import FORMATS
 from silkline.model.cached import SHAPING
+from silkline.model.ids import new_id
 from silkline.model.job import Verb
 from silkline.model.spec import ExtractSpec, MapSpec, PageSpec, Shaping, SiteSpec, Spec, validate
 
@@ -77,7 +79,7 @@ def test_every_way_to_shape_the_content_is_offered_everywhere() -> None:
 @pytest.mark.parametrize("spec", [PageSpec, SiteSpec, ExtractSpec])
 @pytest.mark.parametrize("content", ["main", "markdown", "full", "text", "html", "none"])
 def test_every_form_of_content_can_be_asked_for(spec: type[Spec], content: str) -> None:
-    subject = {"job": "x"} if spec is ExtractSpec else {"url": "https://a.example/"}
+    subject = {"job": new_id(datetime.now(UTC))} if spec is ExtractSpec else {"url": "https://a.example/"}
     made = validate(spec, {**subject, "content": content})
     assert made.content == ("markdown" if content == "main" else content)  # type: ignore[attr-defined]
     assert content in MODES

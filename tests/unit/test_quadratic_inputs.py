@@ -54,6 +54,17 @@ assert parse_page(wide, "https://a.example/", Wanted(content="full")).markdown.c
 wide = b"<div id=x>" + b"<i></i>" * 60_000 + b"<h2>x</h2>" * 500
 assert len(parse_page(wide, "https://a.example/", Wanted(outline=True)).anchors) == 500
 """,
+    "runs of backticks in addresses": """
+from silkline.model.page import Wanted
+from silkline.parse.html import parse_page
+ticks, words = b"`" * 6_000, b"word " * 160_000
+for link in (b'<a href="mailto:' + ticks + b'">t</a>', b'<a href="/x" title="' + ticks + b'">t</a>'):
+    page = parse_page(b"<p>" + link + b" a<b>.c.</b>d</p><p>" + words, "https://a.example/", Wanted(content="full"))
+    assert "a**.c.**d" in page.markdown
+runs = b"".join(b"<a href='tel:" + b"`" * n + b"'>t</a>" for n in range(1, 1_500))
+page = parse_page(b"<p>" + runs + b" a<b>.c.</b>d</p>", "https://a.example/", Wanted(content="full"))
+assert "a**.c.**d" in page.markdown
+""",
     "line breaks without end": """
 from silkline.model.page import Wanted
 from silkline.parse.html import parse_page
@@ -83,6 +94,30 @@ from silkline.errors import SpecError
 from silkline.model.spec import PageSpec, validate
 try:
     validate(PageSpec, {f"field{number}": number for number in range(290_000)})
+except SpecError as error:
+    assert len(str(error)) < 1000
+else:
+    raise AssertionError
+""",
+    "lines that are almost the fence of code": """
+from silkline.export.markdown_chunks import chunks_of
+for line in ("~" * 400_000 + "`", " >" * 200_000 + "~~~`", "`" * 400_000 + "x`", "1. " + " " * 400_000 + "~~~`"):
+    (chunk,) = chunks_of(line, 1_000_000)
+    assert line[chunk.start : chunk.end].strip() == line.strip()
+""",
+    "many chunks below the same long headings": """
+from datetime import datetime
+from silkline.export.chunks import chunks_of_result
+from silkline.store.results import Result
+text = "".join("#" * level + " " + "[" * 300 + "\\n" for level in range(1, 7)) + "words " * 330_000
+result = Result(1, "job", 1, "", "https://a.example/", {"markdown": text}, True, {}, datetime.min)
+assert sum(1 for _ in chunks_of_result(result, 100)) > 15_000
+""",
+    "a URL of colons": """
+from silkline.errors import SpecError
+from silkline.model.spec import PageSpec, validate
+try:
+    validate(PageSpec, {"url": ":" * 400_000})
 except SpecError as error:
     assert len(str(error)) < 1000
 else:

@@ -11,6 +11,7 @@ from silkline.model.spec import (
     Crawl4aiSpec,
     DiagnosticSpec,
     ExtensionSpec,
+    ExtractSpec,
     MapSpec,
     PageSpec,
     SiteSpec,
@@ -141,6 +142,17 @@ def test_a_url_with_a_password_is_refused_without_repeating_it(spec: type[Spec],
     assert "contains a user name or password" in said
     assert "Authorization" in said
     assert "secret" not in said
+
+
+def test_a_password_with_colons_is_not_repeated_if_the_url_is_wrong_for_another_reason() -> None:
+    said = problem(PageSpec, url="https:user:secret:more@example.com/a")
+    assert "https:***@example.com/a" in said
+    assert "secret" not in said
+
+
+@pytest.mark.parametrize("job", ["x", "last", "019a", "../etc/passwd", "\u202eabc", "G" * 36, "0" * 36])
+def test_only_the_id_of_a_job_is_accepted(job: str) -> None:
+    assert "job: is not the id of a job" in problem(ExtractSpec, job=job)
 
 
 def test_an_at_sign_elsewhere_is_no_password() -> None:

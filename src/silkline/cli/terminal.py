@@ -14,8 +14,12 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, TextIO
 
-# C0, DEL and C1 controls, line and paragraph separators, marks that reverse the direction of text, lone surrogates.
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# C0, DEL and C1 controls, line and paragraph separators, marks that reverse the direction of text, lone surrogates, and
+# characters that nobody sees, such as tags. Not the joiners U+200C and U+200D: scripts and emoji need them.
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\u3164\ud800-\udfff\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 _COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "grey": 90}
 _STATUS_COLOURS = {
     **dict.fromkeys(("failed", "fail", "silent"), "red"),
@@ -91,7 +95,14 @@ def as_json(value: Any, *, indent: int | None = None) -> str:
     """JSON with readable letters, and with control characters escaped."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, default=_plain)
     # Line breaks in `text` are the indentation; those of the values are escaped already.
-    return "\n".join(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", part) for part in text.split("\n"))
+    return "\n".join(_UNSAFE.sub(_json_escape, part) for part in text.split("\n"))
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return f"\\u{0xD7C0 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"  # JSON knows only pairs of surrogates
 
 
 def _plain(value: Any) -> str:
@@ -110,6 +121,8 @@ def safe_lines(text: str, indent: str = "") -> str:
 
 def _visible(found: re.Match[str]) -> str:
     code = ord(found[0])
+    if code > 0xFFFF:
+        return f"\\U{code:08x}"
     return {9: "\\t", 10: "\\n", 13: "\\r"}.get(code) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
 
 

@@ -18,10 +18,11 @@ from silkline.export.rows import Filter, content_of, stream
 from silkline.model.database import Database
 from silkline.store.results import Result
 
-_LINK: Final = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_LINK: Final = re.compile(r"!?\[([^\]]*+)\]\([^)]*+\)")
 _SIGNS: Final = re.compile(r"[\\*_`~]+")
 _ID_BYTES: Final = 16
 _LONGEST_HEADING: Final = 300
+_LONGEST_TITLE: Final = 1_000
 
 
 class ChunkRow(NamedTuple):
@@ -53,11 +54,16 @@ def chunks_of_result(result: Result, size: int) -> Iterator[ChunkRow]:
     content = content_of(result)
     anchors = _Anchors(result.data)
     seen: Counter[tuple[str, ...]] = Counter()
-    title = result.data.get("title") or None
+    title = str(result.data.get("title") or "")[:_LONGEST_TITLE] or None
+    words: dict[int, str] = {}
+    """The words of each heading, by its number: many chunks can have the same headings."""
     markdown = isinstance(result.data.get("markdown"), str) and bool(result.data["markdown"])
     for position, chunk in enumerate(chunks_of(content, size, markdown=markdown)):
         text = content[chunk.start : chunk.end]
-        headings = [plain(heading.text) for heading in chunk.headings]
+        for heading in chunk.headings:
+            if heading.number not in words:
+                words[heading.number] = plain(heading.text)
+        headings = [words[heading.number] for heading in chunk.headings]
         same = (result.final_url, *headings, text)
         seen[same] += 1
         yield ChunkRow(

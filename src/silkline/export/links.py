@@ -9,15 +9,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from silkline.export.row_files import Columns, batched
-from silkline.export.rows import stored_results
+from silkline.export.rows import content_size, stored_results
 from silkline.model.database import Database
 from silkline.model.job import ENDED
 from silkline.model.ledger import Url
 from silkline.model.url import url_key
 from silkline.store import jobs, links, urls
+from silkline.store.results import Result
 
 PAGES: Final = 200
-"""Pages whose links are looked up at once."""
+"""Pages whose links are looked up at once, unless they have very many."""
+LINKS: Final = 20_000
+_SIZE_OF_LINK: Final = 400
 
 
 class LinkRow(NamedTuple):
@@ -47,7 +50,7 @@ def links_of(database: Database, job_id: str) -> Iterator[LinkRow]:
 
 
 def _with_texts(database: Database, job_id: str) -> Iterator[LinkRow]:
-    for results in batched(stored_results(database, job_id), PAGES):
+    for results in batched(stored_results(database, job_id), PAGES, _number, LINKS):
         known = [
             (result.final_url, link)
             for result in results
@@ -61,12 +64,18 @@ def _with_texts(database: Database, job_id: str) -> Iterator[LinkRow]:
 
 
 def _by_key(database: Database, job_id: str) -> Iterator[LinkRow]:
-    for pages in batched(links.every(database, job_id), PAGES):
+    for pages in batched(links.every(database, job_id), PAGES, lambda page: len(page[1]), LINKS):
         sources = urls.by_ids(database, job_id, [id for id, _ in pages])
         targets = urls.by_keys(database, job_id, list({key for _, keys in pages for key in keys}))
         for id, keys in pages:
             for target in (targets[key] for key in keys if key in targets and id in sources):
                 yield LinkRow(sources[id].url, target.url, None, None, *_end(target))
+
+
+def _number(result: Result) -> int:
+    """Of the links of a result. Long links, and a page with much other data, count for more."""
+    found = result.data.get("outlinks")
+    return max(len(found) if isinstance(found, list) else 0, content_size(result) // _SIZE_OF_LINK)
 
 
 def _end(target: Url | None) -> tuple[str | None, int | None]:

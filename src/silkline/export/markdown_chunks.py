@@ -14,11 +14,15 @@ from typing import Final, Literal, NamedTuple
 CHUNK_SIZE: Final = 800
 SMALLEST: Final = 100
 LARGEST: Final = 1_000_000
-_FENCE: Final = re.compile(r"[ >]*(?:(?:[-*+]|\d{1,9}[.)]|:)[ ]+)?(`{3,}|~{3,})([^`]*)")
-_ROW: Final = re.compile(r"[ >]*\|")
-_ITEM: Final = re.compile(r"[ ]*(?:[-*+][ ]|\d{1,9}[.)][ ]|:[ ]|>|\[\^)")
-_SENTENCE: Final = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]*_]*\s+|[\u3002\uff01\uff1f]\s*")
+# The possessive quantifiers keep the patterns linear: a line can have millions of the same character, and nothing else
+# of the process runs during a match.
+_FENCE: Final = re.compile(r"[ >]*+(?:(?:[-*+]|\d{1,9}+[.)]|:)[ ]++)?+(`{3,}+|~{3,}+)[^`]*+")
+_ROW: Final = re.compile(r"[ >]*+\|")
+_ITEM: Final = re.compile(r"[ ]*+(?:[-*+][ ]|\d{1,9}+[.)][ ]|:[ ]|>|\[\^)")
+_SENTENCE: Final = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]*_]*+\s++|[\u3002\uff01\uff1f]\s*+")
 _DEEPEST: Final = 6
+_MOST_HEADINGS: Final = 5_000
+"""Each heading of a page starts a chunk, and a chunk repeats the URL, the title and the headings of its page."""
 _PAUSE: Final = re.compile(r"[\u3001\uff0c\uff1b]")
 _SPACE: Final = re.compile(r"\s")
 _NOT_SPACE: Final = re.compile(r"\S")
@@ -42,7 +46,9 @@ class Chunk(NamedTuple):
     headings: tuple[Heading, ...]
     """The heading of the chunk, after those above it."""
     context: str
-    """What a chunk from the midst of a block needs to be read: the header of its table, or the start of its code."""
+    """What a chunk from the midst of a block needs to be read: the header of its table, or the start of its code.
+
+    At most as long as a chunk, because every chunk of the block repeats it."""
 
 
 class _Part(NamedTuple):
@@ -93,7 +99,7 @@ def _blocks(text: str, markdown: bool) -> Iterator[_Block]:
                 sort, fence = None, ""
             continue
         found = _FENCE.fullmatch(line) if markdown and ("```" in line or "~~~" in line) else None
-        heading = _heading(line, headings) if markdown and line[:1] == "#" else None
+        heading = _heading(line, headings) if markdown and line[:1] == "#" and headings < _MOST_HEADINGS else None
         wanted = _sort(line, markdown)
         if sort is not None and (found or heading or wanted != sort):
             yield _Block(sort, start, end)
@@ -169,7 +175,7 @@ def _cut(text: str, section: list[_Block], size: int, path: tuple[Heading, ...])
 
 def _parts(text: str, block: _Block, size: int) -> Iterator[_Part]:
     if block.sort in ("code", "table"):
-        yield from _rows(text, block)
+        yield from _rows(text, block, size)
     else:
         for start, end in _items(text, block):
             if end - start <= size:
@@ -178,8 +184,8 @@ def _parts(text: str, block: _Block, size: int) -> Iterator[_Part]:
                 yield from _sentences(text, start, end, size)
 
 
-def _rows(text: str, block: _Block) -> Iterator[_Part]:
-    """The lines of code or of a table. Each but the first ones has a context."""
+def _rows(text: str, block: _Block, size: int) -> Iterator[_Part]:
+    """The lines of code or of a table. Each but the first ones has a context of at most `size` characters."""
     lines = [
         (block.start + start, block.start + end)
         for start, end in _lines(text[block.start : block.end])
@@ -189,7 +195,7 @@ def _rows(text: str, block: _Block) -> Iterator[_Part]:
     if block.sort == "table":
         rule = text[slice(*lines[1])] if len(lines) > 1 else ""
         heads = 2 if "-" in rule and not rule.strip(" \t>:|-") else 0
-    context = "\n".join([text[start:end] for start, end in lines[:heads]])
+    context = "\n".join([text[start:end] for start, end in lines[:heads]])[:size]
     for number, (start, end) in enumerate(lines):
         yield _Part(start, end, context if number >= heads else "")
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
-from itertools import islice
-from typing import Any, BinaryIO, Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from silkline.export.parquet import load
 from silkline.export.table import harmless
 
+Item = TypeVar("Item")
 GROUP_ROWS: Final = 20_000
+GROUP_SIZE: Final = 8 << 20
+"""Characters of the rows of one group of a Parquet file."""
 ROWS: Final = 1_000
+SIZE: Final = 256 << 10
+"""Bytes that are written at once, or one row if it is longer."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -38,15 +42,23 @@ def row_pieces(rows: Iterable[Any], columns: Columns, form: str, stream: BinaryI
         return
     if form == "csv":
         stream.write(_line(columns.names))
-    for some in batched(rows, ROWS):
-        lines = (_line(map(_cell, row)) if form == "csv" else _encode(row._asdict()) + b"\n" for row in some)
-        stream.write(b"".join(lines))
+    lines = (_line(map(_cell, row)) if form == "csv" else _encode(row._asdict()) + b"\n" for row in rows)
+    for some in batched(lines, ROWS, len, SIZE):
+        stream.write(b"".join(some))
         yield len(some)
 
 
-def batched(items: Iterable[Any], size: int) -> Iterator[tuple[Any, ...]]:
-    iterator = iter(items)
-    while some := tuple(islice(iterator, size)):
+def batched(items: Iterable[Item], most: int, size_of: Callable[[Item], int], limit: int) -> Iterator[list[Item]]:
+    """Some items at a time: at most `most`, and no further one after their sizes have reached `limit`."""
+    some: list[Item] = []
+    size = 0
+    for item in items:
+        some.append(item)
+        size += size_of(item)
+        if len(some) >= most or size >= limit:
+            yield some
+            some, size = [], 0
+    if some:
         yield some
 
 
@@ -60,9 +72,14 @@ def _parquet(rows: Iterable[Any], columns: Columns, stream: BinaryIO) -> Iterato
 
     schema = pyarrow.schema([(name, kind(name)) for name in columns.names])
     with pyarrow.parquet.ParquetWriter(stream, schema, compression="zstd") as writer:
-        for some in batched(rows, GROUP_ROWS):
+        for some in batched(rows, GROUP_ROWS, _size, GROUP_SIZE):
             writer.write_table(pyarrow.Table.from_pylist([row._asdict() for row in some], schema=schema))
             yield len(some)
+
+
+def _size(row: Iterable[Any]) -> int:
+    """The characters of the texts of a row."""
+    return sum([len(str(value)) for value in row])
 
 
 def _cell(value: Any) -> Any:

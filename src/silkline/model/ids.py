@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import threading
 import uuid
 from datetime import datetime
 
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _lock = threading.Lock()
 _last = 0
+
+
+def is_id(text: str) -> bool:
+    """Whether the text has the form of an id."""
+    return _ID.fullmatch(text) is not None
 
 
 def new_id(now: datetime) -> str:

@@ -27,6 +27,7 @@ from silkline.model.css_selector import MAX_SELECTORS, checked_selector
 from silkline.model.duration import seconds_of
 from silkline.model.fields import LONGEST, BadFields, as_table, read_fields
 from silkline.model.framing_headers import FRAMING_HEADERS
+from silkline.model.ids import is_id
 from silkline.model.pattern import MAX_PATTERNS, UrlPattern, compile_patterns
 from silkline.model.redaction import SECRET_FIELDS
 from silkline.model.sharding import MOST_SHARDS
@@ -40,6 +41,12 @@ MOST_FIELDS = 1_000
 LONGEST_NAME = 100
 MOST_HEADERS = 100
 MOST_HEADER_BYTES = 32_768
+
+
+def _job_id(id: str) -> str:
+    if not is_id(id):
+        raise ValueError("is not the id of a job")
+    return id
 
 
 def _web_url(url: str) -> str:
@@ -150,6 +157,7 @@ _DURATION_SCHEMA = {
 Duration = Annotated[float, BeforeValidator(_duration), WithJsonSchema(_DURATION_SCHEMA)]
 """A number of seconds, or a text with units."""
 WebUrl = Annotated[str, AfterValidator(_web_url)]
+JobId = Annotated[str, AfterValidator(_job_id)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Patterns = Annotated[
     tuple[Pattern, ...], Field(max_length=MAX_PATTERNS), BeforeValidator(_as_list), AfterValidator(_patterns)
@@ -311,7 +319,7 @@ class SiteSpec(UrlSpec, Fetching, Extracting, Capturing, CrawlSizes):
 class ExtractSpec(Extracting, Shaping):
     """Other fields, or other content, from the stored pages of a job. It sends no request."""
 
-    job: str = Field(min_length=1, max_length=100)
+    job: JobId = Field(min_length=1, max_length=100)
 
 
 class MapSpec(UrlSpec, Fetching):

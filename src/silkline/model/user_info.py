@@ -24,4 +24,5 @@ def has_user_info(url: str) -> bool:
 
 def without_user_info(text: str) -> str:
     """A URL without user name and password, for error messages."""
-    return re.sub(r"^([^/\\?#@]*:)?([/\\]*)[^/\\?#]*@", r"\1\2***@", text)
+    # Only up to the first colon: a password can contain more of them.
+    return re.sub(r"^([^/\\?#@:]*+:)?([/\\]*+)[^/\\?#]*@", r"\1\2***@", text)

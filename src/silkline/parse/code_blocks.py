@@ -5,6 +5,8 @@ from typing import Final
 
 from turbohtml import Document, Element
 
+from silkline.parse.new_elements import NewElements
+
 _LONGEST_CLASS: Final = 1_000  # each code block reads the classes of its parents, which can be very long
 _PREFIXED: Final = re.compile(
     r"(?:^|\s)(?:mw-highlight-lang|language|lang|highlight-source|highlight|brush|code|syntax|sourcecode|src)"
@@ -40,13 +42,14 @@ def tidy_code(root: Element | Document) -> None:
     if not blocks:
         return
     root.remove(_LINE_NUMBERS)
+    wrappers = NewElements("<code></code>")
     for block in blocks:
         code = block.find("code")
         language = _language(block, code)
         if not language:
             continue
         if code is None:
-            code = block.wrap_children(Element("code"))
+            code = block.wrap_children(wrappers.next())
         code.attrs["class"] = f"language-{language}"
 
 

@@ -10,7 +10,9 @@ from turbohtml import Document, Element, Node, Text
 
 from silkline.parse.first_children import first_children
 from silkline.parse.markdown_marks import DEFINITION
+from silkline.parse.new_elements import NewElements
 
+ENTRIES: Final = '<ol start="10"></ol>'
 _FEW: Final = 4
 _MAX_LISTS: Final = 8
 """Lists around a definition list. Each of them indents it, which would make hostile pages quadratic."""
@@ -24,9 +26,10 @@ Around = dict[Node, tuple[int, bool]]
 def tidy_definition_lists(root: Element | Document) -> None:
     """Prepares every definition list in `root` that has terms. Tables must be tidy already."""
     around: Around = {}
+    holders = NewElements(ENTRIES)
     for found in root.find_all("dl"):
         if may_be_list(found, around):
-            _tidy(found)
+            _tidy(found, holders)
 
 
 def may_be_list(found: Element, around: Around) -> bool:
@@ -47,7 +50,7 @@ def may_be_list(found: Element, around: Around) -> bool:
     return lists <= _MAX_LISTS and not in_cell
 
 
-def _tidy(found: Element) -> None:
+def _tidy(found: Element, holders: NewElements) -> None:
     defined = False
     for group in [found, *[each for each in found.children if isinstance(each, Element) and each.tag == "div"]]:
         holder: Element | None = None
@@ -59,7 +62,7 @@ def _tidy(found: Element) -> None:
                 defined, holder = True, None
             elif entry.tag == "dd" and defined:
                 if holder is None:
-                    holder = Element("ol", {"start": "10"})
+                    holder = holders.next()
                     entry.wrap(holder)
                 else:
                     holder.append(entry)

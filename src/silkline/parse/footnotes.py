@@ -12,9 +12,10 @@ from typing import Final, NamedTuple
 
 from turbohtml import Document, Element, Text
 
-from silkline.parse.definition_lists import Around, mark_start, may_be_list
+from silkline.parse.definition_lists import ENTRIES, Around, mark_start, may_be_list
 from silkline.parse.first_children import first_children, has_more_children
 from silkline.parse.markdown_marks import note, reference
+from silkline.parse.new_elements import NewElements
 
 _LABEL: Final = re.compile(
     r"[\[(]?(?:note |fn\.? ?)?([0-9]{1,4}|[a-z]{1,3}|[*\u2020\u2021\u00a7]{1,3})[\])]?", re.IGNORECASE
@@ -65,6 +66,7 @@ def find_footnotes(root: Element | Document) -> Footnotes | None:
 def tidy_footnotes(found: Footnotes) -> None:
     """Replaces the references to footnotes and the starts of the notes by their marks."""
     around: Around = {}
+    holders = NewElements(ENTRIES)
     labels: dict[Element, str] = {}
     taken: set[str] = set()
     for each in found.references:
@@ -75,7 +77,7 @@ def tidy_footnotes(found: Footnotes) -> None:
     for note_element, label in labels.items():
         for anchor in found.back.get(note_element, ()):
             _remove_link_back(anchor)
-        _start(note_element, label, around)
+        _start(note_element, label, around, holders)
 
 
 def _certain(possible: list[Reference], links: list[tuple[Element, str]]) -> Footnotes:
@@ -203,7 +205,7 @@ def _remove_link_back(anchor: Element) -> None:
         above = outside
 
 
-def _start(holder: Element, label: str, around: Around) -> None:
+def _start(holder: Element, label: str, around: Around, holders: NewElements) -> None:
     """Makes the note an entry of a list, which indents all its blocks, with its mark in place of the number."""
     if holder.tag == "dt":
         text = next((each for each in islice(holder.next_siblings, _FEW) if isinstance(each, Element)), None)
@@ -220,7 +222,7 @@ def _start(holder: Element, label: str, around: Around) -> None:
             holder.parent.attrs["start"] = "10"
     elif holder.tag not in ("span", "td") and may_be_list(holder, around):
         holder.tag = "li"
-        holder.wrap(Element("ol", {"start": "10"}))
+        holder.wrap(holders.next())
     _remove_label(holder)
     mark_start(holder, note(label))
 

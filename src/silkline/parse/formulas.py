@@ -12,6 +12,7 @@ from turbohtml import Document, Element, Text
 from silkline.parse.first_children import first_children, has_more_children
 from silkline.parse.markdown_marks import formula
 from silkline.parse.mathml import tex_of
+from silkline.parse.new_elements import NewElements
 
 _KEPT: Final = "data-silkline-tex"
 _FOUND: Final = f"math, span[{_KEPT}], span.math, div.math, .arithmatex"
@@ -24,6 +25,7 @@ _RENDERED: Final = (
     "span.MathJax_Preview, span.MathJax, span.MathJax_SVG, span.MathJax_CHTML, "
     "div.MathJax_Display, div.MathJax_SVG_Display, .MJXc-display"
 )
+_PLACE: Final = "<span></span>"
 _FEW: Final = 4
 _LONGEST: Final = 10_000
 _LEVELS: Final = 5
@@ -34,10 +36,11 @@ _STYLE: Final = re.compile(r"\{\\(display|text)style\s+(.*)\}", re.DOTALL)
 
 def keep_tex_scripts(document: Document) -> list[Element]:
     """Puts an empty element in the place of each formula of MathJax that is in a script: it is no visible text."""
-    kept = []
+    kept, places = [], NewElements(_PLACE)
     for script in document.select('script[type^="math/tex"]'):
         display = "$$" if "display" in (script.attr("type") or "") else "$"
-        element = Element("span", {_KEPT: display + script.text[:_LONGEST]})
+        element = places.next()
+        element.attrs[_KEPT] = display + script.text[:_LONGEST]
         script.replace_with(element)
         kept.append(element)
     return kept
@@ -51,12 +54,12 @@ def fill_tex(kept: list[Element]) -> None:
 
 def take_out(root: Element | Document) -> list[tuple[Element, Element]]:
     """Puts an inline element with its text in the place of each MathML formula. Returns both, for `put_back`."""
-    taken = []
+    taken, places = [], NewElements(_PLACE)
     done: set[Element] = set()
     for math in root.find_all("math"):
         if math not in done:
             done.update(math.find_all("math"))
-            place = Element("span")
+            place = places.next()
             place.append(Text(math.text))
             math.replace_with(place)
             taken.append((place, math))

@@ -30,12 +30,9 @@ _NEAR: Final = 10  # on a page with many line breaks, there must be text in this
 # Characters of all URLs of a page: each relative link repeats the URL of the page. Links above it become plain text.
 _MAX_ADDRESSES: Final = 4_000_000
 _PLAIN_FRAGMENT: Final = re.compile(r"[\w\-.~!$&'*+,;=:@/?%]*", re.ASCII)
-# Code and escapes come first, so that text in them that looks like markup is not changed. Every branch starts with a
-# different character, which makes the search faster.
-_RAW: Final = re.compile(
-    r"\\.|`(?P<more>`*)(?!`).*?(?<!`)`(?P=more)(?!`)|</?(?P<tag>strong|em|del)>|&#160;",
-    re.DOTALL,
-)
+# Every branch starts with a different character, which makes the search faster.
+_RAW: Final = re.compile(r"\\.|(?P<ticks>`++)|</?(?P<tag>strong|em|del)>|&#160;", re.DOTALL)
+_TICKS: Final = re.compile("`++")
 _SIGNS: Final = {"strong": "**", "em": "*", "del": "~~"}
 _MARKS: Final = ("</strong>", "</em>", "</del>", "&#160;")
 _DELIMITERS: Final = (r"\\(", r"\\\[")
@@ -180,14 +177,32 @@ def _is_content(node: Node) -> bool:
 def _tidy(markdown: str, formulas: list[str]) -> str:
     # The search for one character is thirty times as fast as the search for a word.
     if ("<" in markdown or "&" in markdown) and any(mark in markdown for mark in _MARKS):
-        markdown = _RAW.sub(_as_markdown, markdown)
+        markdown = _without_raw(markdown)
     return written(_visible(markdown), formulas).strip()
 
 
-def _as_markdown(found: re.Match[str]) -> str:
-    if found["tag"]:
-        return _SIGNS[found["tag"]]
-    return " " if found[0] == "&#160;" else found[0]
+def _without_raw(markdown: str) -> str:
+    """Markdown for raw HTML, but not in code and escapes. Code ends at the next run of as many backticks."""
+    ends: dict[int, list[int]] = {}  # of runs of backticks by their length, the last run first
+    if "`" in markdown:
+        for run in reversed(list(_TICKS.finditer(markdown))):
+            ends.setdefault(len(run[0]), []).append(run.end())
+    code_end = 0
+
+    def put(found: re.Match[str]) -> str:
+        nonlocal code_end
+        if found.start() < code_end:
+            return found[0]
+        if found["ticks"]:
+            possible = ends.get(len(found["ticks"]), [])
+            while possible and possible[-1] <= found.end():
+                possible.pop()
+            code_end = possible[-1] if possible else 0
+        elif found["tag"]:
+            return _SIGNS[found["tag"]]
+        return " " if found[0] == "&#160;" else found[0]
+
+    return _RAW.sub(put, markdown)
 
 
 def _visible(text: str) -> str:

@@ -1,7 +1,8 @@
 """Marks in the text of a document that become Markdown after turbohtml has written the rest.
 
 turbohtml escapes every sign in a text that Markdown could read, so formulas and footnotes cannot be put into the text
-as they are. A mark is a character that Unicode reserves for such use; no text contains it.
+as they are. A mark is a character that Unicode reserves for such use. A hostile page can contain marks of its own: they
+add a few characters or nothing, because each formula is written once.
 """
 
 import re
@@ -49,7 +50,8 @@ def written(markdown: str, formulas: list[str]) -> str:
         if _NOTE in markdown:
             markdown = _with_notes(markdown)
         if formulas:
-            markdown = "\n".join([_with_formulas(line, formulas) for line in markdown.split("\n")])
+            left = dict(enumerate(formulas))
+            markdown = "\n".join([_with_formulas(line, left) for line in markdown.split("\n")])
     return _ANY.sub("", markdown)
 
 
@@ -86,16 +88,15 @@ def _without_number(text: str) -> str:
     return text[: found.start()] if found else text
 
 
-def _with_formulas(line: str, formulas: list[str]) -> str:
+def _with_formulas(line: str, left: dict[int, str]) -> str:
+    """The line with its formulas, which are taken out of those that are left."""
     if _FORMULA not in line:
         return line
     in_table = _ROW.match(line) is not None
 
     def put(found: re.Match[str]) -> str:
-        number = int(found[1])
-        if number >= len(formulas):
-            return ""
+        written = left.pop(int(found[1]), "")
         # A vertical bar would end the cell of a table.
-        return formulas[number].replace("|", r"\vert ") if in_table else formulas[number]
+        return written.replace("|", r"\vert ") if in_table else written
 
     return _NUMBERED.sub(put, line)

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from turbohtml import Element, Text, parse
 
+from silkline.parse.bomb_guard import defused
 from silkline.parse.json_ld import storable
 
 _TYPES: Final = frozenset({"Product", "ProductGroup", "IndividualProduct", "ProductModel"})
@@ -96,7 +97,8 @@ def _description(value: Any) -> str:
     """The description as lines of text. Shops write HTML into it."""
     text = storable(value) if isinstance(value, str) else ""
     if "<" in text or "&" in text:
-        text = parse(text[:_MAX_DESCRIPTION], positions=False).remove("script, style").to_text()
+        html = defused(text[:_MAX_DESCRIPTION].encode())
+        text = parse(html, encoding="utf-8", positions=False).remove("script, style").to_text()
     lines = (" ".join(line.split()) for line in text[:_MAX_DESCRIPTION].split("\n"))
     return "\n".join(line for line in lines if line)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from silkline.errors import DiskFull, LeaseLost, NotFound, Refused, StoreError, Unavailable, UsageError
 from silkline.model.database import Database, Row, Transaction
-from silkline.model.ids import new_id
+from silkline.model.ids import is_id, new_id
 from silkline.model.job import (
     ENDED,
     Change,
@@ -33,7 +33,6 @@ from silkline.store.shard_wishes import spread
 from silkline.store.text import clean, to_json
 
 LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
-_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 WHOLE_PAYLOAD, LONGEST_FIELD = 32_768, 8_192
 _ENQUEUE = (
     *("id", "kind", "status", "desired", "request_url", "payload", "metadata", "priority", "tenant"),
@@ -378,7 +377,7 @@ def page(
     kind: str | None = None,
 ) -> list[Job]:
     """Jobs, newest first, below the cursor `before`. They are outlines, see `outline`."""
-    if not _ID.fullmatch(before):
+    if not is_id(before):
         raise UsageError(f"{before!r} is not a cursor: a cursor is the id of the last job of the previous page")
     if status is not None:
         found = database.rows("jobs.page_by_status", before=before, wanted=wanted, status=status.value, kind=kind)
@@ -442,7 +441,7 @@ def amend(database: Database, id: str, changes: dict[str, Any]) -> Job:
 
 def checked_id(id: str) -> str:
     """Raise `NotFound` if the text cannot be an id, because PostgreSQL would report an error."""
-    if not _ID.fullmatch(id):
+    if not is_id(id):
         raise NotFound(f"no job {id!r}")
     return id
 

@@ -11,7 +11,9 @@ from urllib.parse import urlsplit
 from silkline.model.progress import pages_of
 from silkline.store.job_view import ProgressView
 
-_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_UNSEEN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 NOTHING = "\N{EN DASH}"
 

@@ -1,9 +1,9 @@
 // Values as people read them, the same as format.py makes them. Everything becomes text, never markup.
 "use strict";
 window.silkline = (() => {
-  const UNSEEN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+  const UNSEEN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
   const sign = (found) => {
-    const code = found.charCodeAt(0);
+    const code = found.codePointAt(0);
     if (code < 32) return String.fromCharCode(0x2400 + code);
     return code === 127 ? "␡" : "\\u" + code.toString(16).padStart(4, "0");
   };
