@@ -72,7 +72,7 @@ def to_markdown(
     tidy_tables(root)
     tidy_definition_lists(root)
     result = root.to_markdown(_OPTIONS)
-    if any(sign in result for sign in _DELIMITERS):  # formulas that a script would show; few pages have them
+    if "\\" in result and any(sign in result for sign in _DELIMITERS):  # formulas that a script would show; few pages have them
         number = len(formulas)
         tidy_formulas(root, formulas)
         result = root.to_markdown(_OPTIONS) if len(formulas) > number else result
@@ -151,7 +151,9 @@ def _mend_links(root: Element | Document, base: str, resolved: Mapping[str, str 
             left -= len(url)
             fragment = address.partition("#")[2]
             plain = fragment and _PLAIN_FRAGMENT.fullmatch(fragment)
-            anchor.attrs["href"] = f"{url}#{fragment}" if plain else url
+            target = f"{url}#{fragment}" if plain else url
+            if target != address:
+                anchor.attrs["href"] = target
         elif not address.lower().startswith(_KEPT_SCHEMES):
             anchor.unwrap()
     for image in root.find_all("img"):

@@ -17,12 +17,15 @@ from silkline.parse.block_features import LONGEST_NAMES, NAMES, PAGE_NAMES, sign
 
 _DATA: Final[dict[str, Any]] = json.loads(resources.files(__package__).joinpath("page_model.json").read_bytes())
 _TOKENS: Final[dict[str, float]] = _DATA["tokens"]
+_OF_TAGS: Final = {token[1:-1]: weight for token, weight in _TOKENS.items() if token[0] == "<"}
 TAGS: Final[dict[str, float]] = _DATA["leaf"]
 
 
 def weigh(tag: str, names: str, element: Element) -> float:
     """The weight of the names of an element."""
     weight = _weight_of_classes(names[:LONGEST_NAMES]) if names else 0.0
+    if len(element.attrs) <= bool(names):  # most elements have no other attributes
+        return weight + _OF_TAGS.get(tag, 0.0)
     for sign in signs(tag, element):
         if sign in _TOKENS:
             weight += _TOKENS[sign]
