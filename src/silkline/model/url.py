@@ -168,18 +168,30 @@ _UNUSUAL_ESCAPE: Final = re.compile(r"%(?:(?![0-9A-F]{2})|2[DE]|3\d|4[1-9A-F]|5[
 _OTHER_SCHEMES: Final = ("javascript:", "mailto:", "tel:")
 _UNRESERVED: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
 _SESSION_IN_PATH: Final = re.compile(r";(?:jsessionid|phpsessid|sid)=[^/?;]*", re.IGNORECASE)
+# An escape in its normal form.
+_PLAIN_ESCAPE: Final = "%(?:[0189A-F][0-9A-F]|2[0-9A-CF]|3[A-F]|40|5[B-E]|60|7[BCDF])"
+
+
+def _with_parts(pattern: str, flags: int) -> re.Pattern[str]:
+    """The pattern, with the characters that a path and a query keep."""
+    path, query = r"[\w\-.~!$&'()*+,;=:@/]*", r"[\w\-.~!$&()*+,;=:@/?]*"
+    for name, plain in (("PATH", path), ("QUERY", query)):
+        pattern = pattern.replace(name, f"{plain}(?:{_PLAIN_ESCAPE}{plain})*")
+    return re.compile(pattern, flags)
+
+
 # A link that the WHATWG parser would not change: [scheme:]//host, a path and a query of plain characters. A
 # relative path has no colon in its first segment (that would be a scheme); `/.` is checked separately.
-_PLAIN: Final = re.compile(
+_PLAIN: Final = _with_parts(
     r"""(?:(https?:)?//([^/?#\\@\x00-\x20]+))?
-        ((?(2)/|(?:/(?!/)|(?!\.)[\w\-.~!$&'()*+,;=@]+(?=[/?\#]|\Z)))[\w\-.~!$&'()*+,;=:@/]*)?
-        (\?[\w\-.~!$&()*+,;=:@/?]*)?
+        ((?(2)/|(?:/(?!/)|(?!\.)[\w\-.~!$&'()*+,;=@]+(?=[/?\#]|\Z)))PATH)?
+        (\?QUERY)?
         (?:\#.*)?""",
     re.VERBOSE | re.ASCII | re.DOTALL,
 )
 
 # A path and a query that are canonical as they are.
-_PLAIN_PATH: Final = re.compile(r"/[\w\-.~!$&'()*+,;=:@/]*(?:\?[\w\-.~!$&()*+,;=:@/?]+)?", re.ASCII)
+_PLAIN_PATH: Final = _with_parts(r"/PATH(?:\?(?!\Z)QUERY)?", re.ASCII)
 _PLAIN_ORIGIN: Final = re.compile(r"https?://(?:[a-z0-9][a-z0-9-]*\.)+[a-z][a-z0-9-]*", re.ASCII)
 
 

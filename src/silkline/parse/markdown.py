@@ -37,7 +37,7 @@ _RAW: Final = re.compile(
     re.DOTALL,
 )
 _SIGNS: Final = {"strong": "**", "em": "*", "del": "~~"}
-_MARKS: Final = ("</strong>", "</em>", "</del>", "&#160;")
+_ENDS: Final = ("</strong>", "</em>", "</del>")
 _DELIMITERS: Final = (r"\\(", r"\\\[")
 _INVISIBLE: Final = ("\u00ad", "\u200b", "\u2060", "\ufeff", "\x00")
 
@@ -181,7 +181,8 @@ def _is_content(node: Node) -> bool:
 
 def _tidy(markdown: str, formulas: list[str]) -> str:
     # The search for one character is thirty times as fast as the search for a word.
-    if ("<" in markdown or "&" in markdown) and any(mark in markdown for mark in _MARKS):
+    has_tags = "<" in markdown and "</" in markdown and any(end in markdown for end in _ENDS)
+    if has_tags or ("&" in markdown and "&#160;" in markdown):
         markdown = _RAW.sub(_as_markdown, markdown)
     return written(_visible(markdown), formulas).strip()
 
@@ -194,6 +195,8 @@ def _as_markdown(found: re.Match[str]) -> str:
 
 def _visible(text: str) -> str:
     """The text with plain spaces, and without invisible characters."""
+    if text.isascii():
+        return text.replace("\x00", "")
     text = text.replace("\u00a0", " ")
     for sign in _INVISIBLE:
         text = text.replace(sign, "")
