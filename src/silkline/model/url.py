@@ -174,9 +174,9 @@ _PLAIN_ESCAPE: Final = "%(?:[0189A-F][0-9A-F]|2[0-9A-CF]|3[A-F]|40|5[B-E]|60|7[B
 
 def _with_parts(pattern: str, flags: int) -> re.Pattern[str]:
     """The pattern, with the characters that a path and a query keep."""
-    path, query = r"[\w\-.~!$&'()*+,;=:@/]*", r"[\w\-.~!$&()*+,;=:@/?]*"
+    path, query = r"[\w\-.~!$&'()*+,;=:@/]*+", r"[\w\-.~!$&()*+,;=:@/?]*+"
     for name, plain in (("PATH", path), ("QUERY", query)):
-        pattern = pattern.replace(name, f"{plain}(?:{_PLAIN_ESCAPE}{plain})*")
+        pattern = pattern.replace(name, f"{plain}(?:{_PLAIN_ESCAPE}{plain})*+")
     return re.compile(pattern, flags)
 
 
