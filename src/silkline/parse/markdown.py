@@ -72,7 +72,8 @@ def to_markdown(
     tidy_tables(root)
     tidy_definition_lists(root)
     result = root.to_markdown(_OPTIONS)
-    if "\\" in result and any(sign in result for sign in _DELIMITERS):  # formulas that a script would show; few pages have them
+    # Formulas that a script would show; few pages have them.
+    if "\\" in result and any(sign in result for sign in _DELIMITERS):
         number = len(formulas)
         tidy_formulas(root, formulas)
         result = root.to_markdown(_OPTIONS) if len(formulas) > number else result

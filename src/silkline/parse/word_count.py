@@ -3,7 +3,9 @@
 from typing import Final
 
 _SPACES: Final = "\t\n\v\f\r\x1c\x1d\x1e\x1f"
-_OTHER_SPACES: Final = "\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+_OTHER_SPACES: Final = (
+    "\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+)
 
 
 def count_words(text: str) -> int:
