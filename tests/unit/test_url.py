@@ -150,6 +150,12 @@ def test_only_what_the_rules_name_is_left_out():
         ("https://c<d.example/", None),
         ("//c.example:\x00", "https://c.example/"),
         ("tel:123", None),
+        ("/c%20d?e=%2Ff", "https://a.example/c%20d?e=%2Ff"),
+        ("/c%2E%2E/d%7e", "https://a.example/c../d~"),
+        ("/%2e%2E/c", "https://a.example/c"),
+        ("https://a.example/c?", "https://a.example/c"),
+        ("https://a.example//c", "https://a.example//c"),
+        ("https://a.example.d/c", "https://a.example.d/c"),
     ],
 )
 def test_links_are_resolved_against_their_page(href, expected):
@@ -219,7 +225,8 @@ PIECES = st.sampled_from([
     "http:", "https:", "HTTP:", "javascript:", "data:", "/", "//", "\\", "?", "#", "@", ":", ":80", ":443", ":0", "&",
     "=", "..", ".", "%2e", "%41", "%4", "%", "%zz", "a", "A", "b.example", "xn--", "xn--a", "127.1", "0x7f.1", "1.2.3",
     "[::1]", "user:pw@", "utm_source=1", ";", ";jsessionid=1", "ref=1", "'", '"', "|", "~", "ä", "ü.example", "\ud800",
-    "\x00", " ", "\t", "\n", "b.example.", ";sid=2",
+    "\x00", " ", "\t", "\n", "b.example.", ";sid=2", "%20", "%2F", "%C3%A9", "%7E", "%5b", "http://a.example/",
+    "http://a.example",
 ])
 # fmt: on
 HREFS = st.one_of(

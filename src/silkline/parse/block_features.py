@@ -148,8 +148,8 @@ def describe(groups: list[Group], url: str, tags: Weights) -> Rows:
         log2(1 + body.blocks),
         log2(1 + largest),
         log2(1 + paragraphs),
-        len(path),
-        path.count("/"),
+        float(len(path)),  # Python compares two floats faster than a float with an integer
+        float(path.count("/")),
     )
     return Rows(leaves, rows, page)
 
@@ -179,7 +179,7 @@ def _rows(
                 group.own_link / own,
                 log2(1 + len(group.elements)),
                 group.start / total,
-                group.index >= first,
+                float(group.index >= first),
                 share,
                 up.text / total,
                 up.link / up.text,

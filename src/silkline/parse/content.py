@@ -15,11 +15,15 @@ from silkline.parse.kept_notes import keep_notes
 from silkline.parse.main_content import choose, remove_rest
 from silkline.parse.markdown import Style, drop_linked_images, to_html, to_markdown, to_text
 from silkline.parse.product import Product, fill_in
+from silkline.parse.word_count import count_words
 
+# fmt: off
 _UNSEEN: Final = (
-    "head,script,style,template,iframe,svg,canvas,object,embed,audio,video,map,select,datalist,textarea,input,dialog"
+    "head", "script", "style", "template", "iframe", "svg", "canvas", "object", "embed", "audio", "video", "map",
+    "select", "datalist", "textarea", "input", "dialog",
 )
-_UNSEEN_OR_HIDDEN: Final = _UNSEEN + ",button,[hidden]"
+# fmt: on
+_VISITED: Final = (*_UNSEEN, "noscript", "math", "body")
 _ENABLE_SCRIPTS: Final = 200
 _NOTHING: Final[Mapping[str, str | None]] = {}
 
@@ -46,7 +50,7 @@ class Known(NamedTuple):
     notes: bool = False
     """Whether there may be footnotes."""
     formulas: bool = False
-    """Whether there are formulas."""
+    """Whether there are formulas that are not MathML."""
     resolved: Mapping[str, str | None] = _NOTHING
     """The canonical URLs of links."""
 
@@ -58,34 +62,35 @@ def render(
     known: Known,
 ) -> Content:
     """The content that `wanted` asks for."""
-    document.remove(_UNSEEN_OR_HIDDEN if wanted.content == "full" else _UNSEEN)
-    _drop_pleas_for_scripts(document)
-    body = document.find("body")
+    if wanted.content == "full":
+        document.remove("button, [hidden]")
+    body, has_mathml = _drop_unseen(document)
     if body is None:
         return Content()
     formulas: list[str] = []
     taken = []
-    if known.formulas:  # before the choice: the parts of a formula are no blocks
+    if known.formulas or has_mathml:  # before the choice: the parts of a formula are no blocks
         if wanted.content == "html":
             taken = take_out(body)
         else:
             tidy_formulas(body, formulas, marked=wanted.content != "text")
-    size = len(body.text)
+    size = left = len(body.text)
     rule, confidence, kept = "full", 1.0, 1.0
     if _by_hand(body, wanted):
-        kept = len(body.text) / max(size, 1)
+        left = len(body.text)
+        kept = left / max(size, 1)
     footnotes = None
     if wanted.keep or wanted.content == "full":
         rule = "keep" if wanted.keep else "full"
         footnotes = find_footnotes(body) if known.notes else None
     else:
-        choice = choose(body, base)
+        choice = choose(body, base, left)
         footnotes = keep_notes(choice, body) if known.notes else None
         remove_rest(choice)
         if wanted.content != "text":
             drop_linked_images(body)
         rule, confidence, kept = choice.rule, choice.confidence, kept * choice.share
-    words = len(" ".join(body.strings).split())
+    words = count_words(" ".join(body.stripped_strings))
     put_back(taken)
     if known.product is not None and rule not in ("full", "keep"):
         fill_in(body, known.product)
@@ -137,8 +142,23 @@ def _cut(result: str, wanted: Wanted, extraction: Extraction) -> Content:
     return Content(**{name: kept}, extraction=extraction, truncated=truncated)
 
 
-def _drop_pleas_for_scripts(document: Document) -> None:
-    """Removes short `<noscript>` elements: they only ask for scripts or repeat an image. A long one may be the page."""
-    for element in document.find_all("noscript"):
+def _drop_unseen(document: Document) -> tuple[Element | None, bool]:
+    """Removes what is not text, in one walk. Returns the body, and whether there are formulas in MathML.
+
+    A short `<noscript>` only asks for scripts or repeats an image. A long one may be the page.
+    """
+    body, has_mathml, pleas = None, False, []
+    for element in list(document.iter_elements(_VISITED)):
+        tag = element.tag
+        if tag == "noscript":
+            pleas.append(element)
+        elif tag == "math":
+            has_mathml = True
+        elif tag != "body":
+            element.extract()
+        elif body is None:
+            body = element
+    for element in pleas:
         if len(element.text.strip()) < _ENABLE_SCRIPTS:
             element.extract()
+    return body, has_mathml

@@ -5,6 +5,7 @@ TeX of the author is used where the page has it; other MathML is written as TeX.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from turbohtml import Document, Element, Text
@@ -34,11 +35,14 @@ _DELIMITED: Final = re.compile(r"\s*(\\\(|\\\[|\$\$|\$)(.*?)(?:\\\)|\\\]|\$\$|\$
 _STYLE: Final = re.compile(r"\{\\(display|text)style\s+(.*)\}", re.DOTALL)
 
 
-def keep_tex_scripts(document: Document) -> list[Element]:
+def keep_tex_scripts(scripts: Iterable[Element]) -> list[Element]:
     """Puts an empty element in the place of each formula of MathJax that is in a script: it is no visible text."""
     kept, places = [], NewElements(_PLACE)
-    for script in document.select('script[type^="math/tex"]'):
-        display = "$$" if "display" in (script.attr("type") or "") else "$"
+    for script in scripts:
+        kind = script.attr("type")
+        if kind is None or not kind.lower().startswith("math/tex") or script.tag != "script":
+            continue
+        display = "$$" if "display" in kind else "$"
         element = places.next()
         element.attrs[_KEPT] = display + script.text[:_LONGEST]
         script.replace_with(element)

@@ -30,6 +30,7 @@ LINKS_ONLY: Final = Wanted()
 _ESCAPE: Final = re.compile(rb"\x1b[($]")
 _ISO_2022_JP: Final = re.compile(rb"iso-?2022-?jp", re.IGNORECASE)
 _META_WITHIN: Final = 1024
+_SCRIPTS: Final = ("script", "style")
 _OPENGRAPH: Final = ("og:", "twitter:", "article:")
 
 
@@ -88,17 +89,18 @@ def _parsed(
     if inspect is not None:
         inspect(document, harvest.title, base)
     article, product = "", None
+    scripts = list(document.iter_elements(_SCRIPTS))
     if wanted.content not in ("none", "full"):
-        articles, products = json_ld_holding(document, '"articleBody"', '"Product')
+        articles, products = json_ld_holding(scripts, '"articleBody"', '"Product')
         article, product = _article(articles), product_of(products)
-    formulas = keep_tex_scripts(document) if wanted.content != "none" else []
-    document.remove("script, style")
+    formulas = keep_tex_scripts(scripts) if wanted.content != "none" else []
+    for script in scripts:
+        script.extract()
     text = document.text
     rendered = content.NOTHING
     if wanted.content != "none":
         fill_tex(formulas)
-        has_formulas = bool(formulas) or document.find("math") is not None
-        known = content.Known(article, product, harvest.has_notes, has_formulas, harvest.resolved())
+        known = content.Known(article, product, harvest.has_notes, bool(formulas), harvest.resolved())
         rendered = content.render(document, base, wanted, known)
     return Page(
         url=url,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
-from turbohtml import Document
+from turbohtml import Document, Element
 
 _MAX_CHARACTERS: Final = 500_000
 _ANY_DEPTH: Final = 1_000_000  # Python itself allows less
@@ -17,7 +17,7 @@ _decode = msgspec.json.Decoder().decode
 def json_ld_of(document: Document, deepest: int = _ANY_DEPTH) -> list[Any]:
     """Every block that is valid JSON and is not nested deeper, up to a limit in size. All texts can be stored."""
     found = []
-    for source in _sources(document):
+    for source in _sources(document.iter_elements("script")):
         try:
             found.append(_storable(json.loads(source, strict=False), deepest))
         except (ValueError, RecursionError):
@@ -25,10 +25,10 @@ def json_ld_of(document: Document, deepest: int = _ANY_DEPTH) -> list[Any]:
     return found
 
 
-def json_ld_holding(document: Document, *texts: str) -> list[list[Any]]:
-    """For each text, the blocks that contain it. What is used of them must be made `storable`."""
+def json_ld_holding(scripts: Iterable[Element], *texts: str) -> list[list[Any]]:
+    """For each text, the blocks in these scripts that contain it. What is used of them must be made `storable`."""
     found: list[list[Any]] = [[] for _ in texts]
-    for source in _sources(document):
+    for source in _sources(scripts):
         holding = [blocks for text, blocks in zip(texts, found, strict=True) if text in source]
         if holding:
             try:
@@ -46,9 +46,12 @@ def storable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _sources(document: Document) -> Iterator[str]:
+def _sources(scripts: Iterable[Element]) -> Iterator[str]:
     left = _MAX_CHARACTERS
-    for script in document.select('script[type*="ld+json" i]'):
+    for script in scripts:
+        kind = script.attr("type")
+        if kind is None or "ld+json" not in kind.lower() or script.tag != "script":
+            continue
         source = script.text
         left -= len(source)
         if left < 0:

@@ -46,9 +46,9 @@ class Choice(NamedTuple):
         return sum([groups[index].own for index in self.kept]) / max(groups[0].text, 1)
 
 
-def choose(body: Element, url: str) -> Choice:
-    """The content of the page."""
-    outline = Outline(body, weigh)
+def choose(body: Element, url: str, size: int) -> Choice:
+    """The content of the page; `size` is the length of the text of its body."""
+    outline = Outline(body, weigh, size)
     groups = outline.groups
     leaves, rows, page = describe(groups, url, TAGS)
     found = [

@@ -34,7 +34,7 @@ _PLAIN_FRAGMENT: Final = re.compile(r"[\w\-.~!$&'*+,;=:@/?%]*", re.ASCII)
 _RAW: Final = re.compile(r"\\.|(?P<ticks>`++)|</?(?P<tag>strong|em|del)>|&#160;", re.DOTALL)
 _TICKS: Final = re.compile("`++")
 _SIGNS: Final = {"strong": "**", "em": "*", "del": "~~"}
-_MARKS: Final = ("</strong>", "</em>", "</del>", "&#160;")
+_ENDS: Final = ("</strong>", "</em>", "</del>")
 _DELIMITERS: Final = (r"\\(", r"\\\[")
 _INVISIBLE: Final = ("\u00ad", "\u200b", "\u2060", "\ufeff", "\x00")
 
@@ -69,7 +69,8 @@ def to_markdown(
     tidy_tables(root)
     tidy_definition_lists(root)
     result = root.to_markdown(_OPTIONS)
-    if any(sign in result for sign in _DELIMITERS):  # formulas that a script would show; few pages have them
+    # Formulas that a script would show; few pages have them.
+    if "\\" in result and any(sign in result for sign in _DELIMITERS):
         number = len(formulas)
         tidy_formulas(root, formulas)
         result = root.to_markdown(_OPTIONS) if len(formulas) > number else result
@@ -148,7 +149,9 @@ def _mend_links(root: Element | Document, base: str, resolved: Mapping[str, str 
             left -= len(url)
             fragment = address.partition("#")[2]
             plain = fragment and _PLAIN_FRAGMENT.fullmatch(fragment)
-            anchor.attrs["href"] = f"{url}#{fragment}" if plain else url
+            target = f"{url}#{fragment}" if plain else url
+            if target != address:
+                anchor.attrs["href"] = target
         elif not address.lower().startswith(_KEPT_SCHEMES):
             anchor.unwrap()
     for image in root.find_all("img"):
@@ -176,7 +179,8 @@ def _is_content(node: Node) -> bool:
 
 def _tidy(markdown: str, formulas: list[str]) -> str:
     # The search for one character is thirty times as fast as the search for a word.
-    if ("<" in markdown or "&" in markdown) and any(mark in markdown for mark in _MARKS):
+    has_tags = "<" in markdown and "</" in markdown and any(end in markdown for end in _ENDS)
+    if has_tags or ("&" in markdown and "&#160;" in markdown):
         markdown = _without_raw(markdown)
     return written(_visible(markdown), formulas).strip()
 
@@ -207,6 +211,8 @@ def _without_raw(markdown: str) -> str:
 
 def _visible(text: str) -> str:
     """The text with plain spaces, and without invisible characters."""
+    if text.isascii():
+        return text.replace("\x00", "")
     text = text.replace("\u00a0", " ")
     for sign in _INVISIBLE:
         text = text.replace(sign, "")

@@ -69,18 +69,22 @@ class Group:
         """`prose` is text in long blocks that are not links; `blocks` counts the elements with text."""
 
 
+_Home = tuple[Group, bool]
+"""Of an element with text: its group, and whether its text is a link."""
+
+
 class Outline:
     """The groups of a page in the order of their first texts; the body is the first group."""
 
-    def __init__(self, body: Element, weigh: Weigh) -> None:
+    def __init__(self, body: Element, weigh: Weigh, size: int | None = None) -> None:
+        """`size` is the length of the text of the body, if it is known already."""
         self.body = body
         top = Group(body, "body", weigh("body", body.attr("class") or "", body), None, 0, 0)
         self.groups = [top]
         self._weigh = weigh
-        self._homes: dict[Node | None, tuple[Group, bool]] = {body: (top, False), None: (top, False)}
-        """For each element with text: its group, and whether its text is a link."""
-        self._by_path: dict[tuple[int, str, str | None, bool], Group] = {}
-        self._small = _SMALL * len(body.text)
+        self._homes: dict[Node | None, _Home] = {body: (top, False), None: (top, False)}
+        self._by_path: dict[tuple[Group, str, str | None, bool], _Home] = {}
+        self._small = _SMALL * (len(body.text) if size is None else size)
         self._looks = _MAX_LOOKS
         self._seen = 0
         self._texts = TreeWalker(body, NodeFilter.SHOW_TEXT)
@@ -92,22 +96,20 @@ class Outline:
         return element in self._homes
 
     def _walk(self) -> None:
-        homes, next_text = self._homes, self._texts.next_node
+        known, place, next_text = self._homes.get, self._place, self._texts.next_node
         while (text := next_text()) is not None:
             size = len(text.data.strip())  # type: ignore[attr-defined] # a Text
-            if not size:
-                continue
-            parent = text.parent
-            home = homes.get(parent) or self._place(parent)
-            if home is None:
-                continue
-            group, linked = home
-            self._seen += size
-            group.own += size
-            if linked:
-                group.own_link += size
+            if size:
+                parent = text.parent
+                home = known(parent) or place(parent)
+                if home is not None:
+                    group, linked = home
+                    self._seen += size
+                    group.own += size
+                    if linked:
+                        group.own_link += size
 
-    def _place(self, element: Node | None) -> tuple[Group, bool] | None:
+    def _place(self, element: Node | None) -> _Home | None:
         """Finds the group of an element that is not known yet, and those of the elements above it.
 
         None if one of them is closed: then all its text has been counted.
@@ -118,29 +120,30 @@ class Outline:
             chain.append(element)  # type: ignore[arg-type] # an Element: the body and None are known
             element = element.parent  # type: ignore[union-attr]
         group, linked = home
+        below = chain[-1].tag
         while chain:
-            element = chain.pop()
-            tag = element.tag
+            inner, tag = chain.pop(), below
+            below = chain[-1].tag if chain else ""
             if tag not in INLINE:
-                names = element.attr("class")
+                names = inner.attr("class")
                 # A block that is only a link differs from its neighbours: "Read also: ...".
-                only_link = linked or (bool(chain) and len(element) == 1 and chain[-1].tag == "a")
-                path = (group.index, tag, names, only_link)
+                path = (group, tag, names, linked or (below == "a" and len(inner) == 1))
                 found = by_path.get(path)
                 if found is None:
-                    found = by_path[path] = self._new_group(element, tag, names, group)
+                    found = by_path[path] = (self._new_group(inner, tag, names, group), False)
+                    group = found[0]
                 else:
-                    found.elements.append(element)
-                    found.last = self._seen
-                if found.closed:
-                    self._skip(element, found)
+                    group = found[0]
+                    group.elements.append(inner)
+                    group.last = self._seen
+                if group.closed:
+                    self._skip(inner, group)
                     return None
-                group = found
-                home = (group, linked)
-            elif tag == "a" and not linked and is_link(element):
+                home = (group, True) if linked else found
+            elif tag == "a" and not linked and is_link(inner):
                 linked = True
                 home = (group, True)
-            homes[element] = home
+            homes[inner] = home
         return home
 
     def _new_group(self, element: Element, tag: str, names: str | None, up: Group) -> Group:

@@ -76,9 +76,9 @@ class Harvest:
         self._around: dict[Node, bool] = {}
         self._links_left = max_links
         self._labels_left = _MAX_LABELS
-        hrefs, said = self._hrefs, self._said
+        add_href, add_said = self._hrefs.append, self._said.append
         # A link in a template is a pattern (`{{url}}`), not an address.
-        if document.find("template") is not None:
+        if next(document.iter_elements("template"), None) is not None:
             document.remove("template")
         for element in document.iter_elements((*_ALWAYS, *_HEADINGS) if headings else _ALWAYS):
             tag = element.tag
@@ -90,8 +90,8 @@ class Harvest:
                     if rel is None and not text and len(href) <= _MAX_HREF and self._links_left > 0:
                         # Most links: a call for each of them would take a fifth of the time of the walk.
                         self._links_left -= 1
-                        hrefs.append(href)
-                        said.append(_PLAIN_LINK)
+                        add_href(href)
+                        add_said(_PLAIN_LINK)
                     else:
                         self._add(href, "a", label(rel), text)
                 elif notes and href is not None and len(href) > 1 and is_certain_label(element):
@@ -113,6 +113,9 @@ class Harvest:
             if left < 0:
                 break
             urls.update(zip(chunk, resolved, strict=True))
+        known = [urls.get(href, "") for href in self._hrefs]
+        if "" not in known and sum(map(len, filter(None, known))) <= _MAX_ADDRESSES:  # all pages but hostile ones
+            return [Link(url, *said) for url, said in zip(known, self._said, strict=True) if url]
         links, left = [], _MAX_ADDRESSES
         for href, said in zip(self._hrefs, self._said, strict=True):
             url = urls.get(href, "")
