@@ -11,7 +11,7 @@ from turbohtml import Element, Node, Text
 
 from silkline.parse.block_features import describe
 from silkline.parse.outline import INLINE, Group, Outline
-from silkline.parse.page_model import TAGS, likelihood, weigh
+from silkline.parse.page_model import TAGS, likelihoods, weigh
 
 _SHARPNESS: Final = 1.2
 _REPEATED: Final = 3
@@ -50,9 +50,11 @@ def choose(body: Element, url: str) -> Choice:
     """The content of the page."""
     outline = Outline(body, weigh)
     groups = outline.groups
-    leaves, rows, page = describe(groups, url, TAGS)
+    described = describe(groups, url, TAGS)
+    leaves = described.leaves
     found = [
-        (likelihood(*row, *page) ** _SHARPNESS, group.index, group.own) for row, group in zip(rows, leaves, strict=True)
+        (likely**_SHARPNESS, group.index, group.own)
+        for likely, group in zip(likelihoods(groups, described), leaves, strict=True)
     ]
     found.sort(reverse=True)
     expected = sum([likely * size for likely, _, size in found])
