@@ -35,7 +35,7 @@ def neighbours(groups: list[Group], leaves: list[Group], likely: list[float]) ->
     best_before = _running_best(likely)
     best_behind = _running_best(likely[::-1])[::-1]
     padded = [0.0, 0.0, *likely, 0.0, 0.0]
-    rows = []
+    rows: list[tuple[float, ...]] = []
     for at, (group, one) in enumerate(zip(leaves, likely, strict=True)):
         own = group.own
         up = group.up or group

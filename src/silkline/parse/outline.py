@@ -156,8 +156,8 @@ class Outline:
         if weight < _CLOSED and self._looks:
             self._looks -= 1
             size = len(element.text)
-            telling = ["h1", "p"] if weight > _SHUT and size > _LITTLE else "h1"
-            group.closed = size < self._small and element.find(telling) is None
+            prose = weight > _SHUT and size > _LITTLE and element.find("p") is not None
+            group.closed = size < self._small and not prose and element.find("h1") is None
         return group
 
     def _skip(self, element: Element, group: Group) -> None:
