@@ -67,8 +67,22 @@ def choose(body: Element, url: str) -> Choice:
         if quality > best:
             best, count = quality, at
     kept = {index for _, index, _ in found[:count]}
+    _drop_menus(groups, kept)
     _fill(groups, leaves, kept)
     return Choice(outline, kept, 2 * best, _sort_of(groups, kept))
+
+
+def _drop_menus(groups: list[Group], kept: set[int]) -> None:
+    """Removes the links in `<nav>` elements, if there is a text besides them.
+
+    A long menu beside a short text looks like an index page, whose links are its content.
+    """
+    inside = [False] * len(groups)
+    for group in groups:
+        inside[group.index] = group.tag == "nav" or (group.up is not None and inside[group.up.index])
+    menus = {index for index in kept if inside[index] and groups[index].own_link > _MOST * groups[index].own}
+    if menus and sum([groups[index].own for index in kept - menus]) > _SHORT_PAGE:
+        kept -= menus
 
 
 def _fill(groups: list[Group], leaves: list[Group], kept: set[int]) -> None:
