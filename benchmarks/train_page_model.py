@@ -4,12 +4,13 @@
 
 DIR holds `wcxb-dev/` (`truth.jsonl`, `html/`) and `content-eval/` (`truth.json`, `html/`). DOCS.json maps folders of
 documentation to the CSS selector of their content and of what in it is none: {"FOLDER": ["div.body", ".headerlink"]}.
-Needs Silkline, lightgbm, scikit-learn, scipy and numpy. --held-out trains on half of the sites, scores the other half,
-and writes nothing.
+Needs Silkline, lightgbm, scikit-learn, scipy and numpy. --held-out trains five times on four fifths of the sites, scores
+the choice of groups on the other fifth each time, and writes nothing.
 
 1. Each group of the outline with text gets a label: the share of its words that the content of the page has.
 2. A logistic regression with few weights (L1) learns what the words of classes, ids and roles say.
 3. Small boosted trees learn from those weights (of sites that they were not fitted to) and the numbers of the groups.
+4. More trees learn the same again, with what the first trees say about the groups around (again of other sites).
 
 The outline looks less closely at elements with bad names, so its groups depend on the weights of names. Therefore these
 are learned twice: first from a third of the pages with outlines of all elements, then with outlines that use the
@@ -30,8 +31,10 @@ import json
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple
 
 import lightgbm
 import numpy as np
@@ -40,17 +43,21 @@ from sklearn.linear_model import LogisticRegression
 from turbohtml import Element, Text, parse
 
 from silkline.parse.block_features import NAMES, PAGE_NAMES, describe, tokens
+from silkline.parse.neighbours import NEAR_NAMES, neighbours
 from silkline.parse.outline import INLINE, Group, Outline, Weigh
 
 MODEL = ROOT / "src" / "silkline" / "parse" / "page_model.json"
 UNSEEN = "script,style,template,iframe,svg,canvas,object,embed,audio,video,map,select,datalist,textarea,input,dialog"
 WORD = re.compile(r"\w+")
-WEIGHTS = NAMES.index("names_leaf") + 1  # the first numbers of a group come from the weights of words
+WEIGHTS = NAMES.index("names_outer") + 1  # the first numbers of a group come from the weights of words
 SITES_OF_A_TOKEN = 10
 SHARPNESS = 1.2
-DOCS_WEIGHT, SNIPPET_WEIGHT = 0.2, 0.5
+DOCS_WEIGHT, SNIPPET_WEIGHT = 0.4, 0.5
 TREES = {"num_leaves": 16, "learning_rate": 0.15, "min_data_in_leaf": 100, "lambda_l2": 5, "feature_fraction": 0.6}
-ROUNDS = 60
+FIRST_ROUNDS, SECOND_ROUNDS = 30, 60
+PARTS, FOLDS = 3, 5
+PAGES_OF_A_FOLDER = 30
+READERS = 4
 
 
 def words(text: str) -> list[str]:
@@ -100,7 +107,7 @@ def page_of(html: bytes, url: str, truth: str, site: str, kind: str, weigh: Weig
     if body is None:
         return None
     groups = Outline(body, weigh).groups
-    leaves, rows, numbers = describe(groups, url, {})
+    leaves = [group for group in groups if group.own]
     content = words(truth)
     triples, joined = set(zip(content, content[1:], content[2:], strict=False)), f" {' '.join(content)} "
     own = [own_words(group) for group in leaves]
@@ -109,15 +116,19 @@ def page_of(html: bytes, url: str, truth: str, site: str, kind: str, weigh: Weig
         sum(len(one) * label(one, triples, joined) for one in each if one) / max(size, 1)
         for each, size in zip(own, sizes, strict=True)
     ]
+    names = [tokens(g.tag, g.elements[0].attr("class") or "", g.elements[0]) for g in groups]
+    for group in groups:
+        group.elements = [None] * len(group.elements)  # type: ignore[list-item] # frees the document
     return {
         "site": site,
+        "url": url,
         "kind": kind,
         "truth": Counter(content),
+        "groups": groups,
         "leaves": [group.index for group in leaves],
         "tags": [group.tag for group in leaves],
         "up": [group.up.index if group.up else -1 for group in groups],
-        "tokens": [tokens(g.tag, g.elements[0].attr("class") or "", g.elements[0]) for g in groups],
-        "rows": [[*map(float, row[WEIGHTS:]), *map(float, numbers)] for row in rows],
+        "tokens": names,
         "labels": labels,
         "sizes": sizes,
         "words": [[word for one in each for word in one] for each in own],
@@ -140,46 +151,64 @@ def site_of(url: str) -> str:
     return ".".join(re.sub(r"^https?://", "", url).split("/")[0].split(":")[0].split(".")[-2:])
 
 
-def loaded(data: Path, docs: Path | None, weigh: Weigh, step: int = 1) -> list[dict[str, Any]]:
+Page = tuple[bytes, str, str, str, str, tuple[list[str], list[str]] | None]
+"""A page whose content is known: its HTML, URL, content, site and kind, and snippets that are in the content or not."""
+
+
+def known(data: Path, docs: Path | None, step: int) -> Iterator[Page]:
     """All pages, or of each set every page after `step` others."""
-    pages = []
     for line in (data / "wcxb-dev" / "truth.jsonl").open().readlines()[::step]:
         one = json.loads(line)
         html = (data / "wcxb-dev" / "html" / one["file"]).read_bytes()
-        pages.append(
-            page_of(html, one["url"] or "", one["main_content"], site_of(one["url"] or one["file"]), one["type"], weigh)
-        )
+        yield html, one["url"] or "", one["main_content"], site_of(one["url"] or one["file"]), one["type"], None
     for one in json.loads((data / "content-eval" / "truth.json").read_text())[::step]:
         html = gzip.decompress((data / "content-eval" / "html" / one["file"]).read_bytes())
-        page = page_of(html, one["url"], " ".join(one["with"]), site_of(one["url"]), "snippets", weigh)
-        if page is not None:
-            snippets(page, one["with"], one["without"])
-            pages.append(page)
+        sides = (one["with"], one["without"])
+        yield html, one["url"], " ".join(one["with"]), site_of(one["url"]), "snippets", sides
     for folder, (selector, drop) in (json.loads(docs.read_text()) if docs else {}).items():
-        files = sorted(file for file in Path(folder).rglob("*.htm*") if re.search(r"\.html?$", file.name))
+        files = sorted(
+            file for file in Path(folder).rglob("*.htm*") if re.search(r"\.html?$", file.name) and file.is_file()
+        )
         random.Random(7).shuffle(files)
-        for file in files[:60:step]:
-            known = parse(file.read_bytes(), positions=False).remove("script, style")
-            found = known.select(selector)
+        for file in files[:PAGES_OF_A_FOLDER:step]:
+            found = parse(file.read_bytes(), positions=False).remove("script, style").select(selector)
             if found:
                 content = max(found, key=lambda each: len(each.text))
                 truth = (content.remove(drop) if drop else content).to_text()
-                page = page_of(file.read_bytes(), f"https://docs.example/{file}", truth, folder, "docs", weigh)
-                if page is not None and sum(page["truth"].values()) >= 60:
-                    page["weights"] = [DOCS_WEIGHT * weight for weight in page["weights"]]
-                    pages.append(page)
-    return [page for page in pages if page is not None and page["rows"]]
+                if len(words(truth)) >= 60:
+                    url = f"https://docs.example/{file.relative_to(folder)}"
+                    yield file.read_bytes(), url, truth, Path(folder).name, "docs", None
+
+
+def read(page: Page, weights: dict[str, float] | None) -> dict[str, Any] | None:
+    html, url, truth, site, kind, sides = page
+    found = page_of(html, url, truth, site, kind, weigh_all_alike if weights is None else weigh_by(weights))
+    if found is None or not found["leaves"]:
+        return None
+    if sides is not None:
+        snippets(found, *sides)
+    elif kind == "docs":
+        found["weights"] = [DOCS_WEIGHT * weight for weight in found["weights"]]
+    return found
+
+
+def loaded(data: Path, docs: Path | None, weights: dict[str, float] | None, step: int = 1) -> list[dict[str, Any]]:
+    with ProcessPoolExecutor(READERS) as readers:
+        found = readers.map(partial(read, weights=weights), known(data, docs, step), chunksize=8)
+        return [page for page in found if page is not None]
 
 
 class Trainer:
     def __init__(self, pages: list[dict[str, Any]]) -> None:
         self.pages = pages
-        self.page = np.concatenate([np.full(len(each["rows"]), at) for at, each in enumerate(pages)])
-        self.rows = np.concatenate([np.array(each["rows"]) for each in pages])
+        self.page = np.concatenate([np.full(len(each["leaves"]), at) for at, each in enumerate(pages)])
+        self.rows = np.concatenate([numbers_of(each) for each in pages])
         self.labels = np.concatenate([each["labels"] for each in pages])
         weights = np.concatenate([each["weights"] for each in pages])
         self.weights = weights * len(weights) / weights.sum()
-        self.half = np.array([int(hashlib.md5(each["site"].encode()).hexdigest(), 16) % 2 for each in pages])
+        self.starts = np.searchsorted(self.page, np.arange(len(pages) + 1))
+        self.fold = np.array([number_of(each["site"], FOLDS) for each in pages])
+        self.part = np.array([number_of("part of " + each["site"], PARTS) for each in pages])[self.page]
         sites: dict[str, set[str]] = defaultdict(set)
         for each in pages:
             for token in {token for found in each["tokens"] for token in found}:
@@ -223,40 +252,65 @@ class Trainer:
         return model.fit(known[used], target[used], sample_weight=weights[used]).coef_[0]
 
     def name_columns(self, weights: Any) -> Any:
-        """Sum, least and most of the weights on the path of each leaf, and the weight of its tag."""
+        """Sum, least and most of the weights on the path of each leaf, that of its tag, and those of itself and near."""
         each = self.elements @ weights[: len(self.vocabulary)]
-        found, offset = [], 0
+        paths, near, offset = [], [], 0
         for page in self.pages:
             path: list[tuple[float, float, float]] = []
-            for at, up in enumerate(page["up"]):
+            ups = page["up"]
+            for at, up in enumerate(ups):
                 value = each[offset + at]
                 total, least, most = path[up] if up >= 0 else (0.0, 0.0, 0.0)
                 path.append((total + value, min(least, value), max(most, value)))
-            offset += len(page["up"])
-            found += [path[leaf] for leaf in page["leaves"]]
-        return np.column_stack([np.array(found), weights[len(self.vocabulary) :][self.leaf_tag]])
+            for leaf in page["leaves"]:
+                parent = ups[leaf] if leaf else leaf
+                outer = ups[parent] if parent else parent
+                paths.append(path[leaf])
+                near.append([each[offset + one] for one in (leaf, parent, outer)])
+            offset += len(ups)
+        tags = weights[len(self.vocabulary) :][self.leaf_tag]
+        return np.column_stack([np.array(paths), tags, np.array(near)])
 
-    def train(self, rows: Any) -> tuple[Any, Any]:
-        """The weights of names, and the trees."""
-        third = {site: random.Random(site).randrange(3) for site in {page["site"] for page in self.pages}}
-        part = np.array([third[page["site"]] for page in self.pages])[self.page]
-        names = np.zeros((len(self.labels), WEIGHTS))
-        for one in range(3):
-            of_others = self.name_columns(self.names(rows[part[rows] != one]))
-            names[part == one] = of_others[part == one]
-        data = lightgbm.Dataset(np.column_stack([names, self.rows])[rows], self.labels[rows], weight=self.weights[rows])
+    def train(self, rows: Any) -> "Model":
+        """Everything, from these rows. What a stage learns from an earlier one is what that says of unknown sites."""
+        weights = self.names(rows)
+        names, likely = self.name_columns(weights), np.zeros(len(self.labels))
+        for one in range(PARTS):
+            others = self.name_columns(self.names(rows[self.part[rows] != one]))
+            names[rows[self.part[rows] == one]] = others[rows[self.part[rows] == one]]
+        numbers = np.column_stack([names, self.rows])
+        for one in range(PARTS):
+            trees = self.trees(numbers, rows[self.part[rows] != one], FIRST_ROUNDS)
+            mine = rows[self.part[rows] == one]
+            likely[mine] = trees.predict(numbers[mine])
+        first = self.trees(numbers, rows, FIRST_ROUNDS)
+        second = self.trees(np.column_stack([numbers, self.near(likely)]), rows, SECOND_ROUNDS)
+        return Model(weights, first, second)
+
+    def trees(self, numbers: Any, rows: Any, rounds: int) -> Any:
+        data = lightgbm.Dataset(numbers[rows], self.labels[rows], weight=self.weights[rows])
         settings = {"objective": "cross_entropy", "bagging_fraction": 0.8, "bagging_freq": 1, "verbose": -1, **TREES}
         settings |= {"deterministic": True, "force_row_wise": True, "num_threads": 2}
-        return self.names(rows), lightgbm.train(settings, data, ROUNDS)
+        return lightgbm.train(settings, data, rounds)
 
-    def score(self, weights: Any, trees: Any, pages: Any) -> None:
-        likely = trees.predict(np.column_stack([self.name_columns(weights), self.rows])) ** SHARPNESS
-        starts = np.searchsorted(self.page, np.arange(len(self.pages) + 1))
+    def near(self, likely: Any) -> Any:
+        found = []
+        for page, start, end in zip(self.pages, self.starts, self.starts[1:], strict=False):
+            groups = page["groups"]
+            found += neighbours(groups, [groups[leaf] for leaf in page["leaves"]], likely[start:end].tolist())
+        return np.array(found)
+
+    def predict(self, model: "Model") -> Any:
+        numbers = np.column_stack([self.name_columns(model.weights), self.rows])
+        return model.second.predict(np.column_stack([numbers, self.near(model.first.predict(numbers))]))
+
+    def score(self, predicted: Any) -> None:
+        likely = predicted**SHARPNESS
         scores = defaultdict(list)
         right = missed = wrong = 0
-        for at in pages:
-            page, mine = self.pages[at], likely[starts[at] : starts[at + 1]]
-            sizes = np.array(page["sizes"], float)
+        for at, page in enumerate(self.pages):
+            mine = likely[self.starts[at] : self.starts[at + 1]]
+            sizes = np.array([page["groups"][leaf].own for leaf in page["leaves"]], float)
             order = np.argsort(-mine)
             good, taken = np.cumsum((mine * sizes)[order]), np.cumsum(sizes[order])
             kept = order[: int((good / (taken + good[-1] + 1e-9)).argmax()) + 1]
@@ -281,6 +335,24 @@ class Trainer:
         print(f"snippets       F1 {2 * right / max(2 * right + missed + wrong, 1):.3f}", flush=True)
 
 
+class Model(NamedTuple):
+    """The weights of names, and the trees of both stages."""
+
+    weights: Any
+    first: Any
+    second: Any
+
+
+def numbers_of(page: dict[str, Any]) -> Any:
+    """The numbers of the groups and of the page, without those that come from the weights of names."""
+    found = describe(page["groups"], page["url"], {})
+    return np.array([[*row[WEIGHTS:], *found.page] for row in found.rows], float)
+
+
+def number_of(site: str, count: int) -> int:
+    return int(hashlib.md5(site.encode()).hexdigest(), 16) % count
+
+
 def as_weights(names: Iterable[str], weights: Any) -> dict[str, float]:
     pairs = zip(names, weights, strict=True)
     return {name: round(float(weight), 3) for name, weight in pairs if abs(weight) >= 0.0005}
@@ -297,27 +369,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", metavar="DIR", type=Path, required=True)
     parser.add_argument("--docs", metavar="FILE", type=Path, help="folders of documentation with their selectors")
-    parser.add_argument("--held-out", action="store_true", help="train on half of the sites, score the other half")
+    parser.add_argument("--held-out", action="store_true", help="score on sites that were not trained on")
     asked = parser.parse_args()
-    first = Trainer(loaded(asked.data, asked.docs, weigh_all_alike, step=3))
+    first = Trainer(loaded(asked.data, asked.docs, None, step=3))
     names = first.names(np.arange(len(first.labels)))[: len(first.vocabulary)]
-    trainer = Trainer(loaded(asked.data, asked.docs, weigh_by(as_weights(first.vocabulary, names))))
+    trainer = Trainer(loaded(asked.data, asked.docs, as_weights(first.vocabulary, names)))
     if asked.held_out:
-        for half in (0, 1):
-            weights, trees = trainer.train(np.where(trainer.half[trainer.page] != half)[0])
-            print(f"sites of half {half}, trained on the other half:")
-            trainer.score(weights, trees, np.where(trainer.half == half)[0])
+        predicted = np.zeros(len(trainer.labels))
+        fold = trainer.fold[trainer.page]
+        for one in range(FOLDS):
+            predicted[fold == one] = trainer.predict(trainer.train(np.where(fold != one)[0]))[fold == one]
+        trainer.score(predicted)
         return
-    weights, trees = trainer.train(np.arange(len(trainer.labels)))
-    trainer.score(weights, trees, range(len(trainer.pages)))
+    weights, first_trees, second_trees = model = trainer.train(np.arange(len(trainer.labels)))
+    trainer.score(trainer.predict(model))
     count = len(trainer.vocabulary)
-    model = {
-        "features": [*NAMES, *PAGE_NAMES],
+    data = {
+        "features": [*NAMES, *PAGE_NAMES, *NEAR_NAMES],
         "tokens": as_weights(trainer.vocabulary, weights[:count]),
         "leaf": as_weights(trainer.tags, weights[count:]),
-        "trees": [as_lists(tree["tree_structure"]) for tree in trees.dump_model()["tree_info"]],
+        "first": [as_lists(tree["tree_structure"]) for tree in first_trees.dump_model()["tree_info"]],
+        "second": [as_lists(tree["tree_structure"]) for tree in second_trees.dump_model()["tree_info"]],
     }
-    MODEL.write_text(json.dumps(model, separators=(",", ":")))
+    MODEL.write_text(json.dumps(data, separators=(",", ":")))
 
 
 if __name__ == "__main__":

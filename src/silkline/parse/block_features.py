@@ -14,10 +14,11 @@ from silkline.parse.outline import Group
 
 # fmt: off
 NAMES: Final = (
-    "names", "names_least", "names_most", "names_leaf", "mean", "own_share", "own", "own_link", "count", "start",
-    "after", "headline_share", "parent_share", "parent_link", "outer_share", "outer_link", "section_share",
-    "section_link", "section_prose", "section_start", "wide_link", "wide_start", "repeated_mean", "repeated_prose",
-    "repeated_share", "repeated_count", "next_mean",
+    "names", "names_least", "names_most", "names_leaf", "names_own", "names_parent", "names_outer", "mean",
+    "own_share", "own", "own_link", "count", "start", "span", "after", "headline_share", "of_parent", "parent_share",
+    "parent_link", "parent_prose", "parent_mean", "per_parent", "outer_share", "outer_link", "outer_prose",
+    "section_share", "section_link", "section_prose", "section_start", "wide_link", "wide_start", "repeated_mean",
+    "repeated_prose", "repeated_share", "repeated_count", "previous_mean", "previous_link", "next_mean", "next_link",
 )
 PAGE_NAMES: Final = (
     "text", "link", "prose_share", "prose", "blocks", "largest", "paragraphs", "path", "slashes",
@@ -158,37 +159,49 @@ def _rows(
     leaves: list[Group], inherited: list[_Inherited], total: int, first: int, tags: Weights
 ) -> list[tuple[float, ...]]:
     body = (1.0, 0.0, 0.0, 0.0)
-    means = [log2(1 + group.own / len(group.elements)) for group in leaves]
-    following = iter(means)
-    next(following, None)
+    nothing = (0.0, 0.0)
+    near = [(log2(1 + group.own / len(group.elements)), group.own_link / group.own) for group in leaves]
+    previous = [nothing, *near]
+    following = [*near[1:], nothing]
     rows: list[tuple[float, ...]] = []
-    for group, mean in zip(leaves, means, strict=True):
+    for group, (mean, link), before, behind in zip(leaves, near, previous, following, strict=False):
         own = group.own
         up = group.up or group
         outer = up.up or up
         names, least, most, share, section, wide, repeated = inherited[group.index]
+        count, beside, text = len(group.elements), len(up.elements), up.text
         rows.append(
             (
                 names,
                 least,
                 most,
                 tags.get(group.tag, 0.0),
+                group.weight,
+                up.weight,
+                outer.weight,
                 mean,
                 own / total,
                 log2(1 + own),
-                group.own_link / own,
-                log2(1 + len(group.elements)),
+                link,
+                log2(1 + count),
                 group.start / total,
+                (group.last - group.start) / total,
                 float(group.index >= first),
                 share,
-                up.text / total,
-                up.link / up.text,
+                own / text,
+                text / total,
+                up.link / text,
+                up.prose / text,
+                log2(1 + text / beside),
+                count / beside,
                 outer.text / total,
                 outer.link / outer.text,
+                outer.prose / outer.text,
                 *(section or body),
-                *(wide or (0.0, 0.0)),
+                *(wide or nothing),
                 *(repeated or (0.0, 0.0, 0.0, 0.0)),
-                next(following, 0.0),
+                *before,
+                *behind,
             )
         )
     return rows

@@ -11,7 +11,7 @@ from turbohtml import Element, Node, Text
 
 from silkline.parse.block_features import describe
 from silkline.parse.outline import INLINE, Group, Outline
-from silkline.parse.page_model import TAGS, likelihood, weigh
+from silkline.parse.page_model import TAGS, likelihoods, weigh
 
 _SHARPNESS: Final = 1.2
 _REPEATED: Final = 3
@@ -50,9 +50,11 @@ def choose(body: Element, url: str, size: int) -> Choice:
     """The content of the page; `size` is the length of the text of its body."""
     outline = Outline(body, weigh, size)
     groups = outline.groups
-    leaves, rows, page = describe(groups, url, TAGS)
+    described = describe(groups, url, TAGS)
+    leaves = described.leaves
     found = [
-        (likelihood(*row, *page) ** _SHARPNESS, group.index, group.own) for row, group in zip(rows, leaves, strict=True)
+        (likely**_SHARPNESS, group.index, group.own)
+        for likely, group in zip(likelihoods(groups, described), leaves, strict=True)
     ]
     found.sort(reverse=True)
     expected = sum([likely * size for likely, _, size in found])
@@ -65,8 +67,22 @@ def choose(body: Element, url: str, size: int) -> Choice:
         if quality > best:
             best, count = quality, at
     kept = {index for _, index, _ in found[:count]}
+    _drop_menus(groups, kept)
     _fill(groups, leaves, kept)
     return Choice(outline, kept, 2 * best, _sort_of(groups, kept))
+
+
+def _drop_menus(groups: list[Group], kept: set[int]) -> None:
+    """Removes the links in `<nav>` elements, if there is a text besides them.
+
+    A long menu beside a short text looks like an index page, whose links are its content.
+    """
+    inside = [False] * len(groups)
+    for group in groups:
+        inside[group.index] = group.tag == "nav" or (group.up is not None and inside[group.up.index])
+    menus = {index for index in kept if inside[index] and groups[index].own_link > _MOST * groups[index].own}
+    if menus and sum([groups[index].own for index in kept - menus]) > _SHORT_PAGE:
+        kept -= menus
 
 
 def _fill(groups: list[Group], leaves: list[Group], kept: set[int]) -> None:

@@ -25,7 +25,10 @@ _MAX_GROUPS: Final = 5_000
 """More groups than this are merged into their parents: only hostile pages have so many."""
 _PROSE: Final = 80
 _CLOSED: Final = -1.0
-"""An element whose names have a lower weight is not looked into."""
+"""An element whose names have a lower weight is not looked into, unless it has paragraphs and is not short."""
+_LITTLE: Final = 300
+_SHUT: Final = -3.0
+"""An element whose names have a lower weight is not looked into even if it has paragraphs."""
 _SMALL: Final = 0.25
 _MAX_LOOKS: Final = 200
 """How often the text of an element is read to see whether it is small. Bounds the time for hostile pages."""
@@ -155,7 +158,9 @@ class Outline:
         groups.append(group)
         if weight < _CLOSED and self._looks:
             self._looks -= 1
-            group.closed = len(element.text) < self._small and element.find("h1") is None
+            size = len(element.text)
+            prose = weight > _SHUT and size > _LITTLE and element.find("p") is not None
+            group.closed = size < self._small and not prose and element.find("h1") is None
         return group
 
     def _skip(self, element: Element, group: Group) -> None:

@@ -1,7 +1,8 @@
 """The page model: how probable it is that a group of the outline is content.
 
-`page_model.json` is data: a weight for each word in classes, ids and roles, and small decision trees over the numbers
-of `block_features.py`. `benchmarks/train_page_model.py` makes it from pages whose content is known.
+`page_model.json` is data: a weight for each word in classes, ids and roles, and small decision trees. The first trees
+judge each group alone, by the numbers of `block_features.py`; the second ones also know what the first say about the
+other groups (`neighbours.py`). `benchmarks/train_page_model.py` makes it from pages whose content is known.
 """
 
 import json
@@ -14,7 +15,9 @@ from typing import Any, Final
 
 from turbohtml import Element
 
-from silkline.parse.block_features import LONGEST_NAMES, NAMES, PAGE_NAMES, signs, words
+from silkline.parse.block_features import LONGEST_NAMES, NAMES, PAGE_NAMES, Rows, signs, words
+from silkline.parse.neighbours import NEAR_NAMES, neighbours
+from silkline.parse.outline import Group
 
 _DATA: Final[dict[str, Any]] = json.loads(resources.files(__package__).joinpath("page_model.json").read_bytes())
 _TOKENS: Final[dict[str, float]] = _DATA["tokens"]
@@ -39,9 +42,8 @@ def _weight_of_classes(names: str) -> float:
     return sum(map(_TOKENS.get, words(names), repeat(0.0)))
 
 
-def _as_function(trees: Iterable[Any]) -> Callable[..., float]:
+def _as_function(trees: Iterable[Any], arguments: list[str]) -> Callable[..., float]:
     """The probability from all trees as one Python function: a loop over their nodes takes four times as long."""
-    arguments = [*NAMES, *PAGE_NAMES]
     total = " + ".join(_as_source(tree, arguments) for tree in trees)
     source = f"lambda {', '.join(arguments)}: 1 / (1 + exp(-({total})))"
     function: Callable[..., float] = eval(source, {"__builtins__": {}, "exp": exp})  # noqa: S307 - our own data
@@ -55,5 +57,13 @@ def _as_source(tree: Any, arguments: list[str]) -> str:
     return f"({_as_source(left, arguments)} if {arguments[at]} <= {float(limit)!r} else {_as_source(right, arguments)})"
 
 
-likelihood: Final = _as_function(_DATA["trees"])
-"""How likely the text of a group is content, from the numbers of the group and of its page."""
+_first: Final = _as_function(_DATA["first"], [*NAMES, *PAGE_NAMES])
+_second: Final = _as_function(_DATA["second"], [*NAMES, *PAGE_NAMES, *NEAR_NAMES])
+
+
+def likelihoods(groups: list[Group], described: Rows) -> list[float]:
+    """How likely the text of each leaf is content."""
+    leaves, rows, page = described
+    alone = [_first(*row, *page) for row in rows]
+    near = neighbours(groups, leaves, alone)
+    return [_second(*row, *page, *around) for row, around in zip(rows, near, strict=True)]
