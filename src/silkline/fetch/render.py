@@ -3,7 +3,8 @@
 The steps of a page: it waits for a slot (render_slots.py), gets a proxy (render_proxy.py) and a context in the browser
 (render_page.py), its scripts run, its DOM is read, and the context is removed. The browser is a process of ours
 (render_browser.py) or a browser that the operator runs (render_socket.py). It is started for the first page, replaced
-after a few hundred pages or when it has died, and closed when it was idle for a while. No exception is raised: every
+after a few hundred pages or when it has died, and closed when it was idle for a while. A page whose browser died is
+tried again alone, in a browser of its own: so a page fails only for what it did itself. No exception is raised: every
 outcome is a `Fetched`.
 """
 
@@ -21,6 +22,7 @@ import msgspec
 from silkline.fetch.client import HttpClient
 from silkline.fetch.render_browser import BrowserProcess
 from silkline.fetch.render_cdp import BrowserGone, CommandRefused, Conversation
+from silkline.fetch.render_memory import memory_of, too_large
 from silkline.fetch.render_page import PageInBrowser
 from silkline.fetch.render_program import WHAT_TO_INSTALL, find_browser
 from silkline.fetch.render_proxy import PageProxy, Upstream
@@ -39,6 +41,7 @@ from silkline.model.fetched import (
     RENDER_CRASHED,
     RENDER_FAILED,
     RENDER_TIMEOUT,
+    RENDER_TOO_LARGE,
     RENDERER_MISSING,
     Fetched,
     Rendered,
@@ -46,13 +49,20 @@ from silkline.model.fetched import (
 from silkline.model.url import host_of
 
 _START_SECONDS: Final = 60.0
-_TRIES: Final = 2
 _WATCH_SECONDS: Final = 0.5
 _LOOPBACK: Final = "127.0.0.1"
 
 
 class NoBrowser(Exception):
     """No browser was found, or it does not start."""
+
+
+class _BrowserDied(Exception):
+    """The browser ended or no longer answers. `reason` is that of the page if no other page was in the browser."""
+
+    def __init__(self, detail: str, reason: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
 
 
 class Browser:
@@ -73,6 +83,8 @@ class Browser:
         self.under_way = 0
         self.shown = 0
         self.broken = False
+        self.too_large = ""
+        """Why the whole browser was killed, if it took too much memory."""
         self._evicted = 0
         self._death_noted = False
         self._watching = asyncio.ensure_future(self._watch_memory())
@@ -147,17 +159,21 @@ class Browser:
             self.conversation.say("Target.closeTarget", targetId=target["targetId"])
 
     async def _watch_memory(self) -> None:
-        """Kill page processes that use too much memory, so that they do not make the job fail."""
-        while self._process is not None:
+        """Kill page processes, or the browser, if they use too much memory, so that they do not make the job fail."""
+        kinds: dict[int, str] = {}
+        while self._process is not None and not self.conversation.gone.is_set():
             await asyncio.sleep(_WATCH_SECONDS)
-            if self.pages:
-                with contextlib.suppress(CommandRefused, TimeoutError, BrowserGone):
-                    found = (await self.conversation.ask("SystemInfo.getProcessInfo"))["processInfo"]
-                    of_pages = [each["id"] for each in found if each["type"] == "renderer"]
-                    self._evicted += self._process.end_large(of_pages, self._limits.max_memory)
-                    # Blobs and files of pages are in the process of the browser. Its pages are tried again in another.
-                    its_own = [each["id"] for each in found if each["type"] == "browser"]
-                    self._process.end_large(its_own, self._limits.max_browser_memory)
+            if not self.under_way:
+                continue
+            # A browser without memory or time may not answer. Then look at the processes that it had before.
+            with contextlib.suppress(CommandRefused, TimeoutError, BrowserGone):
+                found = await self.conversation.ask("SystemInfo.getProcessInfo", seconds=_WATCH_SECONDS)
+                kinds = {each["id"]: each["type"] for each in found["processInfo"]}
+            large = too_large(kinds, {pid: memory_of(pid) for pid in kinds}, self.under_way, self._limits)
+            self._evicted += sum(map(self._process.end, large.pages))
+            if large.browser and not self.conversation.gone.is_set():
+                self.too_large = large.browser
+                self._process.kill()
 
 
 class Renderer:
@@ -189,6 +205,7 @@ class Renderer:
         self._browser: Browser | None = None
         self._retired: set[Browser] = set()
         self._starting = asyncio.Lock()
+        self._alone = asyncio.Lock()
         self._idle: asyncio.TimerHandle | None = None
         self._closed = False
 
@@ -235,31 +252,41 @@ class Renderer:
         self._retired.clear()
 
     async def _try(self, fetched: Fetched) -> Fetched:
-        """Render the page. Try again if the browser died: another page may have caused that. Try again in real time if
-        the page did not end: it may wait for its clock, which stands still while a script runs."""
-        detail, real_time = "", False
-        for _ in range(_TRIES):
+        """Render the page. Try again alone if the browser died: another page may have caused that. Try again once if
+        the process of the page died. Try again in real time if the page did not end: it may wait for its clock, which
+        stands still while a script runs."""
+        alone = crashed = real_time = False
+        while True:
             try:
-                browser = await self._get_browser()
-                rendered, page = await self._show(browser, fetched, real_time=real_time)
+                show = self._show_alone if alone else self._show_beside_others
+                rendered, page = await show(fetched, real_time=real_time)
             except NoBrowser as error:
                 return self._failed(fetched, RENDERER_MISSING, str(error))
-            except BrowserGone as error:
-                detail = str(error) or "the browser ended"
-                continue
-            except (TimeoutError, CommandRefused) as error:
-                detail = f"the browser no longer answers: {error!r}"
+            except _BrowserDied as died:
+                if alone:
+                    return self._failed(fetched, died.reason, str(died))
+                alone = True
                 continue
             if page.location:
                 return msgspec.structs.replace(fetched, location=page.location)
             if rendered.reason is None:
                 return msgspec.structs.replace(fetched, rendered=rendered)
-            detail = rendered.detail
-            if rendered.reason == RENDER_TIMEOUT and page.had_virtual_time:
+            if rendered.reason == RENDER_TIMEOUT and page.had_virtual_time and not real_time:
                 real_time = True
-            elif rendered.reason != RENDER_CRASHED:
-                return self._failed(fetched, rendered.reason, detail, rendered)
-        return self._failed(fetched, RENDER_TIMEOUT if real_time else RENDER_CRASHED, detail)
+            elif rendered.reason == RENDER_CRASHED and not crashed:
+                crashed = True
+            else:
+                return self._failed(fetched, rendered.reason, rendered.detail, rendered)
+
+    async def _show_beside_others(self, fetched: Fetched, *, real_time: bool) -> tuple[Rendered, PageInBrowser]:
+        return await self._show(await self._get_browser(), fetched, real_time=real_time)
+
+    async def _show_alone(self, fetched: Fetched, *, real_time: bool) -> tuple[Rendered, PageInBrowser]:
+        """Show the page in a new browser that no other page uses. One at a time, because each needs much memory."""
+        async with self._alone:
+            browser = await self._open()
+            self._retired.add(browser)
+            return await self._show(browser, fetched, real_time=real_time)
 
     async def _show(self, browser: Browser, fetched: Fetched, *, real_time: bool) -> tuple[Rendered, PageInBrowser]:
         client, limits = self._client, self._limits
@@ -276,9 +303,12 @@ class Renderer:
             if rendered.reason == RENDER_TIMEOUT:
                 browser.broken = browser.broken or not await self._end(page)
             return rendered, page
-        except (TimeoutError, CommandRefused):
+        except BrowserGone as error:
+            reason = RENDER_TOO_LARGE if browser.too_large else RENDER_CRASHED
+            raise _BrowserDied(browser.too_large or str(error) or "the browser ended", reason) from error
+        except (TimeoutError, CommandRefused) as error:
             browser.broken = True
-            raise
+            raise _BrowserDied(f"the browser no longer answers: {error!r}", RENDER_CRASHED) from error
         finally:
             page.close()
             proxy.close()
@@ -310,13 +340,16 @@ class Renderer:
                 self._let_go(current)
                 current = None
             if current is None:
-                agent, pictures = self._client.settings.user_agent, self._wanted is not None
-                current = await Browser.open(self._url, agent, self._limits, pictures=pictures)
-                if self._closed:
-                    current.close()
-                    raise NoBrowser("the renderer is closed")
-                self._browser = current
+                current = self._browser = await self._open()
             return current
+
+    async def _open(self) -> Browser:
+        agent, pictures = self._client.settings.user_agent, self._wanted is not None
+        browser = await Browser.open(self._url, agent, self._limits, pictures=pictures)
+        if self._closed:
+            browser.close()
+            raise NoBrowser("the renderer is closed")
+        return browser
 
     def _let_go(self, browser: Browser) -> None:
         """Close a browser without pages: now if it is not used again, else after the idle time."""
@@ -324,6 +357,8 @@ class Renderer:
             return
         if browser in self._retired:
             self._retired.discard(browser)
+            if not browser.usable:
+                browser.note_death()
             browser.close()
         elif browser is self._browser and not browser.usable:
             self._browser = None

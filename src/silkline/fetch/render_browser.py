@@ -31,7 +31,6 @@ _UNLOCKED_FOR: Final = 60.0
 _LONGEST_FOLDER: Final = 60  # the browser creates a socket in it, and the path of a socket has at most 107 characters
 _SMALL_SHM: Final = 512 << 20
 _NOWHERE: Final = "http://127.0.0.1:9"
-_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 _FEATURES_OFF: Final = (
     *("AcceptCHFrame", "AutofillServerCommunication", "BackForwardCache", "CertificateTransparencyComponentUpdater"),
@@ -48,7 +47,10 @@ _FLAGS: Final = (
         "--disable-domain-reliability",
         "--disable-client-side-phishing-detection",
     ),
-    *("--disable-gpu", "--disable-gpu-shader-disk-cache", "--mute-audio", "--hide-scrollbars", "--no-pings"),
+    *("--disable-gpu-shader-disk-cache", "--mute-audio", "--hide-scrollbars", "--no-pings"),
+    # No WebGL. Without a graphics card its textures are in the memory of the GPU process, which belongs to no page.
+    # `--disable-3d-apis` alone leaves it in an OffscreenCanvas. A canvas with 2D, screenshots and PDFs do not need it.
+    *("--disable-gpu", "--disable-software-rasterizer", "--disable-3d-apis"),
     *("--disable-background-timer-throttling", "--disable-renderer-backgrounding"),
     *("--disable-backgrounding-occluded-windows", "--disable-hang-monitor", "--disable-prompt-on-repost"),
     *("--disable-popup-blocking", "--disable-notifications", "--deny-permission-prompts", "--metrics-recording-only"),
@@ -168,22 +170,23 @@ class BrowserProcess:
             raise
         return browser
 
-    def end_large(self, pids: list[int], most: int) -> int:
-        """Kill the processes of this browser that use too much memory, and return their number."""
-        killed = 0
-        for pid in pids:
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                resident = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
-                if resident > most and os.getpgid(pid) == self._process.pid:
-                    os.kill(pid, signal.SIGKILL)
-                    killed += 1
-        return killed
+    def end(self, pid: int) -> bool:
+        """Kill one process of this browser. False: it is not, or no longer, a process of this browser."""
+        with contextlib.suppress(OSError):
+            if os.getpgid(pid) == self._process.pid:
+                os.kill(pid, signal.SIGKILL)
+                return True
+        return False
 
-    def close(self) -> None:
-        """Kill the browser with all its children, wait for it, and remove its files."""
+    def kill(self) -> None:
+        """Kill the browser with all its children at once."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self.conversation.close()
+
+    def close(self) -> None:
+        """Kill the browser with all its children, wait for it, and remove its files."""
+        self.kill()
         self._process.wait()
         self._folder.remove()
 

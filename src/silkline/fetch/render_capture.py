@@ -50,6 +50,7 @@ async def _screenshot(talk: Conversation, session: str, wanted: Capture, width: 
         size = (await talk.ask("Page.getLayoutMetrics", session, seconds=wanted.seconds))["cssContentSize"]
         height = min(max(size["height"], 1), wanted.max_height)
         width = min(max(int(size["width"]), width), wanted.max_height)
+        height = min(height, max(wanted.max_pixels // width, 1))
     answer = await talk.ask(
         "Page.captureScreenshot",
         session,

@@ -14,7 +14,9 @@ from typing import Any, Final, Protocol, cast
 import msgspec
 
 COMMAND_SECONDS: Final = 15.0
-_LARGEST: Final = 256 << 20
+_LONGEST_ANSWER: Final = 256 << 20
+_LONGEST_EVENT: Final = 16 << 20
+_ANSWER: Final = b'{"id"'
 
 Listener = Callable[[str, dict[str, Any]], None]
 
@@ -118,13 +120,42 @@ class Conversation:
         self.ended()
 
 
+class Incoming:
+    """Collects the parts of a message.
+
+    Pages can make events as long as they like: an event has the body of a request, a URL or the text of a dialog. An
+    event that is too long is skipped and not held, so only the page that waits for it suffers. An answer is as long as
+    we ask for, so one that is too long is an error of the browser.
+    """
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self._skips = False
+
+    def add(self, part: bytes) -> None:
+        """Raises `BrowserGone` for an answer that is too long."""
+        if self._skips:
+            return
+        self._held += part
+        if len(self._held) > _LONGEST_EVENT and not self._held.startswith(_ANSWER):
+            self._skips = True
+            self._held = bytearray()
+        elif len(self._held) > _LONGEST_ANSWER:
+            raise BrowserGone("an answer of the browser is too long")
+
+    def complete(self) -> bytearray | None:
+        """The message that has ended. None: it was skipped."""
+        message, skipped = self._held, self._skips
+        self._held, self._skips = bytearray(), False
+        return None if skipped else message
+
+
 class PipeLine(asyncio.Protocol):
     """`--remote-debugging-pipe` over one socket: JSON with a NUL after each message."""
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
-        self._held = bytearray()
-        self._looked = 0
+        self._incoming = Incoming()
         self._transport: asyncio.Transport | None = None
 
     async def open(self, end: socket.socket) -> None:
@@ -135,15 +166,14 @@ class PipeLine(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        held = self._held
-        held += data
-        while (end := held.find(0, self._looked)) >= 0:
-            message = held[:end]
-            del held[: end + 1]
-            self._looked = 0
-            self._conversation.heard(message)
-        self._looked = len(held)
-        if len(held) > _LARGEST:
+        *ends, rest = data.split(b"\0")
+        try:
+            for end in ends:
+                self._incoming.add(end)
+                if (message := self._incoming.complete()) is not None:
+                    self._conversation.heard(message)
+            self._incoming.add(rest)
+        except BrowserGone:
             self.close()
 
     def connection_lost(self, error: Exception | None) -> None:

@@ -14,9 +14,10 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
-from silkline.fetch.render_cdp import BrowserGone, Conversation
+from silkline.fetch.render_cdp import BrowserGone, Conversation, Incoming
 
-_LARGEST: Final = 256 << 20
+_PART: Final = 1 << 20
+_LONGEST_CONTROL: Final = 125
 _CONNECT_SECONDS: Final = 10.0
 _TEXT, _CLOSE, _PING, _PONG = 1, 8, 9, 10
 _FINAL, _MASKED = 0x80, 0x80
@@ -81,27 +82,26 @@ class SocketLine:
             self._writer.write(head + bytes(4) + data)
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
-        held = bytearray()
+        incoming = Incoming()
         try:
             while True:
                 first, second = await reader.readexactly(2)
                 length = second & 0x7F
                 if length > 125:
                     length = int.from_bytes(await reader.readexactly(2 if length == 126 else 8), "big")
-                if len(held) + length > _LARGEST:
-                    return
-                data = await reader.readexactly(length)
                 kind = first & 0x0F
                 if kind == _CLOSE:
                     return
-                if kind == _PING:
-                    self._frame(_PONG, data)
-                elif kind != _PONG:
-                    held += data
-                    if first & _FINAL:
-                        self._conversation.heard(held)
-                        held.clear()
-        except (OSError, EOFError):
+                if kind in (_PING, _PONG):
+                    data = await reader.readexactly(min(length, _LONGEST_CONTROL))
+                    if kind == _PING:
+                        self._frame(_PONG, data)
+                    continue
+                for start in range(0, length, _PART):
+                    incoming.add(await reader.readexactly(min(_PART, length - start)))
+                if first & _FINAL and (message := incoming.complete()) is not None:
+                    self._conversation.heard(message)
+        except (OSError, EOFError, BrowserGone):
             return
         finally:
             self._conversation.ended()

@@ -97,6 +97,8 @@ class Capture:
     """Of each file."""
     max_height: int = 16_384
     """Of a screenshot. Chromium draws no larger pictures; what is below is not shown."""
+    max_pixels: int = 40_000_000
+    """Of a screenshot. Each needs 4 bytes of memory, several times; a page that is too wide for this is cut below."""
 
     @property
     def anything(self) -> bool:
@@ -124,7 +126,11 @@ class RenderLimits:
     max_memory: int = 1024 * MIB
     """Memory of the page's process. Above this limit it is killed."""
     max_browser_memory: int = 1536 * MIB
-    """Memory of the main process of the browser. Above this limit it is killed, and its pages are tried once more."""
+    """Memory of a process of the browser that all pages share. Above this limit the browser is killed, and each of its
+    pages is tried again, alone in a browser."""
+    max_total_memory: int = 1280 * MIB
+    total_memory_per_page: int = 384 * MIB
+    """Memory of all processes of a browser: this much, and this much more for each open page. Above it, the same."""
     max_reloads: int = 2
     pages_per_browser: int = 200
     idle_seconds: float = 30.0
