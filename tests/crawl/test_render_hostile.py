@@ -1,10 +1,12 @@
 """Pages that want to bring their browser down: only they fail, and no page beside them."""
 
 import asyncio
+import signal
 import threading
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from silkline.fetch.render_cdp import Conversation, PipeLine
@@ -72,26 +74,30 @@ def test_a_browser_that_is_too_large_as_a_whole_ends_and_its_page_has_the_reason
 
 
 @pytest.mark.usefixtures("chromium")
-def test_pages_whose_browser_died_are_tried_again_one_by_one_each_in_its_own(tmp_path: Path) -> None:
-    together, later, lock = threading.Barrier(3), [], threading.Lock()
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGSTOP])
+def test_pages_whose_browser_died_or_hung_are_tried_again_one_by_one(tmp_path: Path, by: signal.Signals) -> None:
+    """Three pages are in one browser when it ends. Then each has a browser of its own."""
+    first: list[int] = []
+    later: list[list[int]] = []
+    lock, ended = threading.Lock(), threading.Event()
 
     def hold() -> None:
-        if not together.broken:
-            if together.wait(60) == 0:
-                together.abort()
-                for browser in own_browsers():
-                    browser.kill()
-            else:
-                threading.Event().wait(1)
-            return
         with lock:
-            later.append([browser.pid for browser in own_browsers()])
+            if ended.is_set():
+                later.append([each.pid for each in own_browsers() if each.status() != psutil.STATUS_STOPPED])
+                return
+            first.append(1)
+            if len(first) == 3:
+                for browser in own_browsers():
+                    browser.send_signal(by)
+                ended.set()
+        ended.wait(60)
 
     with ScriptedPages(HOSTILE, on_hold=hold) as site:
 
         async def work(renderers: Renderers) -> list[Fetched]:
             client = renderers.client(site)
-            renderer = renderers(client, count=3)
+            renderer = renderers(client, count=3, limits=replace(LIMITS, seconds=20, snapshot_seconds=5))
             return await asyncio.gather(*(shown(renderer, client, f"{site.url}/held?{each}") for each in range(3)))
 
         found = run(tmp_path, work)

@@ -101,6 +101,17 @@ def test_a_file_over_its_limit_costs_only_the_file(
     assert "files" not in plain.metadata, "it was not rendered"
 
 
+@pytest.mark.usefixtures("chromium")
+def test_a_picture_with_too_many_pixels_is_cut_below(
+    inline: Inline, site: ScriptedPages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("silkline.crawl.render_queue.Capture", partial(Capture, max_pixels=4_000_000))
+    site.pages = {"/wide": "<body style='margin:0;background:#f00'><div style='width:2000px;height:9000px'></div>"}
+    (wide,) = inline.run("page", url=f"{site.url}/wide", render="always", screenshot="full", **OWN)
+    file = path_of(tmp_path, inline.job.id, wide.url_id, SCREENSHOT)
+    assert picture(file.read_bytes()) == (2000, 2000, (255, 0, 0))
+
+
 def rendered(**bodies: bytes) -> Fetched:
     files = tuple(PageFile(name, body, len(body)) for name, body in bodies.items())
     return Fetched("http://a/", 200, rendered=Rendered("http://a/", b"<p>", files=files))

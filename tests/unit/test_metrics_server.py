@@ -93,7 +93,7 @@ def test_beyond_this_machine_metrics_want_the_token(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["/metrics", "/healthz", "/readyz"])
 def test_a_name_that_is_not_of_this_machine_is_refused(tmp_path: Path, path: str) -> None:
     with serving(tmp_path) as url:
-        for host in ("evil.example", "evil.example:9100", "127.0.0.1.evil.example", "192.0.2.1", "["):
+        for host in ("evil.example", "evil.example:9100", "127.0.0.1.evil.example", "192.0.2.1", "[", "evil@localhost"):
             assert get(url + path, host=host)[0] == 421, host
         for host in ("localhost:9100", "127.0.0.1", "[::1]:9100"):
             assert get(url + path, host=host)[0] == 200, host
@@ -113,6 +113,20 @@ def test_connections_that_say_nothing_do_not_pile_up(tmp_path: Path) -> None:
         assert one_more.recv(1) == b"", "it is closed at once"
         for connection in (*silent, one_more):
             connection.close()
+
+
+def test_connections_without_a_request_give_their_places_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long before the time for a whole connection is over: here it never is."""
+    monkeypatch.setattr(metrics_server._Server, "seconds", 3600.0)
+    monkeypatch.setattr(metrics_server._Server, "head_seconds", 0.3)
+    monkeypatch.setattr(metrics_server._Handler, "timeout", 3600.0)
+    with serving(tmp_path) as url:
+        port = int(url.rpartition(":")[2])
+        silent = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(MOST_AT_ONCE)]
+        for connection in silent:
+            assert connection.recv(1) == b""
+            connection.close()
+        assert get(f"{url}/healthz")[0] == 200
 
 
 def test_who_sends_a_byte_now_and_then_does_not_keep_a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,7 @@ from silkline.model.url import host_of
 
 _START_SECONDS: Final = 60.0
 _WATCH_SECONDS: Final = 0.5
+_STALLED: Final = 3  # times that the watch got no answer
 _LOOPBACK: Final = "127.0.0.1"
 
 
@@ -58,7 +59,7 @@ class NoBrowser(Exception):
 
 
 class _BrowserDied(Exception):
-    """The browser ended or no longer answers. `reason` is that of the page if no other page was in the browser."""
+    """The browser ended, or did not answer for long. `reason` is for a page that was alone in it."""
 
     def __init__(self, detail: str, reason: str) -> None:
         super().__init__(detail)
@@ -85,6 +86,8 @@ class Browser:
         self.broken = False
         self.too_large = ""
         """Why the whole browser was killed, if it took too much memory."""
+        self.unanswered = 0
+        """How often the watch got no answer."""
         self._evicted = 0
         self._death_noted = False
         self._watching = asyncio.ensure_future(self._watch_memory())
@@ -166,9 +169,13 @@ class Browser:
             if not self.under_way:
                 continue
             # A browser without memory or time may not answer. Then look at the processes that it had before.
-            with contextlib.suppress(CommandRefused, TimeoutError, BrowserGone):
+            try:
                 found = await self.conversation.ask("SystemInfo.getProcessInfo", seconds=_WATCH_SECONDS)
                 kinds = {each["id"]: each["type"] for each in found["processInfo"]}
+            except TimeoutError:
+                self.unanswered += 1
+            except (CommandRefused, BrowserGone):
+                continue
             large = too_large(kinds, {pid: memory_of(pid) for pid in kinds}, self.under_way, self._limits)
             self._evicted += sum(map(self._process.end, large.pages))
             if large.browser and not self.conversation.gone.is_set():
@@ -295,12 +302,15 @@ class Renderer:
         page = PageInBrowser(browser.conversation, fetched, limits, proxy, wanted=wanted, real_time=real_time)
         browser.under_way += 1
         browser.shown += 1
+        unanswered = browser.unanswered
         try:
             await proxy.open(*browser.ends)
             await page.open()
             browser.pages[page.context] = page
             rendered = await page.show(client.settings.user_agent, client.settings.accept_language.partition(",")[0])
             if rendered.reason == RENDER_TIMEOUT:
+                if browser.unanswered - unanswered >= _STALLED:  # so the page may not be what took the time
+                    raise _BrowserDied(rendered.detail, RENDER_TIMEOUT)
                 browser.broken = browser.broken or not await self._end(page)
             return rendered, page
         except BrowserGone as error:

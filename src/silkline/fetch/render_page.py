@@ -116,7 +116,8 @@ class PageInBrowser:
         """Run the scripts of the page and read its DOM. Raises `BrowserGone` if the browser ends."""
         say, session = self._talk.say, self._session
         say("Page.enable", session)
-        say("Network.enable", session, maxTotalBufferSize=0, maxResourceBufferSize=0, maxPostDataSize=0)
+        # Events without the bodies of requests; 0 would mean no limit. Those of Fetch have them always.
+        say("Network.enable", session, maxTotalBufferSize=0, maxResourceBufferSize=0, maxPostDataSize=1)
         say("Network.setBypassServiceWorker", session, bypass=True)
         say("Emulation.setUserAgentOverride", session, userAgent=user_agent, acceptLanguage=language)
         say("Fetch.enable", session, patterns=[{"urlPattern": "*"}])

@@ -23,6 +23,7 @@ from silkline.metrics.exposition import MEDIA_TYPE
 from silkline.metrics.instruments import tell_cpu
 
 TIMEOUT: Final = 10.0  # seconds for a whole connection: to send a request, and to read the answer
+HEAD_TIMEOUT: Final = 2.0  # seconds to send a request: clients that send none must not keep the few places from others
 MOST_AT_ONCE: Final = 16
 JSON: Final = "application/json"
 
@@ -79,6 +80,7 @@ class MetricsServer:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     seconds = TIMEOUT
+    head_seconds = HEAD_TIMEOUT
 
     def __init__(self, listener: socket.socket, answer: Callable[[str, str, str], tuple[HTTPStatus, str, str]]) -> None:
         super().__init__(listener.getsockname()[:2], _Handler, bind_and_activate=False)
@@ -86,17 +88,23 @@ class _Server(ThreadingHTTPServer):
         self.socket = listener
         self.answer = answer
         self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
+        self._heads: dict[Any, threading.Timer] = {}
+        """By connection: hangs up if the request does not arrive in time."""
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         # The timeout of a socket is for each byte: a client that sends one now and then would keep its place.
-        deadline = threading.Timer(self.seconds, _hang_up, (request,))
-        deadline.daemon = True
-        deadline.start()
+        deadline = _hang_up_after(self.seconds, request)
+        self._heads[request] = _hang_up_after(self.head_seconds, request)
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.head_arrived(request)
             deadline.cancel()
             self._places.release()
+
+    def head_arrived(self, request: Any) -> None:
+        if (waiting := self._heads.pop(request, None)) is not None:
+            waiting.cancel()
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
         """Refuse a connection if too many are open."""
@@ -104,6 +112,13 @@ class _Server(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         log.debug("a request for metrics failed", exc_info=True)
+
+
+def _hang_up_after(seconds: float, connection: socket.socket) -> threading.Timer:
+    timer = threading.Timer(seconds, _hang_up, (connection,))
+    timer.daemon = True
+    timer.start()
+    return timer
 
 
 def _hang_up(connection: socket.socket) -> None:
@@ -116,6 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_GET(self) -> None:
+        self.server.head_arrived(self.request)
         try:
             host, authorization = (self.headers.get(name) or "" for name in ("Host", "Authorization"))
             status, media_type, text = self.server.answer(self.path, host, authorization)
@@ -139,6 +155,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _is_here(host: str) -> bool:
+    if "@" in host:  # the host of a URL may have a user name before it, the header may not
+        return False
     try:
         name = urlsplit(f"//{host}").hostname or ""
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
