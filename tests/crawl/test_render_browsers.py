@@ -285,11 +285,11 @@ def test_a_page_that_fills_the_process_of_the_browser_ends_it_and_no_other_page(
 
         async def work(renderers: Renderers) -> tuple[Fetched, Fetched]:
             client = renderers.client(own)
-            renderer = renderers(client, limits=replace(LIMITS, max_browser_memory=600 << 20))
+            renderer = renderers(client, limits=replace(LIMITS, max_browser_memory=300 << 20))
             filling = await shown(renderer, client, f"{own.url}/blobs")
             return filling, await shown(renderer, client, f"{own.url}/good")
 
         filling, good = run(tmp_path, work)
-    assert (filling.reason, filling.detail) == ("render_too_large", "the browser (browser) took more than 629 MB")
+    assert (filling.reason, filling.detail) == ("render_too_large", "the browser (browser) took more than 314 MB")
     assert good.rendered is not None
     assert b"here I am" in good.rendered.body
