@@ -16,7 +16,7 @@ SMALLEST: Final = 100
 LARGEST: Final = 1_000_000
 # The possessive quantifiers keep the patterns linear: a line can have millions of the same character, and nothing else
 # of the process runs during a match.
-_FENCE: Final = re.compile(r"[ >]*+(?:(?:[-*+]|\d{1,9}+[.)]|:)[ ]++)?+(`{3,}+|~{3,}+)[^`]*+")
+_FENCE: Final = re.compile(r"[ >]*+(?:(?:[-*+]|\d{1,9}+[.)]|:)[ ]++)?(`{3,}+|~{3,}+)[^`]*+")
 _ROW: Final = re.compile(r"[ >]*+\|")
 _ITEM: Final = re.compile(r"[ ]*+(?:[-*+][ ]|\d{1,9}+[.)][ ]|:[ ]|>|\[\^)")
 _SENTENCE: Final = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]*_]*+\s++|[\u3002\uff01\uff1f]\s*+")

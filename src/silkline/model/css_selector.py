@@ -5,7 +5,7 @@ from typing import Final
 
 MAX_SELECTORS: Final = 50
 _LONGEST: Final = 500
-_NAME: Final = r"-?(?:[A-Za-z_\u0080-\U0010ffff]|\\.)(?:[\w\-\u0080-\U0010ffff]|\\.)*+"
+_NAME: Final = r"-?(?:[A-Za-z_\u0080-\U0010ffff]|\\.)(?:[\w\-\u0080-\U0010ffff]|\\.)*"
 # fmt: off
 _PLAIN: Final = frozenset({
     "checked", "disabled", "empty", "enabled", "first-child", "first-of-type", "last-child", "last-of-type", "link",
@@ -18,7 +18,7 @@ _NUMBER: Final = re.compile(r"\s*(?:odd|even|[+-]?\d{0,6}n(?:\s*[+-]\s*\d{1,6})?
 _TYPE: Final = re.compile(rf"\*|{_NAME}")
 _PART: Final = re.compile(
     rf"""[.]{_NAME}
-    |\#(?:[\w\-\u0080-\U0010ffff]|\\.)++
+    |\#(?:[\w\-\u0080-\U0010ffff]|\\.)+
     |\[\s*+{_NAME}\s*+(?:[~|^$*]?=\s*+(?:"[^"\\]*+"|'[^'\\]*+'|[\w\-]++)\s*+(?:[iIsS]\s*+)?)?\]""",
     re.VERBOSE,
 )

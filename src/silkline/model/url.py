@@ -176,7 +176,7 @@ def _with_parts(pattern: str, flags: int) -> re.Pattern[str]:
     """The pattern, with the characters that a path and a query keep."""
     path, query = r"[\w\-.~!$&'()*+,;=:@/]*+", r"[\w\-.~!$&()*+,;=:@/?]*+"
     for name, plain in (("PATH", path), ("QUERY", query)):
-        pattern = pattern.replace(name, f"{plain}(?:{_PLAIN_ESCAPE}{plain})*+")
+        pattern = pattern.replace(name, f"{plain}(?:{_PLAIN_ESCAPE}{plain})*")
     return re.compile(pattern, flags)
 
 

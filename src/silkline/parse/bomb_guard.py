@@ -35,20 +35,20 @@ _ROOT: Final = re.compile(rb"<([hH][tT][mM][lL]|[bB][oO][dD][yY])(?=[\s/])")
 _MAX_ROOT_BYTES: Final = 16 << 10
 # Attributes as in the standard: a `>` within quotes does not end a tag.
 _ATTRIBUTES: Final = re.compile(
-    rb"""(?:[\s/]++|[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)?+)?+)*+"""
+    rb"""(?:[\s/]++|[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)?)?)*"""
 )
 _NAMES: Final = rb"(?:b|i|u|s|em|tt|big|code|font|small|strike|strong)"
 _FORMATTING: Final = re.compile(rb"<(/?)(?=" + _NAMES + rb"[\s/>])", re.IGNORECASE)
 # The same, but nothing is found if a quote does not end. Only the white space of the standard.
 _WHOLE_ATTRIBUTES: Final = (
     rb"(?:[\t\n\f\r /]++|[^\t\n\f\r />][^\t\n\f\r />=]*+"
-    rb"(?:[\t\n\f\r ]*+=[\t\n\f\r ]*+(?:\"[^\"]*+\"|'[^']*+'|(?![\"'])[^\t\n\f\r >]*+)|(?![\t\n\f\r ]*+=)))*+"
+    rb"(?:[\t\n\f\r ]*+=[\t\n\f\r ]*+(?:\"[^\"]*+\"|'[^']*+'|(?![\"'])[^\t\n\f\r >]*+)|(?![\t\n\f\r ]*+=)))*"
 )
 # A formatting tag, its name, and its end tag if only text, links and `<span>` are between them: then it is closed for
 # certain.
 _START: Final = re.compile(
     rb"(<(" + _NAMES + rb")(?=[\s/>])" + _WHOLE_ATTRIBUTES + rb">)"
-    rb"((?:[^<]*+</?(?:span|a)(?=[\s/>])" + _WHOLE_ATTRIBUTES + rb">)*+[^<]*+</\2(?=[\s/>]))?+",
+    rb"((?:[^<]*+</?(?:span|a)(?=[\s/>])" + _WHOLE_ATTRIBUTES + rb">)*[^<]*+</\2(?=[\s/>]))?",
     re.IGNORECASE,
 )
 _LONGEST_TAG: Final = 400
@@ -101,7 +101,9 @@ def _repeated_bytes(body: bytes, seen: list[re.Match[bytes]]) -> int:
     times = Counter(found[1].lower() for found in seen)
     total = 0
     for found in seen:
-        if times[found[1].lower()] > 1 and (attributes := _ATTRIBUTES.match(body, found.end())):
+        if times[found[1].lower()] > 1 and (
+            attributes := _ATTRIBUTES.match(body, found.end(), found.end() + _MAX_ROOT_BYTES + 1)
+        ):
             total += len(attributes[0])
     return total
 

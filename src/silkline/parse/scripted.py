@@ -18,7 +18,7 @@ _NOSCRIPTS: Final = 8
 # The patterns do not backtrack (`*+`), so that the time is proportional to the length of the page.
 _SCRIPT: Final = re.compile(rb"<script\b(?![^<>]*?\btype\s*+=\s*+[\"']?application/(?:ld\+)?json)", re.I)
 # An empty element with an id, or an empty custom element, is where an application puts its content.
-_NOTHING: Final = rb"\s*+(?:(?:loading|&nbsp;|\.|\xe2\x80\xa6)\s*+){0,5}+(?:<!--[^<>]*+-->\s*+)?+"
+_NOTHING: Final = rb"\s*+(?:(?:loading|&nbsp;|\.|\xe2\x80\xa6)\s*+){0,5}(?:<!--[^<>]*+-->\s*+)?"
 _EMPTY_ROOT: Final = re.compile(
     rb"<(div|main|section|article)\b(?=[^<>]*?\bid\s*+=)[^<>]*+>" + _NOTHING + rb"</\1>"
     rb"|<([a-z][a-z0-9]*+-[a-z0-9-]*+)\b[^<>]*+>" + _NOTHING + rb"</\2>",
