@@ -161,8 +161,15 @@ def test_a_crawl_whose_seed_fails_fails_and_can_be_retried(shared: Yard, web: Sy
     eventually("it tries again", lambda: yard.job(id).attempt > job.attempt and yard.job(id).status is Status.FAILED)
 
 
-def test_a_worker_that_joins_gets_its_share_and_one_that_leaves_hands_over(yard: Yard, web: SyntheticWeb) -> None:
-    id = crawl(yard, web, delay=30.0, shards=4)  # longer than the test takes on a slow machine
+@pytest.fixture
+def large_web() -> Iterator[SyntheticWeb]:
+    """Its crawl takes longer than a test, so that every shard has work all the time."""
+    with closing(SyntheticWeb(hosts=9, pages=100)) as served:
+        yield served
+
+
+def test_a_worker_that_joins_gets_its_share_and_one_that_leaves_hands_over(yard: Yard, large_web: SyntheticWeb) -> None:
+    id = crawl(yard, large_web, delay=3.0, shards=4)
     first = yard.start("one", slots=4, balance_interval=0.3)
     eventually("one worker has all shards", lambda: holders(yard, id).most_common() == [(worker_of(yard, first), 4)])
     second = yard.ready(yard.start("two", slots=4, balance_interval=0.3))
