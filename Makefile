@@ -15,8 +15,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 BENCH ?= queue
 ARGS ?=
-# Most tests wait more than they compute: three files at a time keep two cores busy. `WORKERS=` is one after the other.
-WORKERS ?= --numprocesses 3 --dist loadfile --no-loadscope-reorder
+# Most tests wait more than they compute: four files at a time keep two cores busy. `WORKERS=` is one after the other.
+WORKERS ?= --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 # Byte code must be there whatever the environment says: without it every start costs three times as much.
 unexport PYTHONDONTWRITEBYTECODE

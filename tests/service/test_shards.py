@@ -163,8 +163,8 @@ def test_a_crawl_whose_seed_fails_fails_and_can_be_retried(shared: Yard, web: Sy
 
 @pytest.fixture
 def large_web() -> Iterator[SyntheticWeb]:
-    """Its crawl takes longer than a test, so that every shard has work all the time."""
-    with closing(SyntheticWeb(hosts=9, pages=100)) as served:
+    """Its crawl takes longer than a test, and every shard has hosts, so that every shard has work all the time."""
+    with closing(SyntheticWeb(hosts=60, pages=20)) as served:
         yield served
 
 

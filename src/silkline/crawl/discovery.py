@@ -72,18 +72,22 @@ class Discovery:
         elsewhere: dict[int, list[str]] = {}
         owner_of, known = self._owners.owner_of, self._known_elsewhere
         source = links.source if links.via != "redirect" else ""
-        size, most = 0, links.most_bytes or sys.maxsize
+        # Counted here too, so that a host cannot send its budget to every fetcher and shard.
+        most = min(links.most_bytes or sys.maxsize, self._traps.room_of(source) if source else sys.maxsize)
+        size = sent = 0
         for url in dict.fromkeys(urls):
             owner = owner_of(host_of(url))
             if owner == self._index:
                 own.append(url)
             elif url not in known:
                 size += ROW_BYTES + len(url)
-                # Counted here too, so that a host cannot send its budget to every fetcher and shard.
-                if size > most or (source and not self._traps.admit_row_from(source, url)):
+                if size > most:
                     self._only_count(url)
                 else:
+                    sent = size
                     elsewhere.setdefault(owner, []).append(url)
+        if source and sent:
+            self._traps.spend(source, sent)
         self.ours(own, links)
         for owner, several in elsewhere.items():
             self._outbox.foreign(owner, links._replace(urls=several))
@@ -93,23 +97,30 @@ class Discovery:
         found, judge, make = self._outbox.found, self._judge, FoundUrl._make
         depth, via, chain, found_on = links.depth, links.via, links.chain or None, links.found_on or None
         source = links.source if via != "redirect" else ""
-        size, most = 0, links.most_bytes or sys.maxsize
+        room = self._traps.room_of(source) if source else 0
+        size, used, most = 0, 0, links.most_bytes or sys.maxsize
         for url, digest in self._seen.add_all(urls):
-            size += ROW_BYTES + len(url)
+            row = ROW_BYTES + len(url)
+            size += row
             if size > most:
                 self._only_count(url)
                 continue
             host = host_of(url)
             state, reason, detail = judge(url, host, depth, via, links.chain)
-            if source and (reason is not None or host != source) and not self._traps.admit_row_from(source, url):
-                self._only_count(url)
-                continue
+            if source and (reason is not None or host != source):
+                if used + row > room:
+                    self._only_count(url)
+                    continue
+                used += row
             if reason == TRAP:
                 TRAP_URLS.add()
-            if reason == TRAP and (detail := self._traps.store(self._host(host), detail or "")) is None:
-                self._outbox.not_stored += 1
-                continue
+                detail = self._traps.store(self._host(host), detail or "")
+                if detail is None:
+                    self._outbox.not_stored += 1
+                    continue
             found.append(make((key_of(digest), url, host, depth, state, reason, detail, found_on, via, chain)))
+        if used:
+            self._traps.spend(source, used)
 
     def _only_count(self, url: str) -> None:
         """Count a URL beyond the budget of the page or host that links to it. Another host may still add it."""

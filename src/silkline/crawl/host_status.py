@@ -6,7 +6,6 @@ longest are checked every time.
 
 from __future__ import annotations
 
-from collections import Counter
 from heapq import nlargest
 from itertools import islice
 from operator import attrgetter, itemgetter
@@ -41,24 +40,24 @@ class Lookout:
                 seen[host.name] = host
         self._place = self._place + _LOOKED_AT if self._place + _LOOKED_AT < len(hosts) else 0
         lasting = [
-            (_seconds_left(host, retries[name], retry_at.get(name, 0.0), now), name, host)
+            (_seconds_left(host, retries.get(name, 0), retry_at.get(name, 0.0), now), name, host)
             for name, host in seen.items()
-            if host.queue or retries[name]
+            if host.queue or name in retries
         ]
         shift = time_of_day - now
         found = [
-            self._wait(host, retries[name], retry_at.get(name, 0.0), left, now, shift)
+            self._wait(host, retries.get(name, 0), retry_at.get(name, 0.0), left, now, shift)
             for left, name, host in nlargest(SHOWN, lasting, key=_first)
         ]
         self._names = [wait.host for wait in found]
         return found
 
-    def _retries(self) -> tuple[Counter[str], dict[str, float]]:
+    def _retries(self) -> tuple[dict[str, int], dict[str, float]]:
         """How many URLs of each host wait for a retry, and the time of the first retry."""
-        number: Counter[str] = Counter()
+        number: dict[str, int] = {}
         first: dict[str, float] = {}
         for at, name in self._frontier.retries(_LOOKED_AT):
-            number[name] += 1
+            number[name] = number.get(name, 0) + 1
             first[name] = min(at, first.get(name, at))
         return number, first
 

@@ -85,19 +85,19 @@ class Traps:
         self._bytes_by_source[source] = self._bytes_by_source.get(source, 0) + size
         self._bytes_by_domain[domain] = self._bytes_by_domain.get(domain, 0) + size
 
-    def admit_row_from(self, source: str, url: str) -> bool:
-        """Whether the pages of a host may cause one more row."""
-        more, domain, most = ROW_BYTES + len(url), domain_of(source), self._tuning.source_bytes
-        size, of_domain = self._bytes_by_source.get(source, 0) + more, self._bytes_by_domain.get(domain, 0) + more
-        if size > most or of_domain > most * _HOSTS_OF_DOMAINS:
-            return False
+    def room_of(self, source: str) -> int:
+        """How many bytes of rows the pages of a host may still cause."""
+        most, domain = self._tuning.source_bytes, domain_of(source)
+        of_domain = most * _HOSTS_OF_DOMAINS - self._bytes_by_domain.get(domain, 0)
+        return min(most - self._bytes_by_source.get(source, 0), of_domain)
+
+    def spend(self, source: str, size: int) -> None:
+        """A page of this host has caused rows of this size."""
         if len(self._bytes_by_source) > _SOURCES:
             self._bytes_by_source = self._large(self._bytes_by_source)
         if len(self._bytes_by_domain) > _SOURCES:
             self._bytes_by_domain = self._large(self._bytes_by_domain)
-        self._bytes_by_source[source] = size
-        self._bytes_by_domain[domain] = of_domain
-        return True
+        self.know_source(source, size)
 
     def _large(self, used: dict[str, int]) -> dict[str, int]:
         """Forget those that used little."""

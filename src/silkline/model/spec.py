@@ -185,7 +185,8 @@ AnySpec = TypeVar("AnySpec", bound="Spec")
 class Spec(BaseModel):
     """The base of every spec."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", str_max_length=1_000_000)
+    # The validator of a spec is built when it is needed: most commands need none, and the rest one.
+    model_config = ConfigDict(frozen=True, extra="forbid", str_max_length=1_000_000, defer_build=True)
 
     def request_url(self) -> str | None:
         """The subject of the job: its first URL, or for a job without a URL its query."""

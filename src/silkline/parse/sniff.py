@@ -34,6 +34,7 @@ _MAGIC: Final[tuple[tuple[bytes, Kind], ...]] = (
     (b"\xd0\xcf\x11\xe0", "other"),
     (b"\x00asm", "other"),
 )
+_FIRST: Final = frozenset(mark[0] for mark, _ in _MAGIC) | {ord("R")}
 _FEED: Final = re.compile(rb"<(?:rss|feed|rdf:rdf)[\s>]", re.IGNORECASE)
 _HTML: Final = re.compile(
     rb"<(?:!doctype\s+html|html|head|body|title|meta|script|style|link|div|p|h[1-6]|table|a|iframe|br|b|font|article|main|"
@@ -88,12 +89,13 @@ def _starts_like_html(body: bytes, charset: str | None) -> bool:
 
 
 def _magic(body: bytes) -> Kind | None:
-    for mark, kind in _MAGIC:
-        # A text may begin with `BM` or `MZ`, so a byte that no text has must follow.
-        if body.startswith(mark) and (len(mark) > 2 or _BINARY.search(body[:64])):
-            return kind
-    if body[:4] == b"RIFF" and body[8:12] == b"WEBP":
-        return "image"
+    if body and body[0] in _FIRST:
+        for mark, kind in _MAGIC:
+            # A text may begin with `BM` or `MZ`, so a byte that no text has must follow.
+            if body.startswith(mark) and (len(mark) > 2 or _BINARY.search(body[:64])):
+                return kind
+        if body[:4] == b"RIFF" and body[8:12] == b"WEBP":
+            return "image"
     if body[4:8] == b"ftyp":
         return "image" if body[8:12] in (b"avif", b"heic", b"mif1") else "other"
     return None
