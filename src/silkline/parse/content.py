@@ -74,7 +74,8 @@ def render(
             taken = take_out(body)
         else:
             tidy_formulas(body, formulas, marked=wanted.content != "text")
-    size = left = len(body.text)
+    whole = wanted.content == "full" and not (wanted.keep or wanted.drop)
+    size = left = 0 if whole else len(body.text)
     rule, confidence, kept = "full", 1.0, 1.0
     if _by_hand(body, wanted):
         left = len(body.text)
