@@ -2,16 +2,17 @@
 
     make bench BENCH=shards ARGS="--pages 4000 --rounds 3"
 
-One worker crawls the web of benchmarks/crawl.py from PostgreSQL, links only, with one fetcher for each crawl or shard:
-unsharded, and in 1, 2 and 4 shards. A third of the links of a page lead to other hosts, and most of those to other
+One worker crawls the web of benchmarks/crawl.py from PostgreSQL, links only, with four fetchers in all: unsharded, and
+in 1, 2 and 4 shards with four, two and one fetchers each. So only the shards differ: a page costs more CPU time in four
+processes than in one, whether they belong to shards, to fetchers or to crawls side by side. A third of the links of a page lead to other hosts, and most of those to other
 shards. CPU of the crawler is that of the worker with all its processes, CPU of the server that of all its processes.
-Both are counted from the moment when a quarter of the pages is stored to the end: so the cost of a page does not have
-the start of the processes, which a longer crawl pays once too. The start is a column of its own. The cases run in turn,
-and the table shows the best and the median round of each. Nothing is asserted.
+Each case runs twice, with a quarter of the pages and with all. The cost of a page is the difference by the difference of
+pages: so it does not have the start and the end, which every crawl pays once. They are a column of their own. The cases
+run in turn, and the table shows the best and the median round of each. Nothing is asserted.
 
-All processes of the crawler run on one core, those of the servers on another. Otherwise shards would use both cores and
-an unsharded crawl only one, and a page costs more CPU time where two cores share their caches. `--spread` lets the
-system choose, as in production: that shows the pages/s of several shards.
+All processes of the crawler run on one core, those of the servers on another, because a page costs more CPU time while
+two cores share their caches. `--spread` lets the system choose. `--fetchers 1` gives every crawl or shard one fetcher,
+and shows the cost of more processes too.
 """
 
 from __future__ import annotations
@@ -51,12 +52,14 @@ SETTINGS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Cost:
+    """What the pages cost that a long crawl has and a short one has not, and the rest."""
+
     pages: int
     seconds: float
     client: float
     server: float
-    start: float
-    """CPU seconds of both before the first quarter was stored, less those for its pages."""
+    once: float
+    """CPU seconds of both for the start and the end."""
 
     @property
     def each(self) -> float:
@@ -68,6 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pages", type=int, default=4_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--fetchers", type=int, default=4, help="of all shards together")
     parser.add_argument("--spread", action="store_true", help="use all cores for everything")
     asked = parser.parse_args()
     server = PostgresServer(shared_buffers="256MB")
@@ -75,14 +79,15 @@ def main() -> None:
     cores = sorted(os.sched_getaffinity(0))
     if not asked.spread:
         for process in (psutil.Process(server.pid), *psutil.Process(server.pid).children()):
-            process.cpu_affinity(cores[-1:])
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.cpu_affinity(cores[-1:])
     try:
         with crawl.nginx(str(cores[-1]), https=False) as web:
             if not asked.spread:
                 os.sched_setaffinity(0, cores[:1])
             for _ in range(asked.rounds):
                 for name, shards in CASES.items():
-                    rounds[name].append(_run(server, _payload(web["http"], asked.pages, shards)))
+                    rounds[name].append(_cost(server, web["http"], asked.pages, shards, asked.fetchers))
                     print(f"{name}: {rounds[name][-1].each:.2f} ms", file=sys.stderr)
     finally:
         server.remove()
@@ -91,7 +96,7 @@ def main() -> None:
 
 def _table(rounds: dict[str, list[Cost]]) -> str:
     lines = [
-        "| crawl | pages/s | CPU-ms a page: crawler | PostgreSQL | both | beside unsharded | medians | start, CPU-s |",
+        "| crawl | pages/s | CPU-ms a page: crawler | PostgreSQL | both | beside unsharded | medians | start and end, CPU-s |",
         "|---|---|---|---|---|---|---|---|",
     ]
     best = {name: min(several, key=lambda cost: cost.each) for name, several in rounds.items()}
@@ -101,35 +106,40 @@ def _table(rounds: dict[str, list[Cost]]) -> str:
         more = 100 * cost.each / best["unsharded"].each - 100
         usual = 100 * middle[name] / middle["unsharded"] - 100
         rate = cost.pages / cost.seconds
-        lines.append(f"| {name} | {rate:.0f} | {each} | {more:+.0f} % | {usual:+.0f} % | {cost.start:.1f} |")
+        lines.append(f"| {name} | {rate:.0f} | {each} | {more:+.0f} % | {usual:+.0f} % | {cost.once:.1f} |")
     return "\n".join(lines)
 
 
-def _payload(url: str, pages: int, shards: int | None) -> dict[str, Any]:
+def _payload(url: str, pages: int, shards: int | None, fetchers: int) -> dict[str, Any]:
     payload = {"url": url, "scope": "any", "speed": "max", "ignore_robots": True, "limit": pages, "content": "none"}
-    payload |= {"fetchers": 1, "parsers": 0, "allow_private": ["127.0.0.0/8"]}
+    payload |= {"fetchers": max(1, fetchers // (shards or 1)), "parsers": 0, "allow_private": ["127.0.0.0/8"]}
     return payload | ({"shards": shards} if shards else {})
 
 
-def _run(server: PostgresServer, payload: dict[str, Any]) -> Cost:
-    """One crawl on a new database, with a new worker."""
+def _cost(server: PostgresServer, url: str, pages: int, shards: int | None, fetchers: int) -> Cost:
+    short = _run(server, _payload(url, pages // 4, shards, fetchers))
+    long = _run(server, _payload(url, pages, shards, fetchers))
+    more = pages - pages // 4
+    seconds, client, at_server = (after - before for after, before in zip(long, short, strict=True))
+    once = sum(short[1:]) - (client + at_server) / more * (pages // 4)
+    return Cost(more, seconds, client, at_server, once)
+
+
+def _run(server: PostgresServer, payload: dict[str, Any]) -> tuple[float, float, float]:
+    """One crawl on a new database, with a new worker: seconds, CPU of the crawler, CPU of the server."""
     url = server.create_database()
     try:
         with tempfile.TemporaryDirectory() as folder, yard(url, Path(folder)) as place:
             worker = place.ready(place.start(**SETTINGS))
-            cpu = lambda: (_tree_cpu(worker.process.pid), _server_cpu(server))  # noqa: E731
+            cpu = lambda: (time.perf_counter(), _tree_cpu(worker.process.pid), _server_cpu(server))  # noqa: E731
             began = cpu()
             job = jobs.enqueue(place.database, NewJob("site", payload, request_url=payload["url"]))[0]
-            stored = lambda: urls.counts(place.database, job.id).done  # noqa: E731
-            eventually("a quarter is stored", lambda: stored() >= payload["limit"] / 4, 3_600)
-            first, from_, quarter = stored(), time.perf_counter(), cpu()
             eventually("the crawl ends", lambda: place.job(job.id).status in ENDED, 3_600)
-            seconds, ended = time.perf_counter() - from_, cpu()
-            pages = stored() - first
+            ended = cpu()
+            assert urls.counts(place.database, job.id).done == payload["limit"]
             worker.terminate()
-            client, at_server = (after - before for after, before in zip(ended, quarter, strict=True))
-            start = sum(quarter) - sum(began) - (client + at_server) / pages * first
-            return Cost(pages, seconds, client, at_server, start)
+            seconds, client, at_server = (after - before for after, before in zip(ended, began, strict=True))
+            return seconds, client, at_server
     finally:
         server.drop_database(url)
 
