@@ -38,6 +38,8 @@ ROOT = Path(__file__).resolve().parents[1]
 HERE = Path(__file__).resolve().parent
 PEERS = ROOT / "build" / "peers"
 NOWHERE = Path(os.devnull)
+# Installed programs have compiled byte code. These programs have it from the second round on.
+BYTE_CODE = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(ROOT / "build" / "pycache")}
 PAGES, HOSTS, TLS_HOSTS, LINKS = 1000, 2000, 100, 60
 CONFIG = """
 daemon off; pid {root}/pid; error_log {root}/error.log; worker_processes 1; worker_rlimit_nofile 20000; {user}
@@ -139,8 +141,7 @@ def measure(
     """Run a crawler on some cores until it ends, and return its costs with those of its children."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     start = time.perf_counter()
-    # Installed programs have compiled byte code. These programs have it from the second round on.
-    environment |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(ROOT / "build" / "pycache")}
+    environment |= BYTE_CODE
     with out.open("w") as printed:
         process = subprocess.Popen(
             ["taskset", "-c", cores, *command], env={**os.environ, **environment}, stdout=printed
@@ -182,15 +183,24 @@ def silkline(
     """Run the real command of a checkout, as a user does: a supervisor and the process tree of one job."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "job.json"
-        options = ["--scope", "any", "--speed", "max", "--ignore-robots", "--allow-private", "127.0.0.0/8"]
-        options += ["--limit", str(wanted), "--content", content, "--json", "--quiet"]
-        options += ["--fetchers", str(fetchers), "--parsers", str(parsers)]
-        command = [sys.executable, "-P", "-m", "silkline", "crawl", start, *options]
-        environment = {"SSL_CERT_FILE": bundle, "PYTHONPATH": str(source / "src"), "SILKLINE_DATA": folder}
-        if without:
-            environment["PYTHONPATH"] += f"{os.pathsep}{HERE / 'without'}"
-            environment["PYTHON_SILKLINE_WITHOUT"] = without
+        command = silkline_command(start, wanted, content, fetchers, parsers)
+        environment = silkline_environment(source, folder, bundle, without)
         return measure(command, cores, environment, lambda: json.loads(out.read_text())["progress"]["done"], out)
+
+
+def silkline_command(start: str, wanted: int, content: str, fetchers: int = 1, parsers: int = 0) -> list[str]:
+    options = ["--scope", "any", "--speed", "max", "--ignore-robots", "--allow-private", "127.0.0.0/8"]
+    options += ["--limit", str(wanted), "--content", content, "--json", "--quiet"]
+    options += ["--fetchers", str(fetchers), "--parsers", str(parsers)]
+    return [sys.executable, "-P", "-m", "silkline", "crawl", start, *options]
+
+
+def silkline_environment(source: Path, folder: str, bundle: str, without: str = "") -> dict[str, str]:
+    environment = {"SSL_CERT_FILE": bundle, "PYTHONPATH": str(source / "src"), "SILKLINE_DATA": folder}
+    if without:
+        environment["PYTHONPATH"] += f"{os.pathsep}{HERE / 'without'}"
+        environment["PYTHON_SILKLINE_WITHOUT"] = without
+    return environment
 
 
 def peer(name: str, start: str, wanted: int, cores: str, bundle: str) -> Round:
