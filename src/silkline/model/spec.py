@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from silkline.errors import FieldProblem, SpecError
+from silkline.model.credential_origins import is_origin
 from silkline.model.css_selector import MAX_SELECTORS, checked_selector
 from silkline.model.duration import seconds_of
 from silkline.model.fields import LONGEST, BadFields, as_table, read_fields
@@ -64,6 +65,12 @@ def _web_url(url: str) -> str:
     if has_user_info(url):
         raise ValueError(REFUSAL)
     return url
+
+
+def _origin(text: str) -> str:
+    if not is_origin(text):
+        raise ValueError("is not an origin such as https://example.com, without a path")
+    return text
 
 
 def _content(content: str) -> str:
@@ -178,6 +185,7 @@ Selectors = Annotated[
     BeforeValidator(_as_list),
 ]
 Speed = Literal["polite", "normal", "fast", "max"]
+Origin = Annotated[str, AfterValidator(_origin)]
 ExcludedHost = Annotated[str, AfterValidator(_excluded_host)]
 AnySpec = TypeVar("AnySpec", bound="Spec")
 
@@ -237,6 +245,8 @@ class Fetching(Shaping):
     contact: HeaderValue | None = Field(None, max_length=500)
     headers: Annotated[dict[HeaderName, HeaderValue], AfterValidator(_not_too_many)] = Field(default_factory=dict)
     cookies: Annotated[dict[CookieName, HeaderValue], AfterValidator(_not_too_many)] = Field(default_factory=dict)
+    # The origins that get headers and cookies. None: those of the URLs.
+    headers_for: Annotated[tuple[Origin, ...] | None, FailFast()] = Field(None, max_length=MAX_URLS)
     proxy: Proxy | None = None
     allow_private: tuple[str, ...] = ()
     ignore_robots: bool = False
