@@ -69,6 +69,21 @@ def test_a_page_that_nobody_asked_for_is_refused(client: Client) -> None:
     assert [(url["url"], url["state"]) for url in found] == [(asked, "done")]
 
 
+def test_files_that_a_worker_names_are_not_believed(client: Client) -> None:
+    """Only our own browser makes files. The pages of the job and its export work whatever the worker said."""
+    asked = f"https://a.test/{uuid.uuid4()}"
+    id = posted(client, asked)
+    lease = claim(client, id)
+    files = {"screenshot": {"bytes": 1, "host": "elsewhere"}}
+    body = {"pages": [page(asked, metadata={"files": files, "mine": 5})]}
+    assert client.post(f"/v1/jobs/{id}/results", body, Silkline_Lease=lease).json["recorded"] == 1
+    (stored,) = client.get(f"/v1/jobs/{id}/results").json["items"]
+    assert "files" not in stored["metadata"]
+    assert stored["metadata"]["mine"] == 5
+    assert client.get(f"/jobs/{id}/page/1").status == 200
+    assert client.get(f"/v1/jobs/{id}/export?format=md").status == 200
+
+
 def test_what_an_external_worker_delivered_answers_for_nobody_else(client: Client) -> None:
     """Neither under the URL that was asked for, nor under the one it claims to have landed on."""
     asked, landed = f"https://a.test/{uuid.uuid4()}", f"https://bank.test/{uuid.uuid4()}"

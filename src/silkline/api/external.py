@@ -157,7 +157,8 @@ def _end(url_id: int, page: dict[str, Any]) -> Settled:
 def _result(url_id: int, address: str, page: dict[str, Any]) -> NewResult:
     """The result, with keys that the cache does not find: nobody checked what an external worker delivers."""
     final = canonical(page["final_url"] or "") or address
-    metadata = {**page["metadata"], "http_status": page["http_status"], "error": page["error"]}
+    told = {name: value for name, value in page["metadata"].items() if name != "files"}  # only our browser makes files
+    metadata = {**told, "http_status": page["http_status"], "error": page["error"]}
     return NewResult(
         url_id=url_id,
         original_url=address,
