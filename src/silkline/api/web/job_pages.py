@@ -152,7 +152,7 @@ class JobPages:
     def page(self, id: str, url_id: int) -> Response:
         """One URL: its result, the pages that link to it, and its links."""
         job = jobs.outline(self._database, id)
-        url = urls.by_id(self._database, id, url_id) if url_id < 2**62 else None
+        url = urls.by_id(self._database, id, url_id) if 0 < url_id < 2**62 else None
         if url is None:
             raise Problem("not-found", f"job {id} has no URL {url_id}")
         found = explained(self._database, url)
