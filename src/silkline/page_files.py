@@ -12,6 +12,7 @@ import contextlib
 import os
 import shutil
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -112,10 +113,34 @@ def told(files: tuple[PageFile, ...]) -> dict[str, Any]:
     }
 
 
-def stored_files(data: Path, job_id: str, url_id: int, metadata: dict[str, Any]) -> dict[str, Path]:
+class FileNote(NamedTuple):
+    """What a result says about one of its files: why it is missing, or its size and the machine that has it."""
+
+    error: str
+    size: int
+    host: str
+
+
+def files_named(metadata: Mapping[str, Any]) -> dict[str, FileNote]:
+    """What a result says about its files, by name. A plug-in may have stored any value: only what we write counts."""
+    named = metadata.get("files")
+    notes = {name: named.get(name) for name in TYPES} if isinstance(named, Mapping) else {}
+    return {name: note for name, about in notes.items() if (note := _note(about)) is not None}
+
+
+def _note(about: Any) -> FileNote | None:
+    match about:
+        case {"error": str(error)} if error:
+            return FileNote(error, 0, "")
+        case {"bytes": int(size), "host": str(host)}:
+            return FileNote("", size, host)
+    return None
+
+
+def stored_files(data: Path, job_id: str, url_id: int, metadata: Mapping[str, Any]) -> dict[str, Path]:
     """The files that a result names and that are on this machine, by name."""
-    named = metadata.get("files") or {}
-    paths = {name: path_of(data, job_id, url_id, name) for name in TYPES if "bytes" in named.get(name, {})}
+    named = files_named(metadata)
+    paths = {name: path_of(data, job_id, url_id, name) for name, note in named.items() if not note.error}
     return {name: path for name, path in paths.items() if path.is_file()}
 
 

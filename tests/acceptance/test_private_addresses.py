@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from silkline.model.spec import MAX_URLS
 from silkline.sample.server import SampleServer
 from silkline.sample.site import SampleAnswer
 from tests.acceptance.conftest import Silkline
@@ -75,6 +76,32 @@ def test_a_header_for_one_origin_does_not_follow_a_redirect_to_another(silkline:
             assert site.headers[0]["Authorization"] == basic
         assert other.headers
         assert not any("Authorization" in headers for headers in other.headers)
+
+
+@pytest.mark.parametrize(("named", "told"), [("", "both"), ("typed", "typed")])
+def test_headers_are_for_the_origins_of_a_seeds_file_too(silkline: Silkline, named: str, told: str) -> None:
+    """They are URLs that the user gave. A host that they only link to gets nothing."""
+    with SampleServer() as linked, SampleServer() as listed:
+        page = f'<a href="{linked.url}about/">there</a>'.encode()
+        with SampleServer(respond=lambda target, origin: SampleAnswer(200, HTML, page)) as typed:
+            (silkline.folder / "seeds.txt").write_text(f"{listed.url}about/\n")
+            only = ("--headers-for", typed.url.rstrip("/")) if named else ()
+            done = silkline(
+                *("crawl", typed.url, "--seeds", "seeds.txt", "--scope", "any", "--depth", "1", "--ignore-robots"),
+                *("--speed", "max", "--header", "X-Mine: 1", "--cookie", "a=b", "--allow-private", "127.0.0.1", *only),
+            )
+            assert done.code == 0, done
+            assert {headers.get("X-Mine") for headers in typed.headers} == {"1"}
+            assert {headers.get("Cookie") for headers in typed.headers} == {"a=b"}
+        assert {headers.get("X-Mine") for headers in listed.headers} == ({"1"} if told == "both" else {None})
+        assert {headers.get("X-Mine") for headers in linked.headers} == {None}
+
+
+def test_too_many_origins_for_headers_are_refused(silkline: Silkline) -> None:
+    (silkline.folder / "seeds.txt").write_text("".join(f"h{number}.test\n" for number in range(MAX_URLS + 1)))
+    done = silkline("crawl", "--seeds", "seeds.txt", "--header", "X-Mine: 1", "--detach")
+    done.refused(2, "more than 100,000 origins", "--headers-for")
+    assert silkline("jobs", "ls", "--json").out.strip() in ("", "[]")
 
 
 @pytest.mark.parametrize(

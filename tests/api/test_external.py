@@ -69,6 +69,21 @@ def test_a_page_that_nobody_asked_for_is_refused(client: Client) -> None:
     assert [(url["url"], url["state"]) for url in found] == [(asked, "done")]
 
 
+def test_files_that_a_worker_names_are_not_believed(client: Client) -> None:
+    """Only our own browser makes files. The pages of the job and its export work whatever the worker said."""
+    asked = f"https://a.test/{uuid.uuid4()}"
+    id = posted(client, asked)
+    lease = claim(client, id)
+    files = {"screenshot": {"bytes": 1, "host": "elsewhere"}}
+    body = {"pages": [page(asked, metadata={"files": files, "mine": 5})]}
+    assert client.post(f"/v1/jobs/{id}/results", body, Silkline_Lease=lease).json["recorded"] == 1
+    (stored,) = client.get(f"/v1/jobs/{id}/results").json["items"]
+    assert "files" not in stored["metadata"]
+    assert stored["metadata"]["mine"] == 5
+    assert client.get(f"/jobs/{id}/page/1").status == 200
+    assert client.get(f"/v1/jobs/{id}/export?format=md").status == 200
+
+
 def test_what_an_external_worker_delivered_answers_for_nobody_else(client: Client) -> None:
     """Neither under the URL that was asked for, nor under the one it claims to have landed on."""
     asked, landed = f"https://a.test/{uuid.uuid4()}", f"https://bank.test/{uuid.uuid4()}"
@@ -127,12 +142,36 @@ def test_a_stale_lease_can_do_nothing(client: Client, database: Database) -> Non
     client.post(f"/v1/jobs/{id}/finish", {"end": "completed"}, Silkline_Lease=lease).problem(409, "lease-lost")
 
 
-@pytest.mark.parametrize("forged", ["1", "1.external-x", "999.external-test-0000000000000000", "x", "1.vm-1-abc"])
+@pytest.mark.parametrize(
+    "forged", ["1", "1.test-x", f"1.test-{'0' * 32}", f"999.external-test-{'0' * 32}", "x", "1.vm-1-abc"]
+)
 def test_a_forged_lease_is_refused(client: Client, forged: str) -> None:
     id = posted(client)
     claim(client, id)
     answer = client.post(f"/v1/jobs/{id}/heartbeat", Silkline_Lease=forged.encode().decode("latin-1"))
     answer.problem(409, "lease-lost")
+
+
+def test_what_readers_see_is_no_lease(client: Client, database: Database) -> None:
+    """A job shows its worker. With that and another token for workers, nobody can deliver pages for it."""
+    asked = f"https://a.test/{uuid.uuid4()}"
+    id = posted(client, asked)
+    lease = claim(client, id)
+    other = client.with_token(client.post("/v1/tokens", {"name": "other", "scope": "worker"}).json["token"])
+    reader = client.with_token(client.post("/v1/tokens", {"name": "eyes", "scope": "read"}).json["token"])
+    seen = "".join(reader.get(path).text for path in (f"/v1/jobs/{id}", f"/v1/jobs/{id}/logs", f"/jobs/{id}/details"))
+    assert lease.rpartition("-")[2] not in seen, "the secret of the lease"
+    shown = reader.get(f"/v1/jobs/{id}").json["worker_id"]
+    assert shown == jobs.get(database, id).worker_id
+    number = jobs.get(database, id).run_lease
+    for forged in (f"{number}.{shown}", f"{number}.{shown.removeprefix('external-')}"):
+        for verb, body in (
+            ("heartbeat", None),
+            ("results", {"pages": [page(asked)]}),
+            ("finish", {"end": "completed"}),
+        ):
+            other.post(f"/v1/jobs/{id}/{verb}", body, Silkline_Lease=forged).problem(409, "lease-lost")
+    assert client.post(f"/v1/jobs/{id}/results", {"pages": [page(asked)]}, Silkline_Lease=lease).json["recorded"] == 1
 
 
 def test_a_lease_has_to_be_sent(client: Client) -> None:

@@ -6,13 +6,14 @@ so a worker that lost its lease cannot store anything.
 
 from __future__ import annotations
 
+import hashlib
 import random
 import re
 import secrets
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from silkline.api.answer_models import to_json
@@ -26,20 +27,28 @@ from silkline.model.ledger import DONE, FAILED, QUEUED, SKIPPED, Checkpoint, Cou
 from silkline.model.url import canonical, host_of, url_key
 from silkline.store import jobs, urls
 
-_LEASE = re.compile(r"(\d{1,18})\.(external-[\w.-]{1,80})", re.ASCII)
+_LEASE = re.compile(r"(\d{1,18})\.([\w.-]{1,40})-([0-9a-f]{32})", re.ASCII)
 ENDS = (End.COMPLETED, End.TEMPORARY, End.PERMANENT, End.RELEASED, End.PAUSED, End.STOPPED, End.CANCELLED)
 SKIP_CHUNK = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to write data of one job."""
+    """The right to write data of one job. Only the worker that claimed the job knows the secret.
+
+    Everybody who may read jobs sees `worker_id`, so that has only a hash of the secret.
+    """
 
     number: int
-    worker_id: str
+    name: str
+    secret: str
+
+    @property
+    def worker_id(self) -> str:
+        return f"external-{self.name}-{hashlib.sha256(self.secret.encode()).hexdigest()[:32]}"
 
     def __str__(self) -> str:
-        return f"{self.number}.{self.worker_id}"
+        return f"{self.number}.{self.name}-{self.secret}"
 
 
 def read_lease(text: str | None) -> Lease:
@@ -48,7 +57,7 @@ def read_lease(text: str | None) -> Lease:
     match = _LEASE.fullmatch(text)
     if match is None:
         raise Problem("lease-lost", "this text is not a lease; send the lease that the claim returned")
-    return Lease(int(match[1]), match[2])
+    return Lease(int(match[1]), match[2], match[3])
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +86,9 @@ class ExternalWorkers:
             if kind not in known or not known[kind].external:
                 can = ", ".join(sorted(name for name, each in known.items() if each.external))
                 raise SpecError(f"external workers cannot run {kind!r} jobs; they can run: {can}")
-        worker_id = f"external-{name}-{secrets.token_hex(8)}"
-        claimed = jobs.claim(self._database, worker_id, "outside", kinds, wanted)
-        return [(Lease(job.run_lease, worker_id), job) for job in claimed]
+        unclaimed = Lease(0, name, secrets.token_hex(16))
+        claimed = jobs.claim(self._database, unclaimed.worker_id, "outside", kinds, wanted)
+        return [(replace(unclaimed, number=job.run_lease), job) for job in claimed]
 
     def renew(self, id: str, lease: Lease) -> Wish:
         return jobs.renew(self._database, id, lease.number, lease.worker_id)
@@ -157,7 +166,8 @@ def _end(url_id: int, page: dict[str, Any]) -> Settled:
 def _result(url_id: int, address: str, page: dict[str, Any]) -> NewResult:
     """The result, with keys that the cache does not find: nobody checked what an external worker delivers."""
     final = canonical(page["final_url"] or "") or address
-    metadata = {**page["metadata"], "http_status": page["http_status"], "error": page["error"]}
+    told = {name: value for name, value in page["metadata"].items() if name != "files"}  # only our browser makes files
+    metadata = {**told, "http_status": page["http_status"], "error": page["error"]}
     return NewResult(
         url_id=url_id,
         original_url=address,

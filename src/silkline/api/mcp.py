@@ -230,7 +230,7 @@ def _page_text(result: Document, offset: int) -> str:
     if not result["success"]:
         head.append(f"Failed: {result['metadata'].get('error')}")
     kept = data.get("kept")
-    if isinstance(kept, int | float) and kept < HALF and data.get("rule") != "keep":
+    if isinstance(kept, int | float) and 0 <= kept < HALF and data.get("rule") != "keep":
         head.append(f"Kept: {kept:.0%} of the visible text; content=full keeps all of it")
     if offset + PART < len(text):
         head.append(

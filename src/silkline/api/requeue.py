@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from silkline.errors import Refused
+from silkline.kinds import specs
+from silkline.model.credential_origins import CREDENTIALS, credential_origins, origins_of
 from silkline.model.database import Database
 from silkline.model.job import Job, NewJob, Status, Verb
-from silkline.model.spec import MAX_URLS, PageSpec
+from silkline.model.spec import MAX_URLS, Fetching, PageSpec, Spec
 from silkline.store import jobs, urls
 
 
@@ -34,7 +39,7 @@ def _again(database: Database, job: Job, reason: str) -> Job:
     payload = {name: value for name, value in job.payload.items() if name not in dropped}
     again = NewJob(
         kind=kind,
-        payload={**payload, "urls": failed},
+        payload={**_with_own_credentials(kind, payload, job, failed), "urls": failed},
         request_url=failed[0],
         priority=job.priority,
         tenant=job.tenant,
@@ -42,3 +47,19 @@ def _again(database: Database, job: Job, reason: str) -> Job:
         max_retries=job.max_retries,
     )
     return jobs.enqueue(database, again)[0]
+
+
+def _with_own_credentials(kind: str, payload: dict[str, Any], job: Job, failed: Sequence[str]) -> dict[str, Any]:
+    """The payload of a retry. Its headers and cookies stay with the origins that the user gave them for.
+
+    Some failed URLs may be on hosts that a page only linked to. A plug-in may not know `headers_for`: it gets the
+    headers and cookies only if each failed URL is at one of these origins.
+    """
+    if not any(payload.get(name) for name in CREDENTIALS):
+        return payload
+    origins = credential_origins(job.payload)
+    if issubclass(specs.BUILT_IN.get(kind, Spec), Fetching):
+        return {**payload, "headers_for": list(origins)}
+    if set(origins_of(failed)) <= set(origins):
+        return payload
+    return {name: value for name, value in payload.items() if name not in CREDENTIALS}

@@ -48,6 +48,6 @@ def content_options(command: Command) -> Command:
 def little_kept(data: Mapping[str, Any]) -> str:
     """A note if less than half of the visible text was kept and the user did not choose the rest away; else empty."""
     share, words = data.get("kept"), data.get("words")
-    if not isinstance(share, int | float) or share >= HALF or data.get("rule") == "keep":
+    if not isinstance(share, int | float) or not 0 <= share < HALF or data.get("rule") == "keep":
         return ""
     return f"kept {words} words, {share:.0%} of the visible text; --content full keeps all, --keep CSS chooses"

@@ -27,11 +27,12 @@ from silkline.config import Settings
 from silkline.errors import UsageError
 from silkline.export.open import writable
 from silkline.kinds import requirements
+from silkline.model.credential_origins import CREDENTIALS
 from silkline.model.database import Database
 from silkline.model.excluded_host import excluded_hosts_of
 from silkline.model.job import ENDED, Job, NewJob, Status, Verb
 from silkline.model.sharding import is_parent
-from silkline.model.spec import SiteSpec
+from silkline.model.spec import MAX_URLS, SiteSpec
 from silkline.runner.job_commands import ask
 from silkline.store import job_removal, jobs
 
@@ -43,7 +44,11 @@ LEAST_FILES = 128  # the same number as in crawl/file_budget.py, which commands 
 @click.command()
 @click.argument("urls", nargs=-1, type=text)
 @click.option(
-    "--seeds", metavar="FILE", type=text, help="Start from the URLs or hosts in this file, one per line; - is stdin."
+    "--seeds",
+    metavar="FILE",
+    type=text,
+    help="Start from the URLs or hosts in this file, one per line; - is stdin. They are given URLs: --header and "
+    "--cookie are sent to their origins too.",
 )
 @click.option("--limit", type=int, help="End after this many pages.")
 @click.option("--depth", type=int, help="Follow links at most this many steps from the first pages.")
@@ -186,7 +191,8 @@ def _first_seen(lines: Any) -> Any:
 
 
 def _plant(session: Session, database: Database, job: Job, lines: Any) -> Job:
-    found = Seeds(lines)
+    wants_origins = job.payload.get("headers_for") is None and any(job.payload.get(name) for name in CREDENTIALS)
+    found = Seeds(lines, most_origins=MAX_URLS if wants_origins else 0)
     try:
         if is_parent(job):
             found.send(database, job.id, job.payload["shards"])
@@ -198,7 +204,8 @@ def _plant(session: Session, database: Database, job: Job, lines: Any) -> Job:
         jobs.wish(database, job.id, Verb.CANCEL)
         job_removal.delete(database, job.id)
         raise
-    jobs.amend(database, job.id, {"planting": False})
+    origins = {"headers_for": sorted(found.origins)} if wants_origins else {}
+    jobs.amend(database, job.id, {"planting": False, **origins})
     wrong = (
         f"; {found.wrong:,} lines are not URLs, the first is {terminal.safe(found.first_wrong[:80])}"
         if found.wrong

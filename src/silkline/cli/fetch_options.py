@@ -58,6 +58,14 @@ _OPTIONS = (
         metavar="NAME=VALUE",
         help="Send this cookie, but only to the origins of the given URLs.",
     ),
+    click.option(
+        "--headers-for",
+        type=text,
+        multiple=True,
+        metavar="ORIGIN",
+        help="Send headers and cookies to this origin, such as https://example.com, instead of the origins of "
+        "the given URLs; can be repeated.",
+    ),
     click.option("--user-agent", type=text, metavar="UA", help="Send this User-Agent instead of Silkline's."),
     click.option(
         "--contact",

@@ -8,7 +8,7 @@ import click
 
 from silkline.cli import terminal
 from silkline.cli.session import Command, Session
-from silkline.page_files import stored_files
+from silkline.page_files import files_named, stored_files
 from silkline.store.results import Result
 
 _OPTIONS = (
@@ -30,8 +30,8 @@ def page_file_options(command: Command) -> Command:
 
 def say_files(session: Session, data: Path, result: Result) -> None:
     """Say where the files of a page are, or why one is missing."""
-    for name, about in (result.metadata.get("files") or {}).items():
-        if "error" in about:
-            session.say(f"No {name}: {terminal.safe(about['error'])}.")
+    for name, note in files_named(result.metadata).items():
+        if note.error:
+            session.say(f"No {name}: {terminal.safe(note.error)}.")
     for name, path in stored_files(data, result.job_id, result.url_id, result.metadata).items():
         session.say(f"{name}: {terminal.safe(str(path))}")

@@ -13,7 +13,7 @@ from silkline.cli.typed_url import LOCAL, with_scheme, wrong_scheme
 from silkline.errors import UsageError
 from silkline.model.database import Database
 from silkline.model.ledger import NewUrl
-from silkline.model.url import KEEP_ALL, canonical_links, host_of, shard_of, url_key
+from silkline.model.url import KEEP_ALL, canonical_links, host_of, origin_of, shard_of, url_key
 from silkline.model.user_info import REFUSAL, has_user_info
 from silkline.store import shard_links, urls
 
@@ -71,10 +71,15 @@ def _open(file: str) -> Iterator[BinaryIO]:
 
 
 class Seeds:
-    """Writes lines into the ledger, each URL once, and counts the lines that are not URLs."""
+    """Writes lines into the ledger, each URL once, and counts the lines that are not URLs.
 
-    def __init__(self, lines: Iterable[str]) -> None:
+    With `most_origins` it also collects the origins of the seeds: the headers and cookies of the job are for them.
+    """
+
+    def __init__(self, lines: Iterable[str], *, most_origins: int = 0) -> None:
         self._lines = lines
+        self._most_origins = most_origins
+        self.origins: set[str] = set()
         self.planted = 0
         self.wrong = 0
         self.first_wrong = ""
@@ -115,4 +120,14 @@ class Seeds:
             if key not in seen:
                 seen.add(key)
                 self.planted += 1
+                if self._most_origins:
+                    self._collect_origin(url)
                 yield NewUrl(self.planted, key, url, host_of(url), 0)
+
+    def _collect_origin(self, url: str) -> None:
+        self.origins.add(origin_of(url))
+        if len(self.origins) > self._most_origins:
+            raise UsageError(
+                f"the seeds file has more than {self._most_origins:,} origins, and headers and cookies cannot be sent "
+                "to that many: name the origins that get them with --headers-for"
+            )

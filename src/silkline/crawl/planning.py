@@ -7,9 +7,9 @@ from typing import get_args
 import msgspec
 
 from silkline.crawl.plan import PACES, Plan, Rendering, Tuning, user_agent_of
+from silkline.model.credential_origins import origins_of
 from silkline.model.fields import read_fields
 from silkline.model.spec import Fact, SiteSpec
-from silkline.model.url import canonical, origin_of
 
 
 def plan_of(
@@ -77,11 +77,11 @@ def facts_of(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _headers_of(spec: SiteSpec) -> dict[str, tuple[tuple[str, str], ...]]:
-    """The job's own headers and cookies, only for the origins of its seeds."""
+    """The job's own headers and cookies, only for the origins that get them."""
     headers = list(spec.headers.items())
     if spec.cookies:
         headers.append(("Cookie", "; ".join(f"{name}={value}" for name, value in spec.cookies.items())))
     if not headers:
         return {}
-    seeds = filter(None, map(canonical, spec.all_urls()))
-    return {origin_of(seed): tuple(headers) for seed in seeds}
+    origins = origins_of(spec.all_urls()) if spec.headers_for is None else spec.headers_for
+    return dict.fromkeys(origins, tuple(headers))

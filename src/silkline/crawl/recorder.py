@@ -158,7 +158,8 @@ class Recorder:
         settled, result, depth, names, tally, html, _ = page
         self._end(settled, depth)
         self._settled[settled.id] = settled
-        self._links.append(PageLinks(settled.id, names))
+        if settled.state != FAILED:  # it may be retried, and links are stored once for each page
+            self._links.append(PageLinks(settled.id, names))
         if result is not None:
             self._results.append(result)
         if tally:

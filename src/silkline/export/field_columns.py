@@ -16,6 +16,8 @@ OWN_DATA: Final = frozenset({"fields", "rows"})
 """The parts of `data` that are in these columns."""
 _RESERVED: Final = frozenset({ROW, "data", "metadata", "field_errors"})
 _PLAIN: Final[dict[str, tuple[type, ...]]] = {"number": (int, float), "boolean": (bool,), "text": (str,)}
+_LARGEST_EXACT: Final = 2**53
+"""Whole numbers up to this one are exact in a column of floats; Parquet refuses larger ones."""
 _KINDS: Final = {"price": "number", "url": "text"}
 
 
@@ -84,7 +86,16 @@ def _one(kind: str, value: Any) -> Any:
         return _date(value)
     if isinstance(value, bool) and kind != "boolean":
         return None
+    if kind == "number" and isinstance(value, int) and abs(value) > _LARGEST_EXACT:
+        return _as_float(value)
     return value if isinstance(value, _PLAIN[kind]) else None
+
+
+def _as_float(value: int) -> float | None:
+    try:
+        return float(value)
+    except OverflowError:
+        return None
 
 
 def _date(value: Any) -> datetime | None:

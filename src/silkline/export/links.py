@@ -54,7 +54,7 @@ def _with_texts(database: Database, job_id: str) -> Iterator[LinkRow]:
         known = [
             (result.final_url, link)
             for result in results
-            for link in result.data.get("outlinks") or ()
+            for link in _outlinks(result)
             if isinstance(link, Mapping) and isinstance(link.get("url"), str)
         ]
         targets = urls.by_keys(database, job_id, list({url_key(link["url"]) for _, link in known}))
@@ -74,8 +74,12 @@ def _by_key(database: Database, job_id: str) -> Iterator[LinkRow]:
 
 def _number(result: Result) -> int:
     """Of the links of a result. Long links, and a page with much other data, count for more."""
+    return max(len(_outlinks(result)), content_size(result) // _SIZE_OF_LINK)
+
+
+def _outlinks(result: Result) -> list[Any]:
     found = result.data.get("outlinks")
-    return max(len(found) if isinstance(found, list) else 0, content_size(result) // _SIZE_OF_LINK)
+    return found if isinstance(found, list) else []
 
 
 def _end(target: Url | None) -> tuple[str | None, int | None]:

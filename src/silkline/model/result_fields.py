@@ -23,6 +23,8 @@ METADATA: Final[dict[str, tuple[type, ...]]] = {
     "retryable": (bool,),
     "redirected_from": (list,),
 }
+LARGEST: Final = 2**63
+"""Tables and charts have no place for larger numbers, and no page has them."""
 WORDS: Final = {str: "text", int: "a whole number", float: "a number", bool: "true or false", list: "a list of texts"}
 
 
@@ -33,9 +35,15 @@ def is_right(name: str, value: Any, types: Mapping[str, tuple[type, ...]]) -> bo
         return True
     if isinstance(value, bool) and bool not in wanted:
         return False
-    if not isinstance(value, wanted):
+    if not isinstance(value, wanted) or (isinstance(value, int | float) and not abs(value) < LARGEST):
         return False
     return not isinstance(value, list) or all(isinstance(each, str) for each in value)
+
+
+def number_in(metadata: Mapping[str, Any], name: str) -> float | None:
+    """A number of `metadata`, or None if there is another value under this name."""
+    value = metadata.get(name)
+    return value if isinstance(value, int | float) and is_right(name, value, METADATA) else None
 
 
 def wrong_fields(fields: Mapping[str, Any], types: Mapping[str, tuple[type, ...]]) -> list[str]:

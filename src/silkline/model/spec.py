@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from silkline.errors import FieldProblem, SpecError
+from silkline.model.credential_origins import is_origin
 from silkline.model.css_selector import MAX_SELECTORS, checked_selector
 from silkline.model.duration import seconds_of
 from silkline.model.fields import LONGEST, BadFields, as_table, read_fields
@@ -38,6 +39,8 @@ MOST_PROBLEMS = 20  # in one error message; a payload may have 100,000
 PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
 MAX_URLS = 100_000  # in one payload; use a seeds file for more
 MOST_FIELDS = 1_000
+LONGEST_TIME = 10**10  # seconds, three hundred years
+MOST_PAGES = 10**15  # of a limit: counters of the crawl and of both databases have 64 bits
 LONGEST_NAME = 100
 MOST_HEADERS = 100
 MOST_HEADER_BYTES = 32_768
@@ -64,6 +67,12 @@ def _web_url(url: str) -> str:
     if has_user_info(url):
         raise ValueError(REFUSAL)
     return url
+
+
+def _origin(text: str) -> str:
+    if not is_origin(text):
+        raise ValueError("is not an origin such as https://example.com, without a path")
+    return text
 
 
 def _content(content: str) -> str:
@@ -178,6 +187,7 @@ Selectors = Annotated[
     BeforeValidator(_as_list),
 ]
 Speed = Literal["polite", "normal", "fast", "max"]
+Origin = Annotated[str, AfterValidator(_origin)]
 ExcludedHost = Annotated[str, AfterValidator(_excluded_host)]
 AnySpec = TypeVar("AnySpec", bound="Spec")
 
@@ -237,6 +247,8 @@ class Fetching(Shaping):
     contact: HeaderValue | None = Field(None, max_length=500)
     headers: Annotated[dict[HeaderName, HeaderValue], AfterValidator(_not_too_many)] = Field(default_factory=dict)
     cookies: Annotated[dict[CookieName, HeaderValue], AfterValidator(_not_too_many)] = Field(default_factory=dict)
+    # The origins that get headers and cookies. None: those of the URLs.
+    headers_for: Annotated[tuple[Origin, ...] | None, FailFast()] = Field(None, max_length=MAX_URLS)
     proxy: Proxy | None = None
     allow_private: tuple[str, ...] = ()
     ignore_robots: bool = False
@@ -283,7 +295,7 @@ class PageSpec(UrlSpec, Fetching, Extracting, Capturing):
     """One page, or a batch of pages, without following links."""
 
     keep_html: bool = False
-    max_age: Duration | None = Field(None, ge=0)
+    max_age: Duration | None = Field(None, ge=0, le=LONGEST_TIME)
 
 
 class CrawlSizes(LimitedSpec):
@@ -298,8 +310,8 @@ class SiteSpec(UrlSpec, Fetching, Extracting, Capturing, CrawlSizes):
     """A crawl: one site or a million hosts."""
 
     keep_html: bool = False
-    limit: int | None = Field(None, ge=1)
-    depth: int | None = Field(None, ge=0)
+    limit: int | None = Field(None, ge=1, le=MOST_PAGES)
+    depth: int | None = Field(None, ge=0, le=MOST_PAGES)
     scope: Literal["host", "domain", "prefix", "any"] = "host"
     include: Patterns = ()
     exclude: Patterns = ()
@@ -307,7 +319,7 @@ class SiteSpec(UrlSpec, Fetching, Extracting, Capturing, CrawlSizes):
     seeded_hosts_only: bool = False
     seeded: bool = False  # the seeds are already in the ledger, written from a seeds file
     planting: bool = False  # some seeds are missing: the file is still being read, or the reading process was killed
-    max_duration: Duration | None = Field(None, gt=0)
+    max_duration: Duration | None = Field(None, gt=0, le=LONGEST_TIME)
     shards: int | None = Field(None, ge=1, le=MOST_SHARDS)
 
     @model_validator(mode="after")
@@ -326,7 +338,7 @@ class ExtractSpec(Extracting, Shaping):
 class MapSpec(UrlSpec, Fetching):
     """The URLs of a site, from its sitemaps and, with `links`, from its links."""
 
-    limit: int | None = Field(None, ge=1)
+    limit: int | None = Field(None, ge=1, le=MOST_PAGES)
     links: bool = False
 
 
@@ -335,7 +347,7 @@ class YoutubeSpec(UrlSpec):
 
     languages: tuple[str, ...] = ("en",)
     generated: bool = True
-    limit: int | None = Field(None, ge=1)
+    limit: int | None = Field(None, ge=1, le=MOST_PAGES)
 
 
 class BlueskySpec(LimitedSpec):

@@ -48,7 +48,7 @@ def family(database: Database, job_id: str) -> list[str]:
 def member_of(database: Database, job_id: str, id: int) -> str:
     """The job whose ledger has this id."""
     found = family(database, job_id)
-    return found[shard_of_id(id)] if shard_of_id(id) < len(found) else job_id
+    return found[shard_of_id(id)] if 0 <= shard_of_id(id) < len(found) else job_id
 
 
 def by_member(database: Database, job_id: str, ids: Iterable[int]) -> Iterator[tuple[str, list[int]]]:
@@ -59,7 +59,7 @@ def by_member(database: Database, job_id: str, ids: Iterable[int]) -> Iterator[t
         yield found[0], wanted
         return
     for shard in sorted({shard_of_id(id) for id in wanted}):
-        if shard < len(found):
+        if 0 <= shard < len(found):
             yield found[shard], [id for id in wanted if shard_of_id(id) == shard]
 
 

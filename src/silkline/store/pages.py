@@ -18,6 +18,7 @@ from silkline.errors import UsageError
 from silkline.model.database import Database, Transaction
 from silkline.model.sharding import ids_before, shard_of_id
 from silkline.store.members import by_member, members
+from silkline.store.text import clean
 
 TITLE_LENGTH: Final = 300
 KEY_LENGTH: Final = 60
@@ -210,9 +211,16 @@ def _read_cursor(cursor: str, place: Any) -> tuple[Any, int]:
     """The position of a cursor. A cursor of another sort, or an invalid one, is an error."""
     try:
         given, id = json.loads(cursor)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise UsageError("this cursor does not belong to this list") from error
-    given = float(given) if isinstance(place, float) and isinstance(given, int) else given
-    if type(given) is not type(place) or type(id) is not int or not 0 <= id <= _LAST_ID:
+    if type(id) is not int or not 0 <= id <= _LAST_ID or not _is_place(given, place):
         raise UsageError("this cursor does not belong to this list")
-    return given, id
+    return type(place)(given), id
+
+
+def _is_place(given: Any, place: Any) -> bool:
+    """Whether a cursor has a place of the same type as `place`, with a value that a database accepts."""
+    if isinstance(place, str):
+        return isinstance(given, str) and clean(given) == given
+    kinds = (int, float) if isinstance(place, float) else (int,)
+    return type(given) in kinds and UNKNOWN - 1 <= given <= _LAST_ID

@@ -12,6 +12,9 @@ from typing import Any
 from silkline.model.database import Database
 from silkline.store.members import from_cursor, horizon, member_of, members
 
+# A plug-in may have written NaN or Infinity, which are not JSON: our own answers must not contain them.
+_read = json.JSONDecoder(parse_constant=lambda _: None).decode
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -41,11 +44,17 @@ def _from_row(row: dict[str, Any]) -> Result:
     return Result(
         **{
             **row,
-            "data": json.loads(row["data"]),
-            "metadata": json.loads(row["metadata"]),
+            "data": _object(row["data"]),
+            "metadata": _object(row["metadata"]),
             "success": bool(row["success"]),
         }
     )
+
+
+def _object(text: str) -> dict[str, Any]:
+    """The JSON of a column. A plug-in may have stored another value than an object, and every reader expects one."""
+    value = _read(text)
+    return value if isinstance(value, dict) else {"value": value}
 
 
 def page(database: Database, job_id: str, *, after: int = 0, wanted: int = 100) -> list[Result]:
@@ -68,7 +77,7 @@ def newest(database: Database, job_id: str, *, wanted: int = 300) -> list[Timing
     found = [row for member in several for row in database.rows("results.newest", job_id=member, wanted=wanted)]
     if len(several) > 1:
         found = sorted(found, key=itemgetter("created_at"), reverse=True)[:wanted]
-    return [Timing(row["url_id"], json.loads(row["metadata"]), row["created_at"]) for row in found]
+    return [Timing(row["url_id"], _object(row["metadata"]), row["created_at"]) for row in found]
 
 
 def page_by_discovery(database: Database, job_id: str, *, after: int = 0, wanted: int = 100) -> list[Result]:

@@ -22,7 +22,7 @@ from silkline.export.markdown_chunks import CHUNK_SIZE, LARGEST, SMALLEST
 from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.model.url import origin_of
-from silkline.page_files import TYPES, stored_files
+from silkline.page_files import TYPES, files_named, stored_files
 from silkline.store import jobs, results
 
 UrlId = Annotated[int, InPath(ge=1, lt=2**62, description="The number of the URL in the ledger: `url_id` of a result.")]
@@ -80,14 +80,14 @@ class ExportRoutes:
     def file(self, request: Request, id: str, url_id: UrlId, name: Literal["screenshot", "pdf"]) -> Response:
         """`metadata.files` of a result names its files, and the machine that has them. Only that machine sends them."""
         result = results.by_url_id(self._database, jobs.get(self._database, id).id, url_id)
-        about = ((result.metadata.get("files") or {}) if result else {}).get(name)
-        if result is None or about is None:
+        note = files_named(result.metadata).get(name) if result else None
+        if result is None or note is None:
             raise Problem("not-found", f"the URL {url_id} of job {id} has no {name}")
-        if "error" in about:
-            raise Problem("not-found", f"this page has no {name}: {about['error']}")
+        if note.error:
+            raise Problem("not-found", f"this page has no {name}: {note.error}")
         path = stored_files(self._settings.data, result.job_id, url_id, result.metadata).get(name)
         if path is None:
-            raise Problem("not-found", f"this {name} is not here: it is in the data directory of {about['host']}")
+            raise Problem("not-found", f"this {name} is not here: it is in the data directory of {note.host}")
         suffix, kind = TYPES[name]
         disposition = {"Content-Disposition": f'attachment; filename="{id[-8:]}-{url_id}{suffix}"'}
         return self._downloads.answer(request.scope, pieces_of(path), kind, disposition)

@@ -50,7 +50,7 @@ def completed_by(job: Job, body: dict[str, Any]) -> dict[str, Any]:
         return body
     kept = {name: value for name, value in job.payload.items() if name not in forms.FIELDS or name == "headers"}
     if not _same_addresses(job.payload, body):
-        kept = {name: value for name, value in kept.items() if name not in SECRET_FIELDS}
+        kept = {name: value for name, value in kept.items() if name not in {*SECRET_FIELDS, "headers_for"}}
     options = {"priority": job.priority, "tenant": job.tenant, "max_retries": job.max_retries}
     return {**options, **kept, **body}
 

@@ -8,6 +8,7 @@ from typing import Any
 from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.model.ledger import Counts
+from silkline.model.result_fields import number_in
 from silkline.store import count_history, results, urls
 from silkline.store.count_history import Sample
 
@@ -54,17 +55,13 @@ def _paused(was: datetime, before: Sample | Counts, at: datetime, after: Sample 
 
 def responses(database: Database, job: Job) -> dict[str, list[Any]]:
     """The response times of the latest pages, in milliseconds."""
-    timed = [each for each in results.newest(database, job.id, wanted=PAGES) if _seconds(each.metadata) is not None]
-    timed.sort(key=lambda each: each.created_at)
+    newest = sorted(results.newest(database, job.id, wanted=PAGES), key=lambda each: each.created_at)
+    taken = ((each.created_at.timestamp(), number_in(each.metadata, "seconds")) for each in newest)
+    timed = [(at, seconds) for at, seconds in taken if seconds is not None]
     return {
-        "at": [each.created_at.timestamp() for each in timed],
-        "milliseconds": [round(1000 * (_seconds(each.metadata) or 0), 1) for each in timed],
+        "at": [at for at, _ in timed],
+        "milliseconds": [round(1000 * seconds, 1) for _, seconds in timed],
     }
-
-
-def _seconds(metadata: dict[str, Any]) -> float | None:
-    found = metadata.get("seconds")
-    return float(found) if isinstance(found, int | float) else None
 
 
 def status_bars(database: Database, job_id: str) -> list[dict[str, Any]]:

@@ -51,7 +51,7 @@ def _rows(result: Result, columns: Any, condition: list[Condition]) -> list[dict
     if not any(name in result.data for name in ("fields", "rows")) or not has_all(condition, result.data):
         return []
     parts = result.data.get("rows") if columns.rows else [result.data.get("fields")]
-    wanted = [has_all(condition, {"fields": part}) for part in parts or ()]
+    wanted = [has_all(condition, {"fields": part}) for part in parts] if isinstance(parts, list) else []
     values = columns.values_of(result)
     shown = [row for row, fits in zip(values, wanted, strict=False) if fits]
     return [

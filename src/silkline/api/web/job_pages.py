@@ -31,9 +31,10 @@ from silkline.model.job import Change, Job, Status, Verb
 from silkline.model.job import answer as answer_to
 from silkline.model.ledger import Counts, Url
 from silkline.model.redaction import secrets_of
+from silkline.model.result_fields import number_in
 from silkline.model.sharding import is_parent
 from silkline.model.wait import BUSY, LEVEL, TURN, Wait, event, seconds_to, what_next, why
-from silkline.page_files import stored_files
+from silkline.page_files import files_named, stored_files
 from silkline.runner.job_commands import ask
 from silkline.store import jobs, logs, pages, results, shards, urls, workers
 from silkline.store.backlinks import into
@@ -151,7 +152,7 @@ class JobPages:
     def page(self, id: str, url_id: int) -> Response:
         """One URL: its result, the pages that link to it, and its links."""
         job = jobs.outline(self._database, id)
-        url = urls.by_id(self._database, id, url_id) if url_id < 2**62 else None
+        url = urls.by_id(self._database, id, url_id) if 0 < url_id < 2**62 else None
         if url is None:
             raise Problem("not-found", f"job {id} has no URL {url_id}")
         found = explained(self._database, url)
@@ -297,8 +298,8 @@ def content_of(result: Result | None) -> dict[str, Any]:
         "title": data.get("title") or "",
         "text": text if isinstance(text, str) else json.dumps(text, indent=2, ensure_ascii=False),
         "facts": facts + [(name, value) for name, value in metadata.items() if name != "files"],
-        "seconds": metadata.get("seconds") if isinstance(metadata.get("seconds"), int | float) else None,
-        "bytes": metadata.get("bytes") if isinstance(metadata.get("bytes"), int) else None,
+        "seconds": number_in(metadata, "seconds"),
+        "bytes": number_in(metadata, "bytes"),
     }
 
 
@@ -308,10 +309,10 @@ def files_of_page(result: Result | None, data: Path) -> list[dict[str, Any]]:
         return []
     here = stored_files(data, result.job_id, result.url_id, result.metadata)
     shown = []
-    for name, about in (result.metadata.get("files") or {}).items():
-        missing = about.get("error") or ("" if name in here else f"it is in the data directory of {about['host']}")
+    for name, note in files_named(result.metadata).items():
+        missing = note.error or ("" if name in here else f"it is in the data directory of {note.host}")
         href = f"/v1/jobs/{result.job_id}/files/{result.url_id}/{name}"
-        shown.append({"name": name, "bytes": about.get("bytes"), "error": missing, "href": href})
+        shown.append({"name": name, "bytes": note.size, "error": missing, "href": href})
     return shown
 
 
