@@ -307,5 +307,7 @@ def page_of(
             items.append(item)
             size += more
             after = id
+        if size > PAGE_BYTES:
+            return items, str(after)
         if (size - before) * 8 < PAGE_BYTES:
             step = min(most, step * 2)
