@@ -60,6 +60,7 @@ def with_endless_robots(gate: HostGate) -> EndlessRobots:
         return False
 
     gate.bookings.turn = turn  # type: ignore[method-assign]
+    gate.bookings.may_send = lambda _host: True  # type: ignore[method-assign]
     return endless  # type: ignore[no-any-return]
 
 
@@ -90,6 +91,24 @@ def test_the_limit_of_an_address_holds_for_robots_txt() -> None:
         address = waiting.address
         assert address is not None
         assert address.in_flight == 0
+
+    asyncio.run(work())
+
+
+def test_a_host_whose_time_is_not_booked_yet_holds_nothing() -> None:
+    """If it held a slot of new hosts, hosts of other jobs would keep this one from its own. If it held none, and went
+    on later by itself, more hosts than there are slots could do so."""
+
+    async def work() -> None:
+        gate, frontier, _ = empty_gate("normal", 4)
+        robots = with_endless_robots(gate)
+        gate.bookings.may_send = lambda _host: False  # type: ignore[method-assign]
+        names = [f"192.0.2.{number}" for number in range(10)]
+        assert sum(introduce(gate, frontier, name) for name in names) == 0
+        await asyncio.sleep(0)
+        assert (gate.under_way, robots.loading, gate.unproven.free) == (0, 0, 3)
+        gate.bookings.may_send = lambda _host: True  # type: ignore[method-assign]
+        assert sum(gate.introduce(frontier.host(name), f"http://{name}/") for name in names) == 3
 
     asyncio.run(work())
 

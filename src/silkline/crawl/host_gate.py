@@ -54,7 +54,7 @@ class HostGate:
         self._robots = RobotsCache(hops, product, reader, ignore=plan.ignore_robots, excludes=Scope(plan).excludes)
         self._addresses: dict[str, Address] = {}
         self._waiting: dict[Address, deque[HostQueue]] = {}
-        self.unproven = UnprovenHosts(plan.concurrency, frontier, lambda: len(self._tasks) - bookings.waiting)
+        self.unproven = UnprovenHosts(plan.concurrency, frontier, lambda: len(self._tasks))
         self._tasks: set[asyncio.Task[None]] = set()
         self._look_ups: set[asyncio.Task[None]] = set()
         self._looked_up: set[str] = set()
@@ -94,7 +94,8 @@ class HostGate:
     def introduce(self, host: HostQueue, url: str) -> int:
         """Park the host until its robots.txt or its address is loaded. Returns the number of requests started.
 
-        The request for robots.txt counts against the limit for the address from here on, also while it waits.
+        A request for robots.txt needs what a page needs: a slot, room at the address, and a booking. A host that must
+        wait for one of them is parked without a task, and comes here again.
         """
         host.parked = reasons.ROBOTS_LOADING
         name = self._name_to_look_up(url)
@@ -112,6 +113,8 @@ class HostGate:
             if address.full:
                 host.parked = reasons.ADDRESS
                 self._waiting.setdefault(address, deque()).append(host)
+                return 0
+            if not self._plan.ignore_robots and not self.bookings.may_send(host):
                 return 0
             address.in_flight += 1
         self._run(self._introduce(host, url, counted=address is not None), self._tasks)
