@@ -199,17 +199,20 @@ def test_many_hosts_that_never_answer_leave_slots_for_one_that_does(
     """Their robots.txt, or their pages, arrive only when all pages of the good host were asked for."""
     names = [f"host{number}.test" for number in range(12)]
     asked_for: set[str] = set()
+    all_asked_for = asyncio.Event()
 
     def held(response: bytes) -> Route:
         async def route(asked: Asked, writer: asyncio.StreamWriter) -> None:
-            while asked.address != "127.0.0.1" and asked.path == endless and len(asked_for) < len(GOOD):
-                await asyncio.sleep(0.01)
+            if asked.address != "127.0.0.1" and asked.path == endless:
+                await all_asked_for.wait()
             writer.write(response)
 
         return route
 
     async def good(asked: Asked, writer: asyncio.StreamWriter) -> None:
         asked_for.add(asked.path)
+        if len(asked_for) == len(GOOD):
+            all_asked_for.set()
         writer.write(answer(b"<p>words of " + asked.path.encode()))
 
     links = [*(server.url("/", name) for name in names), *(server.url(path) for path in GOOD)]

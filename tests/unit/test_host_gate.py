@@ -85,8 +85,7 @@ def test_the_limit_of_an_address_holds_for_robots_txt() -> None:
         assert waiting.parked == reasons.ADDRESS
         assert introduce(gate, frontier, "192.0.2.2") == 1, "another address does not wait"
         robots.arrived.set()
-        while gate.under_way:
-            await asyncio.sleep(0)
+        await asyncio.gather(*gate._tasks)
         assert [host.parked for host in frontier.hosts.values()] == [""] * len(frontier.hosts)
         address = waiting.address
         assert address is not None
@@ -141,8 +140,7 @@ def test_new_hosts_leave_slots_for_hosts_that_answer_soon() -> None:
         assert not frontier.host("192.0.2.5").parked
         assert frontier.host("192.0.2.6").parked == reasons.TURN
         robots.arrived.set()
-        while gate.under_way:
-            await asyncio.sleep(0)
+        await asyncio.gather(*gate._tasks)
         gate.unproven.admit(3.0)
         assert not slow.parked
 
