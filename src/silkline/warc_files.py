@@ -8,7 +8,9 @@ machine, not in the database.
 from __future__ import annotations
 
 import io
+import logging
 import os
+import re
 import shutil
 import zlib
 from collections.abc import Iterator
@@ -26,6 +28,8 @@ from silkline.private_files import make_private_file, make_private_folder
 ID_HEADER: Final = "WARC-Silkline-Id"
 # The body is stored decoded, so these headers would be wrong. Their values are kept under another name.
 _ON_THE_WIRE: Final = ("content-encoding", "transfer-encoding", "content-length")
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_log = logging.getLogger("silkline.warc")
 
 
 class Record(NamedTuple):
@@ -55,21 +59,39 @@ class Archive:
         file = folder / f"{run_lease:06d}-{fetcher:03d}-{os.getpid()}.warc.gz"
         make_private_file(file)
         self._stream = file.open("ab")
-        self._writer = WARCWriter(self._stream, gzip=True)
+        self._new_writer = WARCWriter
+        self._failures = 0
 
     def add(self, url_id: int, fetched: Fetched) -> None:
-        """Append one answer. It is written when this returns, before the checkpoint that stores its result."""
+        """Append one answer. It is written when this returns, before the checkpoint that stores its result.
+
+        An answer that has no form as a record is left out, and costs nothing else. A full disk is an error.
+        """
+        try:
+            record = self._record(url_id, fetched)
+        except Exception as error:
+            self._failures += 1
+            if self._failures == 1:
+                _log.warning("the archive lacks %s, and perhaps others: %s", fetched.url, type(error).__name__)
+            return
+        self._stream.write(record)
+        self._stream.flush()
+
+    def _record(self, url_id: int, fetched: Fetched) -> memoryview:
+        """One complete record, made in memory, so that an error leaves no part of it in the file."""
         from warcio.statusandheaders import StatusAndHeaders  # type: ignore[import-untyped]
 
         headers = StatusAndHeaders(_status(fetched.status), _headers(fetched), protocol="HTTP/1.1")
         about = {"WARC-Date": _now(), ID_HEADER: str(url_id)}
         if fetched.address:
             about["WARC-IP-Address"] = fetched.address
-        record = self._writer.create_warc_record(
+        made = io.BytesIO()
+        writer = self._new_writer(made, gzip=True)
+        record = writer.create_warc_record(
             fetched.url, "response", payload=io.BytesIO(fetched.body), http_headers=headers, warc_headers_dict=about
         )
-        self._writer.write_record(record)
-        self._stream.flush()
+        writer.write_record(record)
+        return made.getbuffer()
 
     def close(self) -> None:
         self._stream.close()
@@ -122,9 +144,11 @@ def _status(status: int) -> str:
 
 
 def _headers(fetched: Fetched) -> list[tuple[str, str]]:
+    """Names that are not allowed in HTTP are left out: others could end a line of the record, or not be written."""
     kept = []
     for name, value in fetched.headers.items():
-        kept.append((f"x-archive-orig-{name}" if name in _ON_THE_WIRE else name, _latin(value)))
+        if _TOKEN.fullmatch(name):
+            kept.append((f"x-archive-orig-{name}" if name in _ON_THE_WIRE else name, _latin(value)))
     return [*kept, ("Content-Length", str(len(fetched.body)))]
 
 

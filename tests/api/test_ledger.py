@@ -109,6 +109,15 @@ def test_a_page_of_large_results_ends_early_and_goes_on(client: Client, database
     assert [result["url_id"] for result in every(client, f"/v1/jobs/{job.id}/results?limit=30")] == list(range(1, 31))
 
 
+def test_a_search_in_large_results_reads_some_of_them_and_goes_on(client: Client, database: Database) -> None:
+    job = crawl(database, 20, size=3_000_000)
+    path = f"/v1/jobs/{job.id}/results?where=sku"
+    first = client.get(path).json
+    assert first["items"] == []
+    assert first["next_cursor"] is not None
+    assert every(client, path) == []
+
+
 def test_every_url_with_its_state_its_reason_and_who_named_it(client: Client, database: Database) -> None:
     job = crawl(database, 3, failed=4)
     found = every(client, f"/v1/jobs/{job.id}/urls?limit=2")

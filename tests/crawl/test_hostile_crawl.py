@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.crawl.harness import Crawl
-from tests.crawl.hostile_routes import Asked, answer
+from tests.crawl.hostile_routes import Asked, Route, answer
 from tests.crawl.hostile_server import HostileServer
 from tests.crawl.test_polite import fixed, index
 
@@ -189,6 +189,43 @@ def test_a_robots_txt_that_asks_for_an_hour_ends_no_crawl(server: HostileServer,
     assert ledger[server.url("/ok/1")].state == "done"
     assert ledger[server.url("/ok/1", "127.0.0.2")].reason == "host_unavailable"
     assert [asked.path for asked in server.requests if asked.address == "127.0.0.2"] == ["/robots.txt"]
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.05])
+@pytest.mark.parametrize("endless", ["/robots.txt", "/"])
+def test_many_hosts_that_never_answer_leave_slots_for_one_that_does(
+    server: HostileServer, make_crawl: MakeCrawl, endless: str, delay: float
+) -> None:
+    """Their robots.txt, or their pages, arrive only when all pages of the good host were asked for."""
+    names = [f"host{number}.test" for number in range(12)]
+    asked_for: set[str] = set()
+    all_asked_for = asyncio.Event()
+
+    def held(response: bytes) -> Route:
+        async def route(asked: Asked, writer: asyncio.StreamWriter) -> None:
+            if asked.address != "127.0.0.1" and asked.path == endless:
+                await all_asked_for.wait()
+            writer.write(response)
+
+        return route
+
+    async def good(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        asked_for.add(asked.path)
+        if len(asked_for) == len(GOOD):
+            all_asked_for.set()
+        writer.write(answer(b"<p>words of " + asked.path.encode()))
+
+    links = [*(server.url("/", name) for name in names), *(server.url(path) for path in GOOD)]
+    server.route("/robots.txt", held(answer(b"not here", "404 Not Found")))
+    server.route("/", held(index(*links)))
+    for path in GOOD:
+        server.route(path, good)
+    crawl = make_crawl(**QUICK, robots_tries=1)
+    crawl.names = {name: [[f"127.0.0.{2 + number % 6}"]] for number, name in enumerate(names)}
+    options = {"scope": "any", "fetchers": 1, "concurrency": 8, "delay": delay, "allow_private": ["127.0.0.0/8"]}
+    assert crawl.run(url=server.url("/"), **options) == "completed"
+    assert {row.state for row in crawl.ledger().values()} == {"done"}
+    assert max(row.attempts for row in crawl.ledger().values()) == 1
 
 
 def test_robots_that_fail_in_each_way(server: HostileServer, make_crawl: MakeCrawl) -> None:

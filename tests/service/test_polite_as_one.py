@@ -86,13 +86,13 @@ def test_two_crawls_and_many_pages_take_turns_on_a_host(database_url: str, tmp_p
 
 
 def test_without_the_booking_the_log_shows_a_crowd(tmp_path: Path, site: Site) -> None:
-    """Jobs in two databases share nothing, so this is what the test above would see without bookings."""
+    """Jobs in three databases share nothing, so this is what the test above would see without bookings."""
     with ExitStack() as stack:
-        yards = [stack.enter_context(open_yard(f"sqlite:///{tmp_path / name}.db", tmp_path / name)) for name in "ab"]
+        yards = [stack.enter_context(open_yard(f"sqlite:///{tmp_path / name}.db", tmp_path / name)) for name in "abc"]
+        for yard in yards:  # all of them run before the first job is there, or one could be done before the next begins
+            yard.ready(yard.start(slots=6))
         ids = [(yard, add(yard, "site", f"{site.url}{number}", fetchers=1)) for number, yard in enumerate(yards)]
         ids += [(yard, add(yard, "page", f"{site.url}page{number}")) for yard in yards for number in range(4)]
-        for yard in yards:
-            yard.start(slots=6)
         for yard, id in ids:
             yard.wait_for_end([id])
     assert crowds(site.log)

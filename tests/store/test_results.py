@@ -1,6 +1,10 @@
 """Reading results, and the cache that knows a page under the URL asked for and the one it landed on."""
 
+import json
 from datetime import timedelta
+from random import Random
+
+import pytest
 
 from silkline.model.database import Database
 from silkline.model.job import End
@@ -43,6 +47,25 @@ def test_pages_of_results_have_no_gap_and_no_overlap(database: Database) -> None
     assert [each.url_id for each in first + second] == numbers[:10]
     assert [each.url_id for each in results.every(database, id, chunk=10)] == sorted(numbers)
     assert results.page(database, id, after=results.page(database, id)[-1].id) == []
+
+
+@pytest.mark.parametrize(("size", "most"), [(10, 30), (300_000, 3), (2_000_000, 1)])
+def test_large_results_are_read_a_few_at_a_time(
+    database: Database, monkeypatch: pytest.MonkeyPatch, size: int, most: int
+) -> None:
+    """Five results of 200 MB in one page stopped every thread of the API for a minute."""
+    monkeypatch.setattr(results, "READ_BYTES", 1_000_000)
+    data = json.dumps({"markdown": Random(1).randbytes(size // 2).hex()})
+    id = store(database, *(result(number, data=data) for number in range(1, 8)))
+    stored: list[results.Result] = []
+    while found := results.page(database, id, after=stored[-1].id if stored else 0, wanted=5):
+        assert len(found) <= most
+        stored += found
+    discovered: list[results.Result] = []
+    while found := results.page_by_discovery(database, id, after=len(discovered), wanted=5):
+        assert len(found) <= most
+        discovered += found
+    assert [each.url_id for each in stored] == [each.url_id for each in discovered] == list(range(1, 8))
 
 
 def test_the_cache_knows_a_page_under_both_urls(database: Database) -> None:

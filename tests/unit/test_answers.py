@@ -76,14 +76,20 @@ class OneResultEach:
 class Scene:
     """The parts around `Answers`, and one URL whose answer comes."""
 
-    def __init__(self, fetched: Fetched, rendering: Rendering | None = None, *, needs_scripts: bool = False) -> None:
+    def __init__(
+        self,
+        fetched: Fetched,
+        rendering: Rendering | None = None,
+        *,
+        needs_scripts: bool = False,
+        purpose: OneResultEach | None = None,
+    ) -> None:
         self.reader, self.render_queue, self.outbox = CountingReader(needs_scripts), CountingRenderQueue(), Outbox()
-        asyncio.run(self._take(fetched, rendering))
+        asyncio.run(self._take(fetched, rendering, purpose or OneResultEach()))
 
-    async def _take(self, fetched: Fetched, rendering: Rendering | None) -> None:
+    async def _take(self, fetched: Fetched, rendering: Rendering | None, purpose: Any) -> None:
         plan: Plan = plan_of(SiteSpec(url=URL), fetchers=1, concurrency=1, rendering=rendering)
         self.frontier = Frontier(plan.pace, window=10, per_host=10)
-        purpose: Any = OneResultEach()
         self.endings = Endings(plan.tuning, self.frontier, self.outbox, purpose, lambda: None)
         reader: Any = self.reader
         render_queue: Any = self.render_queue if rendering is not None else None
@@ -109,6 +115,33 @@ def test_a_body_is_read_once_and_rendered_once_at_most(
     scene = Scene(HTML, rendering, needs_scripts=needs_scripts)
     assert (scene.render_queue.shown, scene.reader.bodies) == (shown, read)
     assert [page.settled.state for page in scene.outbox.pages] == ["done"]
+
+
+@pytest.mark.parametrize("step", ["body", "follow", "read"])
+def test_an_answer_that_our_code_fails_on_fails_alone(step: str) -> None:
+    """One byte in the name of a header ended the attempt, and the next one too."""
+    purpose = OneResultEach()
+
+    def fail(*_: Any) -> None:
+        raise UnicodeEncodeError("ascii", "x-\xe4", 2, 3, "ordinal not in range")
+
+    setattr(purpose, step, fail)
+    scene = Scene(Fetched(URL, 302, location="https://b.example/x") if step == "follow" else HTML, purpose=purpose)
+    (page,) = scene.outbox.pages
+    assert (page.settled.state, page.settled.reason) == ("failed", "parse_failed")
+    assert "UnicodeEncodeError" in (page.settled.detail or "")
+
+
+@pytest.mark.parametrize("error", [OSError("the disk is full"), MemoryError()])
+def test_what_is_not_the_fault_of_a_page_is_not_blamed_on_it(error: Exception) -> None:
+    purpose = OneResultEach()
+
+    def fail(*_: Any) -> None:
+        raise error
+
+    setattr(purpose, "read", fail)  # noqa: B010
+    with pytest.raises(type(error)):
+        Scene(HTML, purpose=purpose)
 
 
 def test_a_redirect_within_a_row_waits_for_the_clock_of_its_own_host() -> None:

@@ -1,13 +1,17 @@
 """Fields of pages of our own writing: every source, every way a field can be wrong, and the limits."""
 
+import json
 from typing import Any
 
+import msgspec
 import pytest
 from turbohtml import parse
 
 from silkline.model.fields import read_fields
 from silkline.parse import fields as module
+from silkline.parse import structured as structured_module
 from silkline.parse.fields import FOUND, MISSING, NOT_ASKED, WRONG, FieldReader
+from silkline.parse.json_size import beginning
 from silkline.parse.microdata import microdata_of
 from silkline.parse.structured import Structured, at_path
 
@@ -205,6 +209,55 @@ def test_the_time_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_hostile_microdata_ends(page: str) -> None:
     """turbohtml's own reader needs minutes for the third of these."""
     assert len(str(microdata_of(parse(page)))) < 5_000_000
+
+
+BOMB = (
+    "<div itemscope itemtype='https://schema.org/Product'>"
+    + "<div itemscope itemprop='@a @b @c @d @e @f @g @h @i @j'>" * 6
+    + "<b itemprop=q>x</b>"
+)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        BOMB,
+        BOMB.replace("@", ""),
+        "<div itemscope>" + f"<b itemprop='a b c d e f g h i j'>{'x' * 10_000}</b>" * 2_000,
+        f"<div itemscope itemtype='{'x' * 10_000} y'></div>" * 1_900,
+        "".join(f"<meta name=n{n} content='{chr(1) * 10_000}'>" for n in range(500)),
+        f"<script type='application/ld+json'>\"{chr(1) * 400_000}\"</script>" * 2,
+    ],
+    ids=["at-names", "names", "long-values", "long-types", "control-characters", "json-ld"],
+)
+def test_a_small_page_has_no_huge_structured_data(page: str) -> None:
+    """536 bytes became a result of 200 MB: each level repeated the one below it ten times."""
+    structured = Structured(parse(page))
+    assert len(msgspec.json.encode(structured.everything())) < 9_000_000
+    data, _ = read({"x": {"microdata": "Product.@a"}, "y": {"microdata": "Product", "many": True}}, page)
+    assert len(str(data)) < 100_000
+
+
+def test_structured_data_that_is_too_large_is_cut_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Structured(parse(PAGE)).everything()
+    assert "truncated" not in whole
+    monkeypatch.setattr(structured_module, "_MAX_BYTES", 300)
+    cut = Structured(parse(PAGE)).everything()
+    assert cut["truncated"] is True
+    assert cut["json_ld"][0]["@graph"][0]["name"] == "Lamp LD"
+    assert cut["meta"] == {}
+    assert len(msgspec.json.encode(cut)) < 400
+
+
+def test_a_property_cannot_replace_the_type_of_its_item() -> None:
+    page = "<div itemscope itemtype='https://schema.org/Product'><b itemprop='@type name'>x</b></div>"
+    assert microdata_of(parse(page)) == [{"@type": "https://schema.org/Product", "name": ["x"]}]
+
+
+@pytest.mark.parametrize("value", [{"a": [1, {"b": "\u00fc\n"}]}, [], [[1, 2], 3.5, None, True]])
+def test_the_beginning_of_a_value_is_that_of_its_json(value: Any) -> None:
+    whole = json.dumps(value, ensure_ascii=False)
+    assert [beginning(value, length) for length in range(1, 40)] == [whole[:length] for length in range(1, 40)]
 
 
 def test_hostile_json_ld_ends() -> None:

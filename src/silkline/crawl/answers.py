@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 from silkline.crawl.decisions import (
     NO_TROUBLES,
@@ -31,12 +32,14 @@ from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Plan
 from silkline.crawl.purpose import Purpose
-from silkline.crawl.reading import Reading
+from silkline.crawl.reading import PARSE_FAILED, Reading
 from silkline.crawl.render_queue import RenderQueue
 from silkline.metrics.instruments import RETRIES, reason_label
 from silkline.model.fetched import Fetched
-from silkline.model.ledger import QUEUED, Settled
+from silkline.model.ledger import FAILED, QUEUED, Settled
 from silkline.model.url import host_of
+
+Done = TypeVar("Done")
 
 
 def _ignore(host: HostQueue, size: int) -> None:
@@ -121,15 +124,22 @@ class Answers:
             clock = host.clock
             troubles = Troubles(clock.failures, clock.refusals, clock.waited, clock.waited_in_all)
             given_up = host.name in self._endings.given_up
-        action, give_up = decide(
+        decided = self._survive(
             entry,
-            fetched,
-            self._tuning,
-            rendering=self._rendering,
-            note=note,
-            troubles=troubles,
-            given_up=given_up,
+            partial(
+                decide,
+                entry,
+                fetched,
+                self._tuning,
+                rendering=self._rendering,
+                note=note,
+                troubles=troubles,
+                given_up=given_up,
+            ),
         )
+        if decided is None:
+            return
+        action, give_up = decided
         if give_up:
             self._endings.give_up(host, give_up)
         match action:
@@ -149,17 +159,20 @@ class Answers:
                 self._endings.end(entry, state, reason, detail, fetched=fetched)
 
     def _follow(self, entry: FrontierUrl, fetched: Fetched, target: str, now: float) -> None:
-        followed = self._purpose.follow(entry, fetched, target)
+        followed = self._survive(entry, partial(self._purpose.follow, entry, fetched, target))
         if isinstance(followed, FrontierUrl):
             self._frontier.put_back(host_of(followed.url), followed, now)
-        else:
+        elif followed is not None:
             self._outbox.page(followed)
 
     # Reading.
 
     def _read(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched) -> None:
+        body = self._survive(entry, partial(self._purpose.body, host.name, entry, fetched))
+        if body is None:
+            return
         self._reading[entry.id] = (host, entry, fetched)
-        self._reader.read(self._purpose.body(host.name, entry, fetched), self._was_read)
+        self._reader.read(body, self._was_read)
         if entry.id in self._reading:
             self._elsewhere[entry.id] = len(fetched.body)
             self.on_waits(host, len(fetched.body))
@@ -174,9 +187,24 @@ class Answers:
         if needs_rendering(fetched, needs_scripts=reading.needs_scripts, rendering=self._rendering):
             self._show(host, entry, fetched)
         else:
-            self._outbox.page(self._purpose.read(host.name, entry, fetched, reading))
-            self._gauges.page()
+            ended = self._survive(entry, partial(self._purpose.read, host.name, entry, fetched, reading))
+            if ended is not None:
+                self._outbox.page(ended)
+                self._gauges.page()
         self._after()
+
+    def _survive(self, entry: FrontierUrl, work: Callable[[], Done]) -> Done | None:
+        """Do a part of the work on an answer. If this page makes it fail, only the page fails, not the attempt.
+
+        A full disk and a lack of memory are not the fault of the page.
+        """
+        try:
+            return work()
+        except (OSError, MemoryError):
+            raise
+        except Exception as error:
+            self._endings.end(entry, FAILED, PARSE_FAILED, f"{type(error).__name__}: {error}")
+            return None
 
     # Rendering.
 

@@ -73,13 +73,7 @@ class Inspection:
         if "images" in extraction.facts:
             self.data["images"] = _images(document, base)
         if "structured" in extraction.facts:
-            found = Structured(document)
-            self.data["structured"] = {
-                "json_ld": found.json_ld,
-                "microdata": found.microdata,
-                "opengraph": found.opengraph,
-                "meta": dict(reversed(found.metas)),
-            }
+            self.data["structured"] = Structured(document).everything()
         if SUGGESTIONS in extraction.facts:
             from silkline.parse.field_suggestions import suggest
 

@@ -34,13 +34,26 @@ class FrontierUrl(NamedTuple):
 class HostQueue:
     """One host: its queued URLs, and the time of its next request."""
 
-    __slots__ = ("address", "behind", "booking", "clock", "due", "in_flight", "name", "parked", "queue", "reserved")
+    __slots__ = (
+        "address",
+        "behind",
+        "booking",
+        "clock",
+        "due",
+        "in_flight",
+        "name",
+        "parked",
+        "queue",
+        "reserved",
+        "unproven",
+    )
 
     def __init__(self, name: str, pace: Pace) -> None:
         self.name = name
         self.clock = Clock(pace)
         self.queue: list[FrontierUrl] = []
         self.in_flight = 0
+        self.unproven = 0  # requests in flight that were started before the host was known to be quick
         self.due = False
         self.parked = ""  # why it is left out until `wake`; empty: it is not
         self.reserved = False

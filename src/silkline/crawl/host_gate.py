@@ -14,10 +14,12 @@ from silkline.crawl.frontier import Frontier, HostQueue
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.host_bookings import UNUSED, HostBookings
 from silkline.crawl.plan import Plan
-from silkline.crawl.politeness import SHOWN_PAGE, Address, Clock
+from silkline.crawl.politeness import SHOWN_PAGE, Address, Clock, address_key
 from silkline.crawl.robots_cache import RobotsCache
 from silkline.crawl.scope import Scope
+from silkline.crawl.unproven_hosts import UnprovenHosts
 from silkline.fetch.client import HttpClient
+from silkline.fetch.dns import Resolution
 from silkline.fetch.origin import locate
 from silkline.fetch.robots import Robots
 from silkline.model import wait as reasons
@@ -52,6 +54,7 @@ class HostGate:
         self._robots = RobotsCache(hops, product, reader, ignore=plan.ignore_robots, excludes=Scope(plan).excludes)
         self._addresses: dict[str, Address] = {}
         self._waiting: dict[Address, deque[HostQueue]] = {}
+        self.unproven = UnprovenHosts(plan.concurrency, frontier, lambda: len(self._tasks))
         self._tasks: set[asyncio.Task[None]] = set()
         self._look_ups: set[asyncio.Task[None]] = set()
         self._looked_up: set[str] = set()
@@ -89,15 +92,39 @@ class HostGate:
         return host.clock.delay > 0 and host.booking is not None and host.booking.idle < UNUSED
 
     def introduce(self, host: HostQueue, url: str) -> int:
-        """Park the host until its robots.txt or its address is loaded. Returns the number of requests started."""
+        """Park the host until its robots.txt or its address is loaded. Returns the number of requests started.
+
+        A request for robots.txt needs what a page needs: a slot, room at the address, and a booking. A host that must
+        wait for one of them is parked without a task, and comes here again.
+        """
         host.parked = reasons.ROBOTS_LOADING
         name = self._name_to_look_up(url)
         if name and host.name not in self._looked_up:
             self._run(self._look_up(host, name), self._look_ups)
             return 0
+        if self.unproven.free <= 0:
+            self._step_aside(host)
+            return 0
         self._looked_up.discard(host.name)
-        self._run(self._introduce(host, url), self._tasks)
+        if host.address is None and (key := self._key_of(url, host.name)) is not None:
+            host.address = self._address(key, host.name)
+        address = host.address
+        if address is not None:
+            if address.full:
+                host.parked = reasons.ADDRESS
+                self._waiting.setdefault(address, deque()).append(host)
+                return 0
+            if not self._plan.ignore_robots and not self.bookings.may_send(host):
+                return 0
+            address.in_flight += 1
+        self._run(self._introduce(host, url, counted=address is not None), self._tasks)
         return 1
+
+    def _step_aside(self, host: HostQueue) -> None:
+        """The host waits for a slot. A quick host may be next at the same address."""
+        self.unproven.wait(host)
+        if host.address is not None and not host.address.full:
+            self._wake_next(host.address, self._loop.time())
 
     def _run(self, work: Coroutine[None, None, None], tasks: set[asyncio.Task[None]]) -> None:
         task = self._loop.create_task(work)
@@ -125,6 +152,9 @@ class HostGate:
         address = host.address
         if address is None:
             return False
+        if not host.clock.quick and self.unproven.free <= 0:
+            self._step_aside(host)
+            return False
         why = _held_by(address)
         if why:
             host.parked = why
@@ -142,11 +172,15 @@ class HostGate:
     def started(self, host: HostQueue) -> None:
         if host.address is not None:
             host.address.in_flight += 1
+        self.unproven.started(host)
 
     def ended(self, host: HostQueue, now: float) -> None:
-        address = host.address
-        if address is None:
-            return
+        self.unproven.ended(host)
+        if host.address is not None:
+            self._left(host.address, now)
+
+    def _left(self, address: Address, now: float) -> None:
+        """A request to this address has ended."""
         address.in_flight -= 1
         self._wake_next(address, now)
 
@@ -172,10 +206,12 @@ class HostGate:
 
     def _wake_next(self, address: Address, now: float) -> None:
         waiting = self._waiting.get(address)
-        if waiting and not address.behind and not address.unrendered:
+        while waiting and not address.behind and not address.unrendered:
             next_host = waiting.popleft()
             next_host.parked = ""
             self._frontier.wake(next_host, now)
+            if next_host.queue:  # a host that was given up meanwhile uses no turn
+                break
 
     def _name_to_look_up(self, url: str) -> str:
         """The name to resolve. Empty if there is none, or if its address is known."""
@@ -194,26 +230,28 @@ class HostGate:
         self._frontier.wake(host, self._loop.time())
         self._on_looked_up()
 
-    async def _introduce(self, host: HostQueue, url: str) -> None:
+    async def _introduce(self, host: HostQueue, url: str, *, counted: bool) -> None:
         if host.address is None:
             host.address = await self._address_of(url, host.name)
         rules, failures = self._robots.of(origin_of(url)), 0
         if rules is None:
-            rules, failures = await self._load(host, url)
+            rules, failures = await self._load(host, url, counted=counted)
+        elif counted:
+            self._left(host.address, self._loop.time())
         host.parked = ""
         # The task counts as under way until it has ended. So the callback must run after that.
         self._loop.call_soon(self._on_introduced, host, url, rules, failures)
 
-    async def _load(self, host: HostQueue, url: str) -> tuple[Robots, int]:
-        """Load robots.txt. The request counts against the limit for the address."""
-        if host.address is None:
-            host.address = await self._address_of(url, host.name)
-        await self.bookings.turn(host)
-        self.started(host)
+    async def _load(self, host: HostQueue, url: str, *, counted: bool = False) -> tuple[Robots, int]:
+        """Load robots.txt. `counted`: the request counts against the limit for the address already."""
+        address = host.address = host.address or await self._address_of(url, host.name)
+        if not counted:
+            address.in_flight += 1
         try:
+            await self.bookings.turn(host)
             return await self._robots.load(origin_of(url))
         finally:
-            self.ended(host, self._loop.time())
+            self._left(address, self._loop.time())
 
     async def before_hop(self, url: str) -> Clock:
         """Wait until the clock of a host allows a request for a robots.txt, or for the target of its redirect."""
@@ -230,12 +268,22 @@ class HostGate:
 
     async def _address_of(self, url: str, name: str) -> Address:
         """The shared address of a host. Behind a proxy, or if the name has no address, each host has its own."""
-        key, target = name, locate(url)
-        if not isinstance(target, str):
-            key = target.origin.literal or name
-            if not target.origin.literal and not self._plan.proxy:
-                answer = await self._client.resolver.resolve(target.origin.host)
-                key = answer[0] if not isinstance(answer, str) else name
+        key, target = self._key_of(url, name), locate(url)
+        if key is None and not isinstance(target, str):
+            key = _key(await self._client.resolver.resolve(target.origin.host), name)
+        return self._address(key or name, name)
+
+    def _key_of(self, url: str, name: str) -> str | None:
+        """The name of the address of a host. None: it must be looked up first."""
+        target = locate(url)
+        if isinstance(target, str):
+            return name
+        if target.origin.literal or self._plan.proxy:
+            return address_key(target.origin.literal) or name
+        answer = self._client.resolver.cached(target.origin.host)
+        return None if answer is None else _key(answer, name)
+
+    def _address(self, key: str, name: str) -> Address:
         if key not in self._addresses:
             address = self._addresses[key] = Address(self._plan.pace, self._plan.fetchers, key if key != name else "")
             if self._plan.rendering is not None:  # enough for all browsers if it is the only address
@@ -246,6 +294,10 @@ class HostGate:
         tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._loop.call_exception_handler({"message": "preparing a host for requests failed", "exception": error})
+
+
+def _key(answer: Resolution, name: str) -> str:
+    return name if isinstance(answer, str) else address_key(answer[0])
 
 
 def _held_by(address: Address) -> str:

@@ -9,6 +9,7 @@ of the time.
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from typing import Final
 
 from silkline.crawl.plan import Pace
@@ -20,6 +21,9 @@ _STRAY: Final = 3
 """One of this many remembered answers may be an error before the delay of the host grows."""
 _ROUNDING: Final = 0.002
 """The event loop counts in whole milliseconds, rounded down."""
+_QUICK: Final = 3.0
+"""A host that usually answers within so many seconds is quick."""
+_NAT64: Final = IPv6Network("64:ff9b::/96")
 _TROUBLES: Final = frozenset({reasons.ERRORS, reasons.REFUSED, reasons.RETRY_AFTER, reasons.ROBOTS_UNAVAILABLE})
 
 
@@ -72,6 +76,11 @@ class Clock:
     def usual(self) -> float:
         """The usual response time of this host in seconds, from its last answers."""
         return self._usual
+
+    @property
+    def quick(self) -> bool:
+        """Whether the host is known to answer soon: it has answered, and its last requests did not fail."""
+        return 0.0 < self._usual <= _QUICK and not self.failures
 
     def started(self, now: float) -> None:
         self.next_at = max(self.next_at, now + self.delay)
@@ -190,6 +199,21 @@ class Booking:
 
 MOST_UNREAD: Final = 4 << 20
 SHOWN_PAGE: Final = 1 << 20
+
+
+def address_key(address: str) -> str:
+    """The name of an address for the limits of addresses. Who has one IPv6 address has a /64, so all of it is one."""
+    if ":" not in address:
+        return address
+    try:
+        number = IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if number.ipv4_mapped is not None:
+        return str(number.ipv4_mapped)
+    if number in _NAT64:  # each is another IPv4 address
+        return str(IPv4Address(int(number) & 0xFFFFFFFF))
+    return str(IPv6Network((int(number) >> 64 << 64, 64)))
 
 
 class Address:

@@ -157,6 +157,8 @@ class Pump:
             return
         now = self._loop.time()
         room = self._room(now)
+        if room > 0:
+            self.gate.unproven.admit(now)
         while room > 0 and (taken := self._frontier.take(now)) is not None:
             room -= self._begin(*taken, now)
         self._refill()

@@ -191,6 +191,6 @@ def retry_after(fetched: Fetched, now: float) -> float | None:
         return min(float(value[:9]), _LONGEST_RETRY_AFTER)
     try:
         seconds = parsedate_to_datetime(value).timestamp() - now
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, OSError, TypeError, IndexError):  # the last two: errors of the library
         return None
     return min(max(seconds, 0.0), _LONGEST_RETRY_AFTER)

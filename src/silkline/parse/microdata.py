@@ -43,14 +43,18 @@ def microdata_of(document: Document) -> list[dict[str, Any]]:
         value: Any = own if own is not None else _value(element)
         if own is not None:
             inner.add(element)
-        else:
-            length -= len(value)
-        for name in (element.attr("itemprop") or "").split()[:10]:
+        for name in _names(element):
             left -= 1
+            length -= len(name) + (len(value) if own is None else 0)
             items[owner].setdefault(name, []).append(value)
         if left < 0 or length < 0:
             break
     return _without_circles([items[element] for element in elements if element not in inner])
+
+
+def _names(element: Element) -> list[str]:
+    """The names of a property. Those that start with `@` belong to the form of JSON-LD, and no page may write them."""
+    return [name for name in (element.attr("itemprop") or "").split()[:10] if not name.startswith("@")]
 
 
 def _item(element: Element) -> dict[str, Any]:

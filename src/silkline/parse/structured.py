@@ -1,12 +1,11 @@
 """The structured data of a page (JSON-LD, microdata, OpenGraph and meta tags), and paths into it.
 
-Every part is read only when it is asked for. Time and memory are bounded: the size of JSON, the number of items, and
-the number of values that a path visits.
+Every part is read only when it is asked for. Time and memory are bounded: the size of JSON that is read and that is
+written, the number of items, and the number of values that a path visits.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -14,12 +13,14 @@ from typing import Any, Final, NamedTuple
 from turbohtml import Document
 
 from silkline.parse.json_ld import json_ld_of
+from silkline.parse.json_size import JsonBudget, beginning
 from silkline.parse.microdata import microdata_of
 
 _MAX_METAS: Final = 500
 _MAX_CONTENT: Final = 10_000
 _MAX_DEPTH: Final = 64
 _MAX_VISITED: Final = 20_000
+_MAX_BYTES: Final = 8 << 20
 _TEXTS: Final = ("@value", "name", "url", "@id")
 
 
@@ -64,6 +65,17 @@ class Structured:
             for name, content in reversed(self.metas)
             if name.startswith(("og:", "twitter:", "article:", "product:"))
         }
+
+    def everything(self) -> dict[str, Any]:
+        """All parts, of a limited size as JSON. `truncated` is there only if something is missing."""
+        budget = JsonBudget(_MAX_BYTES)
+        found = {
+            "json_ld": budget.fitting(self.json_ld),
+            "microdata": budget.fitting(self.microdata),
+            "opengraph": budget.fitting(self.opengraph),
+            "meta": budget.fitting(dict(reversed(self.metas))),
+        }
+        return {**found, "truncated": True} if budget.is_exceeded else found
 
     def at(self, source: str, path: str) -> Iterator[Found]:
         """The values at a path, in the order of the page."""
@@ -114,12 +126,12 @@ def text_of(value: Any) -> str:
     while isinstance(value, dict):
         inner = next((value[name] for name in _TEXTS if value.get(name) not in (None, "", [], {})), None)
         if inner is None:
-            return json.dumps(value, ensure_ascii=False)[:_MAX_CONTENT]
+            return beginning(value, _MAX_CONTENT)
         value = inner[0] if isinstance(inner, list) else inner
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
-        return json.dumps(value, ensure_ascii=False)[:_MAX_CONTENT]
+        return beginning(value, _MAX_CONTENT)
     return "" if value is None else str(value)
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter, itemgetter
-from typing import Any
+from typing import Any, Final
 
 from silkline.model.database import Database
 from silkline.store.members import from_cursor, horizon, member_of, members
 
 # A plug-in may have written NaN or Infinity, which are not JSON: our own answers must not contain them.
 _read = json.JSONDecoder(parse_constant=lambda _: None).decode
+READ_BYTES: Final = 8 << 20
+"""The length of the results that are read at once. Decoding them holds up every other thread of the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +61,39 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def page(database: Database, job_id: str, *, after: int = 0, wanted: int = 100) -> list[Result]:
-    """Results of a job after the cursor `id`, in the order in which they were stored, so a reader gets every result."""
+    """Results of a job after the cursor `id`, in the order in which they were stored, so a reader gets every result.
+
+    Fewer than wanted if they are large. After the last result, there are none.
+    """
     several = members(database, job_id)
     limit = horizon(database, job_id) if several != [job_id] else None
     found = [
         _from_row(row)
-        for member in several
-        for row in database.rows("results.page", job_id=member, after=after, wanted=wanted)
+        for member, fitting in _fitting(database, "results.sizes", several, after, wanted).items()
+        for row in database.rows("results.page", job_id=member, after=after, wanted=fitting)
     ]
     if limit is not None:
         found = [result for result in found if result.id <= limit.results]
-    return sorted(found, key=attrgetter("id"))[:wanted]
+    return sorted(found, key=attrgetter("id"))
+
+
+def _fitting(database: Database, statement: str, several: Sequence[str], after: int, wanted: int) -> Counter[str]:
+    """How many of the next rows of each job are read at once: together few enough bytes, but at least one row."""
+    if wanted == 1 and len(several) == 1:
+        return Counter(several)
+    sizes = [
+        (row["id"], member, row["size"])
+        for member in several
+        for row in database.rows(statement, job_id=member, after=after, wanted=wanted)
+    ]
+    fitting: Counter[str] = Counter()
+    left = READ_BYTES
+    for _, member, size in sorted(sizes)[:wanted]:
+        left -= size
+        if left < 0 and fitting:
+            break
+        fitting[member] += 1
+    return fitting
 
 
 def newest(database: Database, job_id: str, *, wanted: int = 300) -> list[Timing]:
@@ -81,14 +106,16 @@ def newest(database: Database, job_id: str, *, wanted: int = 300) -> list[Timing
 
 
 def page_by_discovery(database: Database, job_id: str, *, after: int = 0, wanted: int = 100) -> list[Result]:
-    """Results after the cursor `url_id`, in the order of discovery of their URLs: the home page comes first."""
-    found: list[Result] = []
+    """Results after the cursor `url_id`, in the order of discovery of their URLs: the home page comes first.
+
+    Fewer than wanted if they are large, or if the next ones are those of another shard. After the last result, none.
+    """
     for member in from_cursor(members(database, job_id), after):
-        rows = database.rows("results.page_by_discovery", job_id=member, after=after, wanted=wanted - len(found))
-        found += [_from_row(row) for row in rows]
-        if len(found) >= wanted:
-            break
-    return found
+        fitting = _fitting(database, "results.sizes_by_discovery", [member], after, wanted)[member]
+        rows = database.rows("results.page_by_discovery", job_id=member, after=after, wanted=fitting) if fitting else []
+        if rows:
+            return [_from_row(row) for row in rows]
+    return []
 
 
 def every(database: Database, job_id: str, *, chunk: int = 500) -> Iterator[Result]:

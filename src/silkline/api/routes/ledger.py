@@ -54,11 +54,13 @@ JSONL = "application/x-ndjson"
 PAGE_BYTES = 2 << 20  # a page of results ends early when it gets larger than this
 FIRST, CHUNK = 4, 20  # items that are read at once, at first and at most: one may have 20 MB
 LOOKED_AT = 5_000  # results that one request with a filter reads at most
+LARGE_READS = 8  # of these, reads that had fewer items because they are large
 LINKED_CHUNK = 1_000  # for URLs with the pages that link to them, since each chunk reads all links of the job
 LINKED_BYTES = 4 << 20
 Accept = Annotated[str, Header()]
 Item = TypeVar("Item")
-Read = Callable[[int, int], list[tuple[int, Item]]]  # from a cursor and a number: items, each with its cursor
+# From a cursor and a number: items, each with its cursor. Fewer, if they are large; none, after the last one.
+Read = Callable[[int, int], list[tuple[int, Item]]]
 
 
 class Cursored(BaseModel):
@@ -245,9 +247,10 @@ def chosen_from(
     """The results with these conditions, and the cursor of the next page. A page may have few: each request reads a
     limited number of results."""
     items: list[ResultView] = []
-    size = 0
+    size, large = 0, 0
     for _ in range(0, LOOKED_AT, CHUNK):
         found = read(after, CHUNK)
+        large += len(found) < CHUNK
         for id, item in found:
             if has_all(conditions, item.data):
                 more = len(to_json(item))
@@ -258,8 +261,10 @@ def chosen_from(
             after = id
             if len(items) == wanted:
                 return items, str(after)
-        if len(found) < CHUNK:
+        if not found:
             return items, None
+        if large == LARGE_READS:
+            break
     return items, str(after)
 
 
@@ -290,7 +295,10 @@ def page_of(
     size, step = 0, first
     while True:
         asked, before = min(step, wanted - len(items)), size
-        for place, (id, item) in enumerate(read(after, asked + 1)):
+        found = read(after, asked + 1)
+        if not found:
+            return items, None
+        for place, (id, item) in enumerate(found):
             more = len(to_json(item))
             if len(items) == wanted or (items and size + more > PAGE_BYTES):
                 return items, str(after)
@@ -299,7 +307,7 @@ def page_of(
             items.append(item)
             size += more
             after = id
-        else:
-            return items, None
+        if size > PAGE_BYTES:
+            return items, str(after)
         if (size - before) * 8 < PAGE_BYTES:
             step = min(most, step * 2)

@@ -35,7 +35,7 @@ def field_table(database: Database, job: Job, after: int, text: str) -> dict[str
                 break
         if len(rows) >= ROWS:
             break
-        if len(found) < _CHUNK:
+        if not found:
             cursor = None
             break
     return {

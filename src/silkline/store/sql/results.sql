@@ -20,6 +20,15 @@ WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
 SELECT id, job_id, url_id, original_url, final_url, data, success, metadata, created_at FROM crawl_results
 WHERE (job_id, id) > (:job_id, :after) AND job_id <= :job_id ORDER BY job_id, id LIMIT :wanted;
 
+-- name: sizes [sqlite]
+-- How long the results of a page are, before they are read.
+SELECT id, length(data) AS size FROM crawl_results WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
+
+-- name: sizes [postgres]
+-- A short stored value is no long text, even if it is compressed, and then the text is not made to measure it.
+SELECT id, CASE WHEN pg_column_size(data) < 20000 THEN pg_column_size(data) ELSE octet_length(data::text) END AS size
+FROM crawl_results WHERE (job_id, id) > (:job_id, :after) AND job_id <= :job_id ORDER BY job_id, id LIMIT :wanted;
+
 -- name: newest
 -- The latest results, without their content.
 SELECT url_id, metadata, created_at FROM crawl_results WHERE job_id = :job_id ORDER BY url_id DESC LIMIT :wanted;
@@ -28,6 +37,14 @@ SELECT url_id, metadata, created_at FROM crawl_results WHERE job_id = :job_id OR
 -- Results of a job in the order of discovery of their URLs. A result that is stored late may come before the cursor.
 SELECT id, job_id, url_id, original_url, final_url, data, success, metadata, created_at FROM crawl_results
 WHERE job_id = :job_id AND url_id > :after ORDER BY url_id LIMIT :wanted;
+
+-- name: sizes_by_discovery [sqlite]
+SELECT url_id AS id, length(data) AS size FROM crawl_results
+WHERE job_id = :job_id AND url_id > :after ORDER BY url_id LIMIT :wanted;
+
+-- name: sizes_by_discovery [postgres]
+SELECT url_id AS id, CASE WHEN pg_column_size(data) < 20000 THEN pg_column_size(data) ELSE octet_length(data::text) END AS size
+FROM crawl_results WHERE job_id = :job_id AND url_id > :after ORDER BY url_id LIMIT :wanted;
 
 -- name: by_url_id
 SELECT id, job_id, url_id, original_url, final_url, data, success, metadata, created_at FROM crawl_results
