@@ -17,7 +17,8 @@ URL = "http://shop.test/"
 class Browser:
     """Asks for the document, and refuses it or shows it as an empty page."""
 
-    def __init__(self, refusal: str = "", event: tuple[str, dict[str, Any]] = ("", {})) -> None:
+    def __init__(self, refusal: str = "", event: tuple[str, dict[str, Any]] = ("", {}), url: Any = URL) -> None:
+        self.url = url
         self.event = event
         self.gone = asyncio.Event()
         self.refusal = refusal
@@ -40,7 +41,7 @@ class Browser:
             if self.refusal:
                 raise CommandRefused(self.refusal)
             self.listener(*(self.event if self.event[0] else ("Page.loadEventFired", {})))
-        return {"executionContextId": 1, "result": {"value": {"html": "<p>shown", "url": URL}}}
+        return {"executionContextId": 1, "result": {"value": {"html": "<p>shown", "url": self.url}}}
 
 
 def show(browser: Browser, headers: dict[str, str]) -> Rendered:
@@ -85,3 +86,8 @@ def test_an_event_that_is_not_as_expected_costs_only_its_page(event: tuple[str, 
     rendered = show(Browser(event=event), {"content-type": "text/html"})
     assert rendered.reason == RENDER_REFUSED
     assert rendered.detail.startswith(event[0])
+
+
+def test_an_element_with_the_name_of_a_property_is_no_url() -> None:
+    rendered = show(Browser(url={"0": {}}), {"content-type": "text/html"})
+    assert (rendered.url, rendered.body) == (URL, b"<p>shown")

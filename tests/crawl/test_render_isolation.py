@@ -1,6 +1,7 @@
 """Pages in a real Chromium that want to end the job, act with its account, or send requests that nobody counts."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,19 +44,6 @@ def test_half_a_character_costs_no_page(tmp_path: Path) -> None:
         assert each.rendered is not None
         assert b"reached" in each.rendered.body, (path, each)
     assert "x\ufffdy" in found[0].rendered.body.decode()  # type: ignore[union-attr]
-
-
-def test_elements_with_the_names_of_properties_are_no_url(tmp_path: Path) -> None:
-    with ScriptedPages({"/": "<form name=URL><input name=a></form><p>words</p>"}) as site:
-
-        async def work(renderers: Renderers) -> Fetched:
-            client = renderers.client(site)
-            return await shown(renderers(client), client, f"{site.url}/")
-
-        found: Fetched = run(tmp_path, work)
-        assert found.rendered is not None
-        assert (found.rendered.url, found.rendered.reason) == (f"{site.url}/", None)
-        assert b"words" in found.rendered.body
 
 
 # The account of the job.
@@ -144,6 +132,11 @@ def test_other_sites_do_not_learn_the_path_of_a_page_with_credentials(tmp_path: 
 # Requests that the browser sends for a page, but not as requests of this page.
 
 
+def wait(site: ScriptedPages) -> None:
+    """Time in which the others would send something."""
+    site.closing.wait(1.5)
+
+
 def test_popups_service_workers_and_speculation_send_nothing(tmp_path: Path) -> None:
     rules = '{"%s": [{"source": "list", "urls": ["/%s"], "eagerness": "immediate"}]}'
     before = "".join(
@@ -159,12 +152,8 @@ def test_popups_service_workers_and_speculation_send_nothing(tmp_path: Path) -> 
         element('form', {action: '/popup', target: 'named'}).submit();
         window.open('/popup');
         const frame = element('iframe', {});
-        frame.contentDocument.write('<a href=/popup target=_blank>x</a>');
-        frame.contentDocument.querySelector('a').click();
         frame.contentWindow.open('/popup');
-        new Worker(URL.createObjectURL(new Blob(['']))); // so that the clock of the page is the real one
-        fetch('/until');
-        setTimeout(() => { document.body.append('all ' + 'done'); fetch('/now') }, 1500);
+        fetch('/hold').then(() => document.body.append('all ' + 'done'));
         """
     pages = {
         "/": scripted(opens, before),
@@ -174,6 +163,7 @@ def test_popups_service_workers_and_speculation_send_nothing(tmp_path: Path) -> 
         "/prerender": scripted("fetch('/in-prerender')"),
     }
     with ScriptedPages(pages) as site:
+        site.on_hold = partial(wait, site)
 
         async def work(renderers: Renderers) -> Fetched:
             client = renderers.client(site)
@@ -182,4 +172,4 @@ def test_popups_service_workers_and_speculation_send_nothing(tmp_path: Path) -> 
         found: Fetched = run(tmp_path, work)
         assert found.rendered is not None
         assert b"all done" in found.rendered.body
-        assert {path for path, _ in site.log} == {"/", "/until", "/now"}
+        assert {path for path, _ in site.log} == {"/", "/hold"}
