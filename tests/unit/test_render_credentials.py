@@ -1,4 +1,4 @@
-"""Which requests of a page in a browser get the headers of the job. tests/crawl/test_render_isolation.py has a browser."""
+"""Which requests of a page get the headers of the job. tests/crawl/test_render_isolation.py asks a real browser."""
 
 from typing import Any
 
