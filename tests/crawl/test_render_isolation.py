@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from silkline.model.fetched import Fetched
+from silkline.fetch.render_page import PageInBrowser
+from silkline.model.fetched import Fetched, Rendered
 from tests.crawl.renderers import Renderers, run, shown
 from tests.crawl.scripted_pages import ScriptedPages, scripted
 
@@ -44,6 +45,26 @@ def test_half_a_character_costs_no_page(tmp_path: Path) -> None:
         assert each.rendered is not None
         assert b"reached" in each.rendered.body, (path, each)
     assert "x\ufffdy" in found[0].rendered.body.decode()  # type: ignore[union-attr]
+
+
+def test_an_unexpected_error_costs_only_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    show = PageInBrowser.show
+
+    async def fails_once(page: PageInBrowser, *given: Any) -> Rendered:
+        monkeypatch.setattr(PageInBrowser, "show", show)
+        raise KeyError("cssContentSize")
+
+    monkeypatch.setattr(PageInBrowser, "show", fails_once)
+    with ScriptedPages() as site:
+
+        async def work(renderers: Renderers) -> list[Fetched]:
+            client = renderers.client(site)
+            renderer = renderers(client)
+            return [await shown(renderer, client, f"{site.url}/built") for _ in range(2)]
+
+        failed, good = run(tmp_path, work)
+    assert (failed.reason, failed.detail) == ("render_failed", "KeyError('cssContentSize')")
+    assert b"built by a script" in good.rendered.body
 
 
 # The account of the job.

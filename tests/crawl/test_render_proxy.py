@@ -5,6 +5,7 @@ import os
 import socket
 import struct
 from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from silkline.errors import UsageError
 from silkline.fetch import peer_owner
 from silkline.fetch.dns import SystemResolver
 from silkline.fetch.guard import Guard, parse_exemption
+from silkline.fetch.guarded_proxy import GuardedProxy
 from silkline.fetch.render_proxy import PageProxy, Upstream
 from tests.crawl.scripted_pages import ScriptedPages
 
@@ -142,6 +144,25 @@ def test_no_other_user_of_the_machine_may_use_it(
     assert site.log == []
     served: bytes = run(site, work, user=os.geteuid())
     assert served.endswith(b"built by a script")
+
+
+def test_the_proxy_of_libraries_is_for_this_user_too(site: ScriptedPages, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask() -> bytes:
+        proxy = GuardedProxy(site.url)
+        try:
+            with socket.create_connection(("127.0.0.1", int(proxy.url.rpartition(":")[2])), 30) as client:
+                client.sendall(f"GET {site.url}/words HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                return b"".join(iter(partial(client.recv, 65536), b""))
+        except ConnectionError:
+            return b""
+        finally:
+            proxy.close()
+
+    assert ask().endswith(b"built by a script")
+    us = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: us + 1)
+    assert ask() == b""
+    assert site.asked("/words") == 1
 
 
 def test_a_connection_that_was_closed_has_no_owner() -> None:
