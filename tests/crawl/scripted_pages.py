@@ -61,6 +61,8 @@ PAGES = {
 class ScriptedPages:
     """`on_hold` is called in the server's thread for each request of `/hold`; the answer waits for it.
 
+    `/redirect?to=URL` leads there.
+
     The answer to `/until` waits until `/now` is asked for: a page that asks for both is not quiet before it says so.
     """
 
@@ -113,7 +115,9 @@ def _handler(site: ScriptedPages) -> type[BaseHTTPRequestHandler]:
                 site._now.set()
             if path == "/until":
                 site._now.wait(120)
-            if path == "/megabytes":
+            if path == "/redirect":
+                self._answer(302, "text/plain", b"", {"Location": self.path.partition("?to=")[2]})
+            elif path == "/megabytes":
                 self._answer(200, "text/plain", b"x" * 2_000_000)
             elif path in site.pages or path in ("/hold", "/now", "/until"):
                 kind = "text/html" if path in site.pages and path != "/words" else "text/javascript"
@@ -121,9 +125,19 @@ def _handler(site: ScriptedPages) -> type[BaseHTTPRequestHandler]:
             else:
                 self._answer(404, "text/plain", b"not here")
 
-        def _answer(self, status: int, kind: str, body: bytes) -> None:
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.do_GET()
+
+        def do_OPTIONS(self) -> None:
+            site.log.append((f"{self.path}#preflight", {name.lower(): value for name, value in self.headers.items()}))
+            self._answer(200, "text/plain", b"", {"Access-Control-Allow-Headers": "*"})
+
+        def _answer(self, status: int, kind: str, body: bytes, more: dict[str, str] | None = None) -> None:
             try:
                 self.send_response(status)
+                for name, value in (more or {}).items():
+                    self.send_header(name, value)
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))
                 self.send_header("Set-Cookie", "first=1; Expires=Wed, 21 Oct 2037 07:28:00 GMT")

@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any, cast
 
+import pytest
+
 from silkline.fetch.render_cdp import CommandRefused, Conversation
 from silkline.fetch.render_page import PageInBrowser
 from silkline.fetch.render_proxy import PageProxy
@@ -15,7 +17,9 @@ URL = "http://shop.test/"
 class Browser:
     """Asks for the document, and refuses it or shows it as an empty page."""
 
-    def __init__(self, refusal: str = "") -> None:
+    def __init__(self, refusal: str = "", event: tuple[str, dict[str, Any]] = ("", {}), url: Any = URL) -> None:
+        self.url = url
+        self.event = event
         self.gone = asyncio.Event()
         self.refusal = refusal
         self.fulfilled: dict[str, Any] = {}
@@ -36,13 +40,13 @@ class Browser:
             self.fulfilled = params
             if self.refusal:
                 raise CommandRefused(self.refusal)
-            self.listener("Page.loadEventFired", {})
-        return {"executionContextId": 1, "result": {"value": {"html": "<p>shown", "url": URL}}}
+            self.listener(*(self.event if self.event[0] else ("Page.loadEventFired", {})))
+        return {"executionContextId": 1, "result": {"value": {"html": "<p>shown", "url": self.url}}}
 
 
 def show(browser: Browser, headers: dict[str, str]) -> Rendered:
     async def main() -> Rendered:
-        proxy = cast(PageProxy, type("Proxy", (), {"bytes": 0, "full": False}))
+        proxy = cast(PageProxy, type("Proxy", (), {"bytes": 0, "cut": set()}))
         limits = RenderLimits(seconds=3600, quiet_seconds=0.0)
         page = PageInBrowser(cast(Conversation, browser), Fetched(URL, 200, headers=headers, body=b"x"), limits, proxy)
         browser.listen("", page._heard)
@@ -65,3 +69,25 @@ def test_only_headers_that_a_browser_takes_are_handed_on() -> None:
 def test_an_answer_that_the_browser_refuses_fails_at_once_with_its_own_reason() -> None:
     rendered = show(Browser("Invalid header"), {"content-type": "text/html"})
     assert (rendered.reason, rendered.detail) == (RENDER_REFUSED, "Invalid header")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        ("Fetch.requestPaused", {}),
+        ("Fetch.requestPaused", {"requestId": "2", "request": {"url": None, "method": "GET"}}),
+        ("Network.requestWillBeSent", {"requestId": "2", "request": []}),
+        ("Network.loadingFinished", {"requestId": []}),
+        ("Page.frameNavigated", {"frame": None}),
+        ("Page.frameRequestedNavigation", {"disposition": "currentTab"}),
+    ],
+)
+def test_an_event_that_is_not_as_expected_costs_only_its_page(event: tuple[str, dict[str, Any]]) -> None:
+    rendered = show(Browser(event=event), {"content-type": "text/html"})
+    assert rendered.reason == RENDER_REFUSED
+    assert rendered.detail.startswith(event[0])
+
+
+def test_an_element_with_the_name_of_a_property_is_no_url() -> None:
+    rendered = show(Browser(url={"0": {}}), {"content-type": "text/html"})
+    assert (rendered.url, rendered.body) == (URL, b"<p>shown")

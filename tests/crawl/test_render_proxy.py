@@ -1,15 +1,21 @@
 """The proxy that stands between a page and the network, spoken to without a browser."""
 
 import asyncio
+import os
+import socket
+import struct
 from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 import uvloop
 
 from silkline.errors import UsageError
+from silkline.fetch import peer_owner
 from silkline.fetch.dns import SystemResolver
 from silkline.fetch.guard import Guard, parse_exemption
+from silkline.fetch.guarded_proxy import GuardedProxy
 from silkline.fetch.render_proxy import PageProxy, Upstream
 from tests.crawl.scripted_pages import ScriptedPages
 
@@ -28,12 +34,14 @@ def run(
     peer: str = "127.0.0.1",
     upstream: str = "",
     max_bytes: int = 1_000_000,
+    max_connections: int = 100,
+    user: int | None = None,
 ) -> Any:
     async def whole() -> Any:
         resolver = SystemResolver(look_up=lambda host: ("127.0.0.1",))
         guard = Guard([parse_exemption(f"127.0.0.1:{site.port}")] if allowed else ())
-        proxy = PageProxy(guard, resolver, Upstream(upstream) if upstream else None, max_bytes)
-        await proxy.open("127.0.0.1", peer)
+        proxy = PageProxy(guard, resolver, Upstream(upstream) if upstream else None, max_bytes, max_connections)
+        await proxy.open("127.0.0.1", peer, user)
         try:
             return await work(proxy)
         finally:
@@ -121,6 +129,87 @@ def test_nobody_else_may_use_it(site: ScriptedPages) -> None:
         return await say(proxy, f"GET {site.url}/words HTTP/1.1\nHost: x\n\n")
 
     assert run(site, work, peer="192.0.2.1") == b""
+    assert site.log == []
+
+
+@pytest.mark.parametrize("by_kernel", [True, False])
+def test_no_other_user_of_the_machine_may_use_it(
+    site: ScriptedPages, by_kernel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(proxy: PageProxy) -> bytes:
+        return await say(proxy, f"GET {site.url}/words HTTP/1.1\nHost: x\n\n")
+
+    monkeypatch.setattr(peer_owner, "_kernel_answers", lambda: by_kernel)
+    assert run(site, work, user=os.geteuid() + 1) == b""
+    assert site.log == []
+    served: bytes = run(site, work, user=os.geteuid())
+    assert served.endswith(b"built by a script")
+
+
+def test_the_proxy_of_libraries_is_for_this_user_too(site: ScriptedPages, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask() -> bytes:
+        proxy = GuardedProxy(site.url)
+        try:
+            with socket.create_connection(("127.0.0.1", int(proxy.url.rpartition(":")[2])), 30) as client:
+                client.sendall(f"GET {site.url}/words HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                return b"".join(iter(partial(client.recv, 65536), b""))
+        except ConnectionError:
+            return b""
+        finally:
+            proxy.close()
+
+    assert ask().endswith(b"built by a script")
+    us = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: us + 1)
+    assert ask() == b""
+    assert site.asked("/words") == 1
+
+
+def test_a_connection_that_was_closed_has_no_owner() -> None:
+    """The kernel says 0 for its owner, as for root."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as client:
+        client.connect(server.getsockname())
+        here, there = client.getsockname(), client.getpeername()
+        held, _ = server.accept()
+        with held:
+            assert asyncio.run(peer_owner.owner_of(here, there)) == os.geteuid()
+            client.close()
+            assert asyncio.run(peer_owner.owner_of(here, there)) is None
+
+
+def test_connections_that_are_reset_at_once_harm_nobody(site: ScriptedPages) -> None:
+    """The socket of such a connection has no address any more. An error here would end the job."""
+    unexpected: list[Any] = []
+
+    async def work(proxy: PageProxy) -> bytes:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: unexpected.append(context))
+        host, _, port = proxy.address.removeprefix("http://").rpartition(":")
+        for _ in range(50):
+            with socket.socket() as client:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                client.connect((host, int(port)))
+        return await say(proxy, f"GET {site.url}/words HTTP/1.1\nHost: x\n\n")
+
+    answer: bytes = run(site, work)
+    assert answer.endswith(b"built by a script")
+    assert unexpected == []
+
+
+def test_a_page_that_has_had_its_connections_gets_no_more(site: ScriptedPages) -> None:
+    async def work(proxy: PageProxy) -> tuple[list[bytes], set[str]]:
+        ask = f"GET {site.url}/words HTTP/1.1\nHost: x\n\n"
+        return [(await say(proxy, ask))[9:12] for _ in range(4)], proxy.cut
+
+    assert run(site, work, max_connections=3) == ([b"200", b"200", b"200", b"403"], {"requests"})
+    assert site.asked("/words") == 3
+
+
+def test_what_a_page_only_declares_as_likely_is_not_fetched(site: ScriptedPages) -> None:
+    async def work(proxy: PageProxy) -> bytes:
+        return await say(proxy, f"GET {site.url}/words HTTP/1.1\nHost: x\nSec-Purpose: prefetch;prerender\n\n")
+
+    answer: bytes = run(site, work)
+    assert answer.startswith(b"HTTP/1.1 403 ")
     assert site.log == []
 
 

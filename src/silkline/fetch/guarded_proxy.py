@@ -1,13 +1,14 @@
 """The guard for programs that have their own HTTP client and follow redirects themselves, such as yt-dlp.
 
 These programs send all requests through a proxy on loopback. The proxy resolves the names, checks the addresses of
-every connection, and connects to an allowed address. It runs in a thread, so that code without an event loop can use
-it.
+every connection, and connects to an allowed address. It refuses other users of the machine. It runs in a thread, so
+that code without an event loop can use it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from typing import Final
 
@@ -29,7 +30,7 @@ class GuardedProxy:
         self._loop = asyncio.new_event_loop()
         self._resolver = SystemResolver(threads=4)
         self._proxy = PageProxy(guard, self._resolver, None, _MOST_BYTES)
-        self._loop.run_until_complete(self._proxy.open(LOOPBACK, LOOPBACK))
+        self._loop.run_until_complete(self._proxy.open(LOOPBACK, LOOPBACK, os.geteuid()))
         self.url = self._proxy.address
         self._thread = threading.Thread(target=self._serve, name="guarded-proxy", daemon=True)
         self._thread.start()

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import os
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -50,8 +52,13 @@ from silkline.model.url import host_of
 
 _START_SECONDS: Final = 60.0
 _WATCH_SECONDS: Final = 0.5
+_UNWANTED: Final = frozenset({"page", "service_worker", "shared_worker"})
 _STALLED: Final = 3  # times that the watch got no answer
 _LOOPBACK: Final = "127.0.0.1"
+_SPARE_CONNECTIONS: Final = 100
+"""For sockets, early connections and second tries, which are no requests of the page for the browser's protocol."""
+_LONGEST_REASON: Final = 500
+_log: Final = logging.getLogger(__name__)
 
 
 class NoBrowser(Exception):
@@ -122,9 +129,12 @@ class Browser:
         return browser
 
     @property
-    def ends(self) -> tuple[str, str]:
-        """The address where a proxy for this browser listens, and the address from which the browser connects."""
-        return (self._line.local, self._line.peer) if self._line is not None else (_LOOPBACK, _LOOPBACK)
+    def ends(self) -> tuple[str, str, int | None]:
+        """The address where a proxy for this browser listens, the address from which the browser connects, and its
+        user. None: it runs on another machine or in a container, so its user is not known."""
+        if self._line is not None:
+            return self._line.local, self._line.peer, self._line.user
+        return _LOOPBACK, _LOOPBACK, os.geteuid()
 
     @property
     def usable(self) -> bool:
@@ -158,7 +168,7 @@ class Browser:
 
     def _close_popup(self, target: dict[str, Any]) -> None:
         owner = self.pages.get(target.get("browserContextId", ""))
-        if owner is not None and target["type"] == "page" and target["targetId"] != owner.target:
+        if owner is not None and target["targetId"] != owner.target and target["type"] in _UNWANTED:
             self.conversation.say("Target.closeTarget", targetId=target["targetId"])
 
     async def _watch_memory(self) -> None:
@@ -174,7 +184,7 @@ class Browser:
                 kinds = {each["id"]: each["type"] for each in found["processInfo"]}
             except TimeoutError:
                 self.unanswered += 1
-            except (CommandRefused, BrowserGone):
+            except (CommandRefused, BrowserGone, KeyError, TypeError):
                 continue
             large = too_large(kinds, {pid: memory_of(pid) for pid in kinds}, self.under_way, self._limits)
             self._evicted += sum(map(self._process.end, large.pages))
@@ -233,6 +243,9 @@ class Renderer:
             return self._failed(fetched, RENDER_BUSY, "no slot in a browser became free in time")
         except OSError as error:  # the disk is full, or no file descriptor is free
             return self._failed(fetched, RENDER_FAILED, str(error))
+        except Exception as error:  # only this page fails, whatever it made of the browser's answers
+            _log.exception("a page could not be rendered")
+            return self._failed(fetched, RENDER_FAILED, repr(error)[:_LONGEST_REASON])
 
     @contextlib.asynccontextmanager
     async def _waiting_for_slot(self, url: str) -> AsyncIterator[None]:
@@ -297,7 +310,8 @@ class Renderer:
 
     async def _show(self, browser: Browser, fetched: Fetched, *, real_time: bool) -> tuple[Rendered, PageInBrowser]:
         client, limits = self._client, self._limits
-        proxy = PageProxy(client.guard, client.resolver, self._upstream, limits.max_bytes)
+        most = limits.max_requests + _SPARE_CONNECTIONS
+        proxy = PageProxy(client.guard, client.resolver, self._upstream, limits.max_bytes, most)
         wanted = self._wanted
         page = PageInBrowser(browser.conversation, fetched, limits, proxy, wanted=wanted, real_time=real_time)
         browser.under_way += 1

@@ -35,7 +35,14 @@ _NOWHERE: Final = "http://127.0.0.1:9"
 _FEATURES_OFF: Final = (
     *("AcceptCHFrame", "AutofillServerCommunication", "BackForwardCache", "CertificateTransparencyComponentUpdater"),
     *("DialMediaRouteProvider", "InterestFeedContentSuggestions", "IsolateOrigins", "MediaRouter"),
-    *("NetworkTimeServiceQuerying", "OptimizationHints", "PaintHolding", "Translate", "WebRtcHideLocalIpsWithMdns"),
+    *(
+        "NetworkTimeServiceQuerying",
+        "OptimizationHints",
+        "PaintHolding",
+        "Prerender2FallbackPrefetchSpecRules",
+        "Translate",
+        "WebRtcHideLocalIpsWithMdns",
+    ),
     *("site-per-process",),
 )
 _FLAGS: Final = (
@@ -53,7 +60,14 @@ _FLAGS: Final = (
     *("--disable-gpu", "--disable-software-rasterizer", "--disable-3d-apis"),
     *("--disable-background-timer-throttling", "--disable-renderer-backgrounding"),
     *("--disable-backgrounding-occluded-windows", "--disable-hang-monitor", "--disable-prompt-on-repost"),
-    *("--disable-popup-blocking", "--disable-notifications", "--deny-permission-prompts", "--metrics-recording-only"),
+    # Popups are refused before they run: nothing would limit their requests. Those of script need no blocker.
+    *(
+        "--block-new-web-contents",
+        "--disable-popup-blocking",
+        "--disable-notifications",
+        "--deny-permission-prompts",
+        "--metrics-recording-only",
+    ),
     *("--password-store=basic", "--disable-search-engine-choice-screen", "--disable-dinosaur-easter-egg"),
     # Frames run in the process of their page. This is cheaper, and each page has its own context and process anyway.
     "--disable-site-isolation-trials",

@@ -7,6 +7,8 @@ to a browser that the operator runs (render_socket.py).
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 import socket
 from collections.abc import Callable
 from typing import Any, Final, Protocol, cast
@@ -16,7 +18,16 @@ import msgspec
 COMMAND_SECONDS: Final = 15.0
 _LONGEST_ANSWER: Final = 256 << 20
 _LONGEST_EVENT: Final = 16 << 20
+_LONGEST_REPAIR: Final = 2 << 20
+"""Bytes of a message with invalid characters. To replace them takes up to 0.2 s in 2 MB, in which nothing else runs."""
 _ANSWER: Final = b'{"id"'
+_NUMBER: Final = re.compile(rb'\{"id":(\d{1,15})[,}]')
+# Half of a pair of surrogates, written as an escape. Scripts can put one into every text; JSON for others has none.
+_LONE: Final = re.compile(
+    rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|"
+    rb"(?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD])[c-fC-F][0-9a-fA-F]{2})"
+)
+_log: Final = logging.getLogger(__name__)
 
 Listener = Callable[[str, dict[str, Any]], None]
 
@@ -47,6 +58,21 @@ class _Message(msgspec.Struct):
 
 _decode = msgspec.json.Decoder(_Message).decode
 _encode = msgspec.json.Encoder().encode
+
+
+def _read(data: bytes | bytearray) -> _Message | None:
+    """The message, with U+FFFD for what is no character. None: it cannot be read."""
+    try:
+        return _decode(data)
+    except (ValueError, RecursionError):
+        if len(data) > _LONGEST_REPAIR:
+            return None
+    # An escaped backslash gets another form, so that every backslash that is left begins an escape.
+    clean = _LONE.sub(rb"\\ufffd", data.replace(rb"\\", rb"\u005c"))
+    try:
+        return _decode(clean.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
 
 
 class Conversation:
@@ -95,17 +121,28 @@ class Conversation:
             self._waiting.pop(number, None)
 
     def heard(self, data: bytes | bytearray) -> None:
-        """Process a message from the browser."""
-        message = _decode(data)
-        if message.id:
-            answer = self._waiting.get(message.id)
-            if answer is not None and not answer.done():
-                if message.error is None:
-                    answer.set_result(message.result)
-                else:
-                    answer.set_exception(CommandRefused(str(message.error.get("message"))))
+        """Process a message from the browser. Pages choose much of its text, so nothing is raised: an error here would
+        end the whole job. An event that cannot be read is dropped."""
+        message = _read(data)
+        if message is None:
+            number = _NUMBER.match(data)
+            if number is not None:
+                self._refuse(int(number[1]), "the answer of the browser cannot be read")
+        elif message.id:
+            if message.error is not None:
+                self._refuse(message.id, str(message.error.get("message")))
+            elif (answer := self._waiting.get(message.id)) is not None and not answer.done():
+                answer.set_result(message.result)
         elif (listener := self._listeners.get(message.sessionId)) is not None:
-            listener(message.method, message.params)
+            try:
+                listener(message.method, message.params)
+            except Exception:
+                _log.exception("an event of the browser was not understood: %.100s", message.method)
+
+    def _refuse(self, number: int, why: str) -> None:
+        answer = self._waiting.get(number)
+        if answer is not None and not answer.done():
+            answer.set_exception(CommandRefused(why))
 
     def ended(self) -> None:
         """The connection was closed by either side."""

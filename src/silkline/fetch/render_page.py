@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from secrets import token_hex
 from typing import Any, Final
 
-from silkline.fetch.origin import origin_of
 from silkline.fetch.render_capture import capture
 from silkline.fetch.render_cdp import BrowserGone, CommandRefused, Conversation
+from silkline.fetch.render_credentials import Credentials
 from silkline.fetch.render_proxy import PageProxy
 from silkline.fetch.render_scripts import PREPARE, SNAPSHOT
 from silkline.fetch.render_settling import Settling
@@ -45,6 +45,7 @@ _NOT_HANDED_ON: Final = frozenset(
     {
         *("content-encoding", "content-length", "transfer-encoding", "content-disposition", "connection", "keep-alive"),
         *("strict-transport-security", "alt-svc", "refresh", "report-to", "nel", "reporting-endpoints"),
+        "speculation-rules",
     }
 )
 # Splits cookies that were joined to one line: at a comma followed by a name and `=`. The comma of a date has no such
@@ -54,6 +55,7 @@ _COOKIES: Final = re.compile(r",\s*(?=[!#$%&'*+.^_`|~0-9A-Za-z-]+=)")
 _FILE: Final = re.compile(
     r"\.(?:zip|gz|tgz|bz2|xz|7z|rar|dmg|exe|msi|deb|rpm|apk|iso|jar|csv|xlsx?|docx?|mp3|mp4)(?:\?|$)", re.I
 )
+_LONGEST_REASON: Final = 500
 _VIEW: Final = {"width": 1280, "height": 2400}  # tall, so that content that loads on scrolling is loaded
 
 
@@ -78,6 +80,7 @@ class PageInBrowser:
         self._blocked = _BLOCKED if wanted is None else _BLOCKED - _SHOWN
         self._probe = f"_{token_hex(8)}"
         self._settling = Settling(conversation, limits, f"globalThis.{self._probe}?.()", real_time=real_time)
+        self._credentials = Credentials(fetched.url, limits.origin_headers)
         self._address = canonical(fetched.url) or fetched.url
         self._loop = asyncio.get_running_loop()
         self._handed = False
@@ -106,7 +109,7 @@ class PageInBrowser:
         self.context = made["browserContextId"]
         self._talk.say("Browser.setDownloadBehavior", behavior="deny", browserContextId=self.context)
         made = await ask("Target.createTarget", url="about:blank", browserContextId=self.context, **_VIEW)
-        self.target = self._frame = made["targetId"]
+        self.target = self._frame = self._credentials.frame = made["targetId"]
         made = await ask("Target.attachToTarget", targetId=self.target, flatten=True)
         self._session = made["sessionId"]
         self._settling.session = self._session
@@ -119,6 +122,7 @@ class PageInBrowser:
         # Events without the bodies of requests; 0 would mean no limit. Those of Fetch have them always.
         say("Network.enable", session, maxTotalBufferSize=0, maxResourceBufferSize=0, maxPostDataSize=1)
         say("Network.setBypassServiceWorker", session, bypass=True)
+        say("Page.setPrerenderingAllowed", session, isAllowed=False)
         say("Emulation.setUserAgentOverride", session, userAgent=user_agent, acceptLanguage=language)
         say("Fetch.enable", session, patterns=[{"urlPattern": "*"}])
         await self._talk.ask("Page.addScriptToEvaluateOnNewDocument", session, source=f"({PREPARE})({self._probe!r})")
@@ -138,7 +142,7 @@ class PageInBrowser:
             seconds=self._loop.time() - started,
             requests=self.requests,
             wire_bytes=self._proxy.bytes,
-            cut=tuple(sorted(self._cut | ({"bytes"} if self._proxy.full else set()))),
+            cut=tuple(sorted(self._cut | self._proxy.cut)),
             files=files,
         )
 
@@ -193,7 +197,8 @@ class PageInBrowser:
             return {"reason": RENDER_FAILED, "detail": "the page could not be read"}
         if "html" not in found:
             return {"reason": RENDER_TOO_LARGE, "detail": f"more than {self._limits.max_dom:,} characters"}
-        return found
+        # Elements of the page can hide properties of the document, such as its URL.
+        return {name: value for name, value in found.items() if isinstance(value, str)}
 
     def _crash(self) -> dict[str, Any]:
         if self._too_large:
@@ -206,6 +211,14 @@ class PageInBrowser:
     # Events of the page.
 
     def _heard(self, method: str, params: dict[str, Any]) -> None:
+        try:
+            self._handle(method, params)
+        except Exception as error:
+            self._give_up(f"{method}: {error!r}")
+
+    def _handle(self, method: str, params: dict[str, Any]) -> None:
+        if method.startswith("Page.frame"):
+            self._credentials.heard(method, params)
         match method:
             case "Fetch.requestPaused":
                 self._paused(params)
@@ -222,7 +235,7 @@ class PageInBrowser:
                 if params["frameId"] == self._frame:
                     self._settling.leaving()
             case "Page.frameNavigated" if "parentId" not in params["frame"]:
-                self._frame = params["frame"]["id"]
+                self._frame = self._credentials.frame = params["frame"]["id"]
             case "Page.javascriptDialogOpening":
                 leave = params.get("type") == "beforeunload"
                 self._talk.say("Page.handleJavaScriptDialog", self._session, accept=leave)
@@ -238,7 +251,7 @@ class PageInBrowser:
     def _paused(self, params: dict[str, Any]) -> None:
         id, request, kind = params["requestId"], params["request"], params.get("resourceType", "")
         if kind == "Document" and params.get("frameId") == self._frame:
-            self._navigation(id, request, download="networkId" not in params)
+            self._navigation(params)
         elif kind in self._blocked or not request["url"].startswith(("http:", "https:", "data:", "blob:", "about:")):
             self._fail(id)
         elif self.requests >= self._limits.max_requests:
@@ -246,9 +259,10 @@ class PageInBrowser:
             self._fail(id)
         else:
             self.requests += 1
-            self._go_on(id, request)
+            self._go_on(params)
 
-    def _navigation(self, id: str, request: Mapping[str, Any], *, download: bool) -> None:
+    def _navigation(self, params: Mapping[str, Any]) -> None:
+        id, request, download = params["requestId"], params["request"], "networkId" not in params
         target = canonical(request["url"])
         self._settling.stays()
         if target == self._address and not self._handed:
@@ -267,7 +281,7 @@ class PageInBrowser:
             self._reloads += 1
             self._settling.reloads()
             self.requests += 1
-            self._go_on(id, request)
+            self._go_on(params)
 
     def _stay(self, id: str) -> None:
         """Stay on the page, and count it as loaded: the navigation may have stopped its load event."""
@@ -292,24 +306,21 @@ class PageInBrowser:
                 responseHeaders=headers,
                 body=b64encode(self._page.body).decode("ascii"),
             )
-        except CommandRefused as error:
-            self._refused = str(error)
-            self._settling.look_again()
         except (TimeoutError, BrowserGone):
             return  # `_settle` detects this
+        except Exception as error:
+            self._give_up(str(error))
 
-    def _go_on(self, id: str, request: Mapping[str, Any]) -> None:
-        """Continue a request. Add the headers that the job has for its origin."""
-        own = self._limits.origin_headers.get(origin_of(request["url"])) if self._limits.origin_headers else None
-        if not own:
-            self._talk.say("Fetch.continueRequest", self._session, requestId=id)
-            return
-        merged = {name.lower(): value for name, value in request["headers"].items()}
-        for name, value in own:
-            kept = merged.get("cookie") if name.lower() == "cookie" else None
-            merged[name.lower()] = f"{value}; {kept}" if kept else value
-        headers = [{"name": name, "value": value} for name, value in merged.items()]
-        self._talk.say("Fetch.continueRequest", self._session, requestId=id, headers=headers)
+    def _give_up(self, why: str) -> None:
+        """The page cannot be shown. What happened here must cost no other page."""
+        self._refused = why[:_LONGEST_REASON]
+        self._settling.look_again()
+
+    def _go_on(self, params: Mapping[str, Any]) -> None:
+        """Continue a request, with the headers of the job if they are for it."""
+        headers = self._credentials.added(params)
+        more = {} if headers is None else {"headers": headers}
+        self._talk.say("Fetch.continueRequest", self._session, requestId=params["requestId"], **more)
 
     def _fail(self, id: str, why: str = "BlockedByClient") -> None:
         self._talk.say("Fetch.failRequest", self._session, requestId=id, errorReason=why)

@@ -2,14 +2,17 @@
 
 Chromium sends every request here (plain HTTP as requests, all others as tunnels) and resolves no names. The proxy
 resolves the name, checks the addresses, and connects to an allowed address. No second look-up happens in between. It
-counts the bytes of the page, and closes its connections with the page.
+counts the bytes and connections of the page, and closes its connections with the page. Other users of the machine are
+refused: they could reach private addresses that the job may reach, with the password of the operator's proxy.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import re
+import sys
 from base64 import b64encode
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -18,6 +21,7 @@ from silkline.errors import UsageError
 from silkline.fetch.dns import Resolver
 from silkline.fetch.guard import Guard
 from silkline.fetch.origin import Origin, locate
+from silkline.fetch.peer_owner import owner_of
 from silkline.model.fetched import ADDRESS_BLOCKED
 
 _HEAD: Final = 64 * 1024
@@ -26,7 +30,9 @@ _CONNECT_SECONDS: Final = 10.0
 _IDLE_SECONDS: Final = 60.0
 _ADDRESSES: Final = 3
 _HOP_BY_HOP: Final = re.compile(rb"\r\n(?:proxy-connection|proxy-authorization|connection|keep-alive):[^\r\n]*", re.I)
+_SPECULATIVE: Final = re.compile(rb"\r\nsec-purpose:[^\r\n]*prefetch", re.I)
 _STATUS: Final = re.compile(rb"HTTP/1\.[01] (\d{3})")
+_log: Final = logging.getLogger(__name__)
 
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -50,21 +56,33 @@ class Upstream:
 class PageProxy:
     """Must be opened inside an event loop. `refused` counts requests to addresses that the guard does not allow."""
 
-    def __init__(self, guard: Guard, resolver: Resolver, upstream: Upstream | None, max_bytes: int) -> None:
+    def __init__(
+        self,
+        guard: Guard,
+        resolver: Resolver,
+        upstream: Upstream | None,
+        max_bytes: int,
+        max_connections: int = sys.maxsize,
+    ) -> None:
         self._guard = guard
         self._resolver = resolver
         self._upstream = upstream
         self._max_bytes = max_bytes
+        self._max_connections = max_connections
+        self._connections = 0
         self._server: asyncio.Server | None = None
         self._peer: str | None = None
+        self._user: int | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.address = ""
         self.bytes = 0
         self.refused = 0
 
-    async def open(self, host: str, peer: str) -> None:
-        """Listen on the address `host`. Accept connections from the address `peer` only."""
+    async def open(self, host: str, peer: str, user: int | None = None) -> None:
+        """Listen on the address `host`. Accept connections from the address `peer` only, and only of this user, if one
+        is given."""
         self._peer = peer
+        self._user = user
         self._server = await asyncio.start_server(self._serve, host, 0, limit=_HEAD)
         port = self._server.sockets[0].getsockname()[1]
         self.address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
@@ -73,6 +91,12 @@ class PageProxy:
     def full(self) -> bool:
         """Whether the page has used all its bytes."""
         return self.bytes > self._max_bytes
+
+    @property
+    def cut(self) -> set[str]:
+        """The limits that were reached: `bytes`, `requests`."""
+        reached = {"bytes": self.full, "requests": self._connections > self._max_connections}
+        return {name for name, is_reached in reached.items() if is_reached}
 
     def close(self) -> None:
         if self._server is not None:
@@ -85,19 +109,35 @@ class PageProxy:
         assert task is not None  # noqa: S101
         self._tasks.add(task)
         try:
-            if writer.get_extra_info("peername")[0] == self._peer and not self.full:
+            if await self._is_ours(writer) and not self.full:
                 await self._answer(reader, writer)
         except (OSError, EOFError, ValueError, TimeoutError, asyncio.LimitOverrunError):
             pass  # one side closed, or sent no valid HTTP; the browser sees a closed connection
         except asyncio.CancelledError:
             pass  # the page is closed
+        except Exception:  # it would end the job
+            _log.exception("a connection to the proxy of a page failed")
         finally:
             self._tasks.discard(task)
             writer.transport.abort()
 
+    async def _is_ours(self, writer: asyncio.StreamWriter) -> bool:
+        peer = writer.get_extra_info("peername")
+        if not peer or peer[0] != self._peer:  # none: it was reset already
+            return False
+        if self._user is None or sys.platform != "linux":
+            return True
+        return await owner_of(peer, writer.get_extra_info("sockname")) == self._user
+
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with asyncio.timeout(_IDLE_SECONDS):
             head = await reader.readuntil(b"\r\n\r\n")
+        # A browser sends also requests that its page does not ask us for, such as those that a page declares as likely.
+        self._connections += 1
+        if self._connections > self._max_connections or _SPECULATIVE.search(head):
+            writer.write(_error(403, "Forbidden"))
+            await writer.drain()
+            return
         method, target, _ = head.split(b"\r\n", 1)[0].decode("ascii").split(" ")
         tunnel = method == "CONNECT"
         place = locate(f"http://{target}/" if tunnel else target)

@@ -93,7 +93,8 @@ SNAPSHOT: Final = """
     host.replaceChildren(...inside.childNodes);
   }
   document.querySelectorAll("noscript").forEach(element => element.remove());
-  const html = "<!doctype html>\\n" + root.outerHTML;
+  const text = "<!doctype html>\\n" + root.outerHTML;
+  const html = text.toWellFormed?.() ?? text;  // halves of surrogates are no text for others
   return html.length > 2 * most ? {size: html.length} : {html, url: document.URL};
 })
 """

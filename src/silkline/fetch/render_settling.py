@@ -198,12 +198,13 @@ class Settling:
                 awaitPromise=True,
                 returnByValue=True,
             )
-        except (CommandRefused, TimeoutError):
-            answer = {}
+            quiet = answer["result"].get("value") is True
         except BrowserGone:
             return  # `wait` detects this
+        except (CommandRefused, TimeoutError, KeyError, AttributeError):
+            quiet = False
         self._probing = None
-        if answer.get("result", {}).get("value") is True:
+        if quiet:
             self._done = True
             self.look_again()
         else:

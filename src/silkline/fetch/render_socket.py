@@ -14,6 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
+from silkline.fetch.peer_owner import owner_of
 from silkline.fetch.render_cdp import BrowserGone, Conversation, Incoming
 
 _PART: Final = 1 << 20
@@ -25,7 +26,8 @@ _TLS: Final = frozenset({"wss", "https"})
 
 
 class SocketLine:
-    """One WebSocket. `local` and `peer` are the addresses of its two ends."""
+    """One WebSocket. `local` and `peer` are the addresses of its two ends, `user` the owner of the other end if it is a
+    socket of this machine."""
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
@@ -33,6 +35,7 @@ class SocketLine:
         self._task: asyncio.Task[None] | None = None
         self.local = ""
         self.peer = ""
+        self.user: int | None = None
 
     async def open(self, url: str) -> None:
         """Connect. Raises `BrowserGone` with the cause of a failure, without the secrets of the address."""
@@ -42,7 +45,7 @@ class SocketLine:
                 if parts.scheme in ("http", "https"):
                     parts = await _ask_for_socket(parts)
                 await self._connect(parts)
-        except (OSError, EOFError, ValueError, TimeoutError, msgspec.DecodeError, KeyError) as error:
+        except (OSError, EOFError, ValueError, TimeoutError, KeyError, TypeError, AttributeError) as error:
             raise BrowserGone(f"the browser at SILKLINE_RENDERER_URL does not answer: {error!r}") from error
 
     async def _connect(self, parts: SplitResult) -> None:
@@ -55,8 +58,9 @@ class SocketLine:
             writer.transport.abort()
             raise ValueError(f"it answers {head.split(bytes([13]), 1)[0].decode('latin-1')!r}")
         self._writer = writer
-        self.local = writer.get_extra_info("sockname")[0]
-        self.peer = writer.get_extra_info("peername")[0]
+        local, peer = writer.get_extra_info("sockname"), writer.get_extra_info("peername")
+        self.local, self.peer = local[0], peer[0]
+        self.user = await owner_of(peer, local)
         self._task = asyncio.ensure_future(self._listen(reader))
         self._conversation.over(self)
 
@@ -103,6 +107,8 @@ class SocketLine:
                     self._conversation.heard(message)
         except (OSError, EOFError, BrowserGone):
             return
+        except (ValueError, MemoryError, OverflowError):
+            return  # not a WebSocket: the browser counts as gone
         finally:
             self._conversation.ended()
 
