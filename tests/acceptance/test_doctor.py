@@ -48,6 +48,17 @@ def test_a_machine_without_a_sandbox_is_warned_of(monkeypatch: pytest.MonkeyPatc
     assert "Landlock (Linux 5.13) and seccomp (x86_64 or aarch64)" in found.advice
 
 
+def test_a_variable_with_a_wrong_letter_is_named() -> None:
+    found = list(checks.variables({"SILKLINE_SLOT": "4", "SILKLINE_DATA": "x", "SILKLINE_IMAGE": "x", "SLOTS": "1"}))
+    assert [(check.level, check.says, check.advice) for check in found] == [
+        (checks.WARN, "SILKLINE_SLOT is not a setting", "Did you mean SILKLINE_SLOTS?")
+    ]
+
+
+def test_a_mistyped_variable_is_part_of_the_report(silkline: Silkline) -> None:
+    assert "SILKLINE_MEMORY_LIMITS is not a setting" in silkline("doctor", SILKLINE_MEMORY_LIMITS="1G").out
+
+
 def test_both_databases_are_looked_at(on_both: Silkline) -> None:
     with closing(open_database(on_both.database_url)) as database:
         workers.register(database, id="w", host="h", pid=1, boot_id="b", slots=2, version="0")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import resource
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from silkline.cli.terminal import duration, size
-from silkline.config import Settings
+from silkline.config import IN_FILE, PREFIX, SETTINGS, Settings
 from silkline.errors import StoreError, UsageError
 from silkline.model.database import Database
 from silkline.model.secret_url import masked
@@ -24,6 +25,9 @@ OK, WARN, FAIL = "ok", "warn", "fail"
 WAL_RESET_BUG = ((3, 7, 0), (3, 51, 2))  # a checkpoint that races with a writer may lose committed data
 CLOCK_WARN = timedelta(seconds=5)
 CGROUP = Path("/sys/fs/cgroup")
+_OTHER_VARIABLES = frozenset({"SILKLINE_API_TOKEN", "SILKLINE_API_TOKEN_FILE"})  # for commands that call the API
+_LONGEST_NAME = 100
+_ALIKE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,7 @@ class Check:
 
 def every(settings: Settings) -> Iterator[Check]:
     """Run every check."""
+    yield from variables(os.environ)
     yield directory(settings)
     yield disk(settings)
     yield open_files(settings)
@@ -49,6 +54,16 @@ def every(settings: Settings) -> Iterator[Check]:
 
         yield sqlite(version())
     yield from database(settings)
+
+
+def variables(environ: Mapping[str, str]) -> Iterator[Check]:
+    """A variable with a wrong letter sets nothing, and no command may refuse it: it can belong to another program."""
+    known = {f"{PREFIX}{name.upper()}{end}" for name in SETTINGS for end in ("", IN_FILE)}
+    for name in sorted(environ):
+        if name.startswith(PREFIX) and name not in known and name not in _OTHER_VARIABLES:
+            close = difflib.get_close_matches(name[:_LONGEST_NAME], known, n=1, cutoff=_ALIKE)
+            if close:
+                yield Check("environment", WARN, f"{name} is not a setting", f"Did you mean {close[0]}?")
 
 
 def directory(settings: Settings) -> Check:

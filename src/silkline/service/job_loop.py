@@ -233,7 +233,7 @@ class JobLoop:
             part.start()
         if self._metrics:
             self._metrics.start()
-        log.info("supervisor %s: %d slots, %s", self.identity.id, self._policy.slots, self.database.dialect)
+        log.info("supervisor %s: slots %d, %s", self.identity.id, self._policy.slots, self.database.dialect)
 
     def _close(self) -> None:
         self._attempts.kill_all()
