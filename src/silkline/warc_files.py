@@ -72,7 +72,7 @@ class Archive:
         except Exception as error:
             self._failures += 1
             if self._failures == 1:
-                _log.warning("the archive lacks %s, and perhaps others: %s", fetched.url, type(error).__name__)
+                _log.warning("the archive lacks %r, and perhaps others: %s", fetched.url, type(error).__name__)
             return
         self._stream.write(record)
         self._stream.flush()
