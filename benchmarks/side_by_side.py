@@ -15,6 +15,7 @@ import contextlib
 import itertools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -111,6 +112,8 @@ def main() -> None:
             sides = [start(*kind, web, spec, options.pages) for kind in kinds]
             run_in_turns(sides)
             cost = {side.name: 1000 * side.cpu / side.pages() for side in sides}
+            for side in sides:
+                shutil.rmtree(side.out.parent)
             ours = cost["this"]
             others = [f"{each:.2f} | {100 * ours / each - 100:+.1f} %" for each in list(cost.values())[1:]]
             print(f"| {case} | {' | '.join(others)} | {ours:.2f} |", flush=True)
