@@ -17,7 +17,7 @@ from silkline.crawl.outcomes import body_of
 from silkline.crawl.plan import Plan, Rendering
 from silkline.crawl.planning import plan_of
 from silkline.crawl.purpose import onward
-from silkline.crawl.reading import Body, Reading
+from silkline.crawl.reading import LONGEST_DETAIL, Body, Reading
 from silkline.model.fetched import Fetched, Rendered
 from silkline.model.ledger import DONE, NewResult, Settled
 from silkline.model.spec import SiteSpec
@@ -130,6 +130,17 @@ def test_an_answer_that_our_code_fails_on_fails_alone(step: str) -> None:
     (page,) = scene.outbox.pages
     assert (page.settled.state, page.settled.reason) == ("failed", "parse_failed")
     assert "UnicodeEncodeError" in (page.settled.detail or "")
+
+
+def test_the_text_of_such_a_failure_is_cut() -> None:
+    purpose = OneResultEach()
+
+    def fail(*_: Any) -> None:
+        raise KeyError("x" * 1_000_000)  # a page may choose what an error says
+
+    purpose.read = fail  # type: ignore[assignment, method-assign]
+    (page,) = Scene(HTML, purpose=purpose).outbox.pages
+    assert len(page.settled.detail or "") <= LONGEST_DETAIL
 
 
 @pytest.mark.parametrize("error", [OSError("the disk is full"), MemoryError()])

@@ -32,7 +32,7 @@ from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Plan
 from silkline.crawl.purpose import Purpose
-from silkline.crawl.reading import PARSE_FAILED, Reading
+from silkline.crawl.reading import LONGEST_DETAIL, PARSE_FAILED, Reading
 from silkline.crawl.render_queue import RenderQueue
 from silkline.metrics.instruments import RETRIES, reason_label
 from silkline.model.fetched import Fetched
@@ -203,7 +203,7 @@ class Answers:
         except (OSError, MemoryError):
             raise
         except Exception as error:
-            self._endings.end(entry, FAILED, PARSE_FAILED, f"{type(error).__name__}: {error}")
+            self._endings.end(entry, FAILED, PARSE_FAILED, f"{type(error).__name__}: {error}"[:LONGEST_DETAIL])
             return None
 
     # Rendering.

@@ -28,6 +28,8 @@ NOT_TEXT: Final = "not_text"
 """The same for a URL that was requested by name."""
 NOINDEX: Final = "noindex"
 PARSE_FAILED: Final = "parse_failed"
+LONGEST_DETAIL: Final = 500
+"""Characters of an error: a page may choose its text."""
 SITEMAP: Final = "sitemap"
 _PDF_SECONDS: Final = 3.0  # in a crawl other pages wait for the reader; a single requested PDF may take longer
 _PDF_SECONDS_BY_NAME: Final = 20.0
@@ -113,7 +115,7 @@ class PageReader:
         except MemoryError:  # the process has reached its limit: the page is read again in another one
             raise
         except Exception as error:
-            return Reading(body.id, PARSE_FAILED, f"{type(error).__name__}: {error}"[:500])
+            return Reading(body.id, PARSE_FAILED, f"{type(error).__name__}: {error}"[:LONGEST_DETAIL])
 
     def _read(self, body: Body) -> Reading:
         if body.sitemap:
@@ -206,7 +208,7 @@ class PageReader:
             why = text.problem or "perhaps only images"
             return Reading(body.id, NOT_TEXT, f"a PDF without text ({why})"[:500])
         if not text.markdown and text.problem:
-            return Reading(body.id, PARSE_FAILED, f"PDF: {text.problem}"[:500])
+            return Reading(body.id, PARSE_FAILED, f"PDF: {text.problem}"[:LONGEST_DETAIL])
         data: dict[str, Any] = {"title": text.title, "pages": text.pages}
         if self._wanted.content != "none":
             data["text" if self._wanted.content == "text" else "markdown"] = text.markdown
