@@ -69,7 +69,8 @@ test-fast: $(VENV)/.full ## Run only the tests that need neither PostgreSQL nor 
 .PHONY: chaos
 chaos: $(VENV)/.full ## Run the long forms of tests: kill -9 at every step, poison and bombs in every place
 	@$(BIN)/python -m tests.support.provide
-	SILKLINE_CHAOS=long $(BIN)/python -m pytest tests/chaos tests/service/test_poison.py tests/api/test_openapi.py $(ARGS)
+	SILKLINE_CHAOS=long $(BIN)/python -m pytest tests/chaos tests/service/test_poison.py tests/api/test_openapi.py \
+		tests/unit/test_url.py tests/unit/test_any_result.py $(ARGS)
 
 .PHONY: fuzz
 fuzz: $(VENV)/.full ## Test every parser with bombs and broken inputs, for an hour (FUZZ_SECONDS=3600, FUZZ_SEED to repeat)

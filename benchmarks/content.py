@@ -10,6 +10,8 @@ DIR holds three sets of pages, which are not part of the project; a set that is 
 - documentation packages of Debian, whose generators mark their content: words lost, words too many. They are installed,
   or unpacked (`dpkg -x`) in `docs/PACKAGE`.
 
+`--against CHECKOUT` adds rows for the code in another checkout, for example an older commit.
+
 The page model was trained on the first two; `train_page_model.py --held-out` shows what it does on sites that it did not
 see. Time is CPU time per page, from bytes to text. The other extractors are installed into build/, never into our own
 environment. If one cannot be installed, the benchmark fails.
@@ -25,6 +27,7 @@ sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != RO
 import argparse
 import gzip
 import json
+import os
 import random
 import re
 import shutil
@@ -258,31 +261,41 @@ def listed(name: str, rows: list[dict]) -> Path:
     return SETS / name
 
 
-def by_peer(name: str, *more: str) -> dict:
-    """Runs this file in the other environment, for one extractor that is installed there."""
-    command = [str(PEERS / "bin" / "python"), __file__, "--only", name, *more]
-    answer = subprocess.run(command, capture_output=True, text=True)
-    if answer.returncode:
-        sys.exit(f"content: {name} failed:\n{answer.stderr}")
-    return json.loads(answer.stdout.splitlines()[-1])
+@dataclass(frozen=True)
+class Side:
+    """One extractor: of a package, of this checkout, or of another one."""
+
+    name: str
+    checkout: Path | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.checkout in (None, ROOT) else f"{self.name} ({self.checkout.name})"
+
+    def ask(self, *more: str) -> dict:
+        """Runs this file with the Python and the code of this side."""
+        python = sys.executable if self.checkout else str(PEERS / "bin" / "python")
+        code = {"PYTHONPATH": str(self.checkout / "src")} if self.checkout else {}
+        command = [python, __file__, "--only", self.name, *more]
+        answer = subprocess.run(command, capture_output=True, text=True, env=os.environ | code)
+        if answer.returncode:
+            sys.exit(f"content: {self} failed:\n{answer.stderr}")
+        return json.loads(answer.stdout.splitlines()[-1])
+
+    def scored(self, data: Path) -> tuple[list[Tally], int]:
+        result = self.ask("--data", str(data))
+        return [Tally(**half) for half in result["halves"]], result["failures"]
 
 
-def scored_by_peer(name: str, data: Path) -> tuple[list[Tally], int]:
-    result = by_peer(name, "--data", str(data))
-    return [Tally(**half) for half in result["halves"]], result["failures"]
-
-
-def print_words(title: str, listed: Path, names: list[str], kinds: tuple[str, ...]) -> None:
+def print_words(title: str, listed: Path, sides: list[Side], kinds: tuple[str, ...]) -> None:
     print(f"\n{title}\n")
     print(f"| extractor | F1 | precision | recall | lose half | lose a tenth | ms per page | {' | '.join(kinds)} |")
     print("|---|---|---|---|---|---|---|" + "---|" * len(kinds), flush=True)
-    for name in names:
-        ours = OURS.get(name)
-        sums = measure(ours(), listed) if ours else by_peer(name, "--list", str(listed), "--data", str(listed.parent))
+    for side in sides:
+        sums = side.ask("--list", str(listed), "--data", str(listed.parent))
         f1, precision, recall, half, tenth, seconds, pages = sums["all"]
         each = " | ".join(f"{sums[kind][0] / sums[kind][6]:.3f}" if kind in sums else "" for kind in kinds)
         print(
-            f"| {name} | {f1 / pages:.3f} | {precision / pages:.3f} | {recall / pages:.3f} | {half:.0f} | "
+            f"| {side} | {f1 / pages:.3f} | {precision / pages:.3f} | {recall / pages:.3f} | {half:.0f} | "
             f"{tenth / pages:.1%} | {1000 * seconds / pages:.2f} | {each} |",
             flush=True,
         )
@@ -309,7 +322,7 @@ def install_peers() -> None:
         (PEERS / "installed").write_text("\n".join(PACKAGES))
 
 
-def row(name: str, halves: list[Tally], failures: int) -> str:
+def row(name: Side, halves: list[Tally], failures: int) -> str:
     whole = halves[0] + halves[1]
     ms = 1000 * whole.seconds / max(whole.pages, 1)
     return (
@@ -318,38 +331,41 @@ def row(name: str, halves: list[Tally], failures: int) -> str:
     )
 
 
-def print_snippets(data: Path, theirs: bool) -> None:
-    pages = json.loads((data / "truth.json").read_text())
+def print_snippets(data: Path, sides: list[Side]) -> None:
     print("Snippets (content-eval)\n")
     print("| extractor | F1 | precision | recall | F1, even pages | F1, odd pages | ms per page | failures |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
-    for name, make in OURS.items():
-        print(row(name, *score(make(), data, pages)), flush=True)
-    for name in THEIRS if theirs else ():
-        print(row(name, *scored_by_peer(name, data)), flush=True)
+    for side in sides:
+        print(row(side, *side.scored(data)), flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ours", action="store_true", help="only Silkline, without installing anything")
-    parser.add_argument("--only", metavar="NAME", choices=THEIRS, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--against", metavar="CHECKOUT", type=Path, action="append", default=[], help="another checkout"
+    )
+    parser.add_argument("--only", metavar="NAME", choices=[*OURS, *THEIRS], help=argparse.SUPPRESS)
     parser.add_argument("--list", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--data", metavar="DIR", type=Path, required=True, help="the folder of the sets of pages")
     asked = parser.parse_args()
+    makers = OURS | THEIRS
     if asked.only and asked.list:
-        print(json.dumps(measure(THEIRS[asked.only](), asked.list)))
+        print(json.dumps(measure(makers[asked.only](), asked.list)))
         return
     if asked.only:
         pages = json.loads((asked.data / "truth.json").read_text())
-        halves, failures = score(THEIRS[asked.only](), asked.data, pages)
+        halves, failures = score(makers[asked.only](), asked.data, pages)
         print(json.dumps({"halves": [vars(half) for half in halves], "failures": failures}))
         return
     if not asked.ours:
         install_peers()
-    names = [*OURS, *(() if asked.ours else THEIRS)]
+    # The same extractor of all checkouts in a row, so that a machine that changes its speed slows them down alike.
+    sides = [Side(name, checkout) for name in OURS for checkout in (ROOT, *asked.against)]
+    sides += [] if asked.ours else [Side(name) for name in THEIRS]
     snippets = asked.data / "content-eval"
     if (snippets / "truth.json").is_file():
-        print_snippets(snippets, not asked.ours)
+        print_snippets(snippets, sides)
     else:
         print(f"content-eval is left out: {asked.data} has none")
     for title, found, kinds in (
@@ -359,7 +375,7 @@ def main() -> None:
         if found is None:
             print(f"\n{title}: left out, its pages are not there")
         else:
-            print_words(title, found, names, kinds)
+            print_words(title, found, sides, kinds)
 
 
 if __name__ == "__main__":

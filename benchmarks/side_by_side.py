@@ -97,11 +97,11 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=6_000)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only", default="", help="only the cases whose name contains this text")
-    parser.add_argument("--against", type=Path, help="another checkout of Silkline")
+    parser.add_argument("--against", type=Path, action="append", default=[], help="another checkout of Silkline")
     parser.add_argument("--without", action="append", default=[], choices=["safety", "metrics"])
     options = parser.parse_args()
     kinds: list[tuple[str, Path, str]] = [("this", crawl.ROOT, "")]
-    kinds += [("against", options.against.resolve(), "")] if options.against else []
+    kinds += [(other.name, other.resolve(), "") for other in options.against]
     kinds += [(f"without {part}", crawl.ROOT, part) for part in options.without]
     print("| | " + " | ".join(f"{name}, CPU-ms/page | this beside it" for name, *_ in kinds[1:]) + " | this |")
     print("|---" * (2 * len(kinds)) + "|")

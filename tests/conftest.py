@@ -7,11 +7,13 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from zlib import crc32
 
 import hypothesis
 import pytest
 
 from tests.support import programs
+from tests.support.effort import LONG
 from tests.support.pgbouncer import PgBouncer
 from tests.support.postgres import PostgresDatabases, PostgresServer
 
@@ -20,6 +22,7 @@ DATABASES = ["sqlite", "postgres"]
 NEED_PROGRAMS = {"postgres", "own_postgres", "chromium", "pgbouncer"}
 # With several workers the files go out in this order: the long ones first, so that none is left over at the end.
 ORDER = ["chaos", "service", "web", "acceptance", "crawl", "api", "store", "unit"]
+ON_ONE_DATABASE = {"acceptance", "api", "service"}
 skipped: dict[str, str] = {}  # the tests that were left out, each with the reason
 figures: list[tuple[str, str]] = []
 
@@ -42,14 +45,37 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="leave out the tests that need PostgreSQL or Chromium")
+    parser.addoption("--both-databases", action="store_true", help="run every test of two databases on both")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left_out = set[pytest.Item]()
     if config.getoption("--fast"):
-        slow = [item for item in items if _needs_programs(item)]
-        config.hook.pytest_deselected(items=slow)
-        items[:] = [item for item in items if item not in slow]
+        left_out = {item for item in items if _needs_programs(item)}
+    elif not (config.getoption("--both-databases") or LONG):
+        left_out = _on_the_other_database(items)
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
     items.sort(key=_turn)
+
+
+def _on_the_other_database(items: list[pytest.Item]) -> set[pytest.Item]:
+    """The second form of each test that can run on both databases, in the folders whose subject is another one: what
+    the databases do differently is tried in `store` and `chaos`, always on both. The name of a test decides where it
+    runs. A test with the mark `both_databases` runs on both."""
+    forms: dict[tuple[str, str], dict[str, pytest.Item]] = {}
+    for item in items:
+        case = getattr(getattr(item, "callspec", None), "id", "").split("-")
+        for database in DATABASES:
+            if database in case and item.path.parent.name in ON_ONE_DATABASE:
+                others = "-".join(part for part in case if part != database)
+                forms.setdefault((item.nodeid.partition("[")[0], others), {})[database] = item
+    return {
+        form[DATABASES[crc32("".join(test).encode()) % 2]]
+        for test, form in forms.items()
+        if len(form) == len(DATABASES) and not form["sqlite"].get_closest_marker("both_databases")
+    }
 
 
 def _turn(item: pytest.Item) -> int:
@@ -181,4 +207,4 @@ def wrong_clock(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def long_chaos() -> bool:
     """True under `make chaos`: take minutes instead of seconds."""
-    return os.environ.get("SILKLINE_CHAOS") == "long"
+    return LONG

@@ -8,8 +8,6 @@ says which files count.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
 import socket
 from collections.abc import Mapping
@@ -20,10 +18,10 @@ import msgspec
 
 from silkline.model.fetched import PDF, SCREENSHOT, Fetched, PageFile
 from silkline.model.job import Job
+from silkline.part_files import PART, whole_file
 from silkline.private_files import FILE_MODE, make_private_folder
 
 FOLDER: Final = "files"
-_UNFINISHED: Final = ".part"
 
 
 class FileType(NamedTuple):
@@ -68,7 +66,7 @@ class PageFiles:
         self._host = socket.gethostname()
         folder = folder_of(self._data, place.job_id)
         make_private_folder(folder)
-        for left in folder.glob(f"*{_UNFINISHED}"):
+        for left in folder.glob(f"*{PART}"):
             if left.name.partition("-")[0] != f".{place.run_lease}":  # other processes of this attempt are writing
                 left.unlink(missing_ok=True)
 
@@ -84,23 +82,12 @@ class PageFiles:
         if file.error:
             return file
         path = path_of(self._data, self._job_id, url_id, file.name)
-        unfinished = path.with_name(f".{self._run_lease}-{os.getpid()}-{path.name}{_UNFINISHED}")
         try:
-            _write(unfinished, file.body)
-            unfinished.replace(path)
+            with whole_file(path, label=f"{self._run_lease}-", mode=FILE_MODE, durable=True) as stored:
+                stored.write(file.body)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                unfinished.unlink(missing_ok=True)
             return PageFile(file.name, error=f"it could not be stored: {error.strerror or error}")
         return PageFile(file.name, size=file.size, host=self._host)
-
-
-def _write(path: Path, body: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(body)
-        file.flush()
-        os.fsync(descriptor)
 
 
 def told(files: tuple[PageFile, ...]) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class ProcessUsage(NamedTuple):
 def process_ids() -> Iterator[int]:
     """Every process of the machine."""
     for entry in os.scandir("/proc"):
-        if entry.name.isdigit():
+        if entry.name.isdecimal():
             yield int(entry.name)
 
 

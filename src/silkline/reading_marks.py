@@ -4,6 +4,10 @@ A process writes the mark before it reads bytes from the web, and clears one byt
 file, so the mark remains after the process was killed, and shows which input to blame. The supervisor creates the file
 and passes its descriptor to the runner; a job without one uses a file in memory, and so does a supervisor whose disk is
 full. A mark costs about 0.5 µs (tests/unit).
+
+A process that a page has taken over must not be able to cut the file: the kernel ends every process that uses a mapped
+page behind the end of its file. So the supervisor does not map the file, and confined processes keep the mapping but no
+descriptor.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import os
 import struct
 import time
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from silkline.private_files import FILE_MODE, allocate
 
@@ -87,19 +91,14 @@ _pack: Final = _LAYOUT.pack_into
 _now: Final = time.monotonic
 
 
-class ReadingMarks:
-    """All slots of one attempt."""
+class MarksFile:
+    """All slots of one attempt, for the supervisor: the file is read, not mapped. What is missing in it is no mark."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
-        try:
-            self._memory = mmap.mmap(descriptor, SLOTS * SLOT_BYTES)
-        except BaseException:
-            os.close(descriptor)
-            raise
 
     @classmethod
-    def create(cls, path: Path) -> ReadingMarks:
+    def create(cls, path: Path) -> Self:
         """Create an empty file that only its owner may read. If the disk has no space for it: a file in memory."""
         try:
             return cls(_new_file(path))
@@ -110,27 +109,69 @@ class ReadingMarks:
             return cls(_file_in_memory())
 
     @classmethod
-    def open(cls, path: str | Path) -> ReadingMarks:
+    def open(cls, path: str | Path) -> Self:
         """Open the file of an attempt. Without a path: a file in memory, which children can inherit."""
         return cls(os.open(path, os.O_RDWR | os.O_CLOEXEC) if path else _file_in_memory())
+
+    def mark_of(self, index: int) -> Mark | None:
+        """What the process of this slot is reading, or was reading when it died."""
+        return _mark(index, self._stored(index * SLOT_BYTES, _LAYOUT.size))
+
+    def active(self) -> list[Mark]:
+        """Every input that is marked now."""
+        stored = self._stored(0, SLOTS * SLOT_BYTES)
+        found = (_mark(index, stored, index * SLOT_BYTES) for index in range(SLOTS))
+        return [mark for mark in found if mark is not None]
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+    def _stored(self, start: int, size: int) -> bytes:
+        """This part of the file. Zeros replace what was cut off."""
+        return os.pread(self.descriptor, size, start).ljust(size, b"\0")
+
+
+class ReadingMarks(MarksFile):
+    """The same for the processes of the attempt, which have the file mapped and write to it."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor)
+        try:
+            self._memory = mmap.mmap(descriptor, SLOTS * SLOT_BYTES)
+        except BaseException:
+            os.close(descriptor)
+            raise
 
     def slot(self, index: int) -> MarkSlot:
         """The slot to write to, for the process that calls this."""
         return MarkSlot(self._memory, index)
 
-    def mark_of(self, index: int) -> Mark | None:
-        """What the process of this slot is reading, or was reading when it died."""
-        kind, pid, started, name, active = _LAYOUT.unpack_from(self._memory, index * SLOT_BYTES)
-        return Mark(index, kind, _text(name.rstrip(b"\0")), pid, started) if active else None
+    def give_up_descriptors(self) -> None:
+        """Keep the mapping but no descriptor of the file, so that this process cannot cut or lengthen it.
 
-    def active(self) -> list[Mark]:
-        """Every input that is marked now."""
-        found = (self.mark_of(index) for index in range(SLOTS) if self._memory[index * SLOT_BYTES + _ACTIVE_AT])
-        return [mark for mark in found if mark is not None]
+        Python keeps a descriptor of its own for a mapping. Each number stays open, because its owner will close it.
+        """
+        file = os.fstat(self.descriptor)
+        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        for number in [int(name) for name in os.listdir("/proc/self/fd")]:  # noqa: PTH208
+            with contextlib.suppress(OSError):  # the descriptor of the listing itself is already closed
+                if os.path.samestat(os.fstat(number), file):
+                    os.dup2(nothing, number, inheritable=False)
+        os.close(nothing)
 
     def close(self) -> None:
         self._memory.close()
-        os.close(self.descriptor)
+        super().close()
+
+    def _stored(self, start: int, size: int) -> bytes:
+        return self._memory[start : start + size]
+
+
+def _mark(index: int, stored: bytes, at: int = 0) -> Mark | None:
+    if not stored[at + _ACTIVE_AT]:
+        return None
+    kind, pid, started, name, _ = _LAYOUT.unpack_from(stored, at)
+    return Mark(index, kind, _text(name.rstrip(b"\0")), pid, started)
 
 
 def _new_file(path: Path) -> int:

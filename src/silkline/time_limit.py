@@ -1,9 +1,10 @@
-"""Interrupts Python code after a time limit: the code of plug-ins, which may sleep or never end."""
+"""Interrupts Python code after a time limit: the code of plug-ins, which may sleep or never end, and slow parsers."""
 
 from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,8 +20,11 @@ def can_interrupt() -> bool:
 
 
 @contextmanager
-def interrupted_after(seconds: float) -> Iterator[None]:
-    """Raise `TookTooLong` in the body after the time limit. Without effect in other threads than the main thread."""
+def interrupted_after(seconds: float, *, cpu: bool = False) -> Iterator[None]:
+    """Raise `TookTooLong` in the body after the time limit. Without effect in other threads than the main thread.
+
+    `cpu`: the limit is CPU time of this process, so that nothing fails because the machine is loaded.
+    """
     if not can_interrupt():
         yield
         return
@@ -28,10 +32,15 @@ def interrupted_after(seconds: float) -> Iterator[None]:
     def interrupt(number: int, frame: Any) -> None:
         raise TookTooLong
 
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    timer, number = (signal.ITIMER_PROF, signal.SIGPROF) if cpu else (signal.ITIMER_REAL, signal.SIGALRM)
+    clock = time.process_time if cpu else time.monotonic
+    began = clock()
+    before = signal.signal(number, interrupt)
+    left, every = signal.setitimer(timer, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(timer, 0)
+        signal.signal(number, before)
+        if left:  # a timer of the caller goes on, or fires now
+            signal.setitimer(timer, max(left - (clock() - began), 1e-6), every)

@@ -12,12 +12,14 @@ import logging
 import os
 import re
 import shutil
-import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from isal import isal_zlib
 
 from silkline import page_files
 from silkline.errors import Permanent
@@ -28,7 +30,14 @@ from silkline.private_files import make_private_file, make_private_folder
 ID_HEADER: Final = "WARC-Silkline-Id"
 # The body is stored decoded, so these headers would be wrong. Their values are kept under another name.
 _ON_THE_WIRE: Final = ("content-encoding", "transfer-encoding", "content-length")
+# Level 9 of zlib, which warcio uses, takes 65 s for 20 MB of a hostile page. These levels never take long.
+_LEVEL: Final = 2
+_GZIP: Final = 31
+_MOST_BODY: Final = 256 << 20
+_MOST_ID: Final = (1 << 63) - 1
+_DIGITS: Final = 19
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 _log = logging.getLogger("silkline.warc")
 
 
@@ -49,7 +58,7 @@ class Archive:
 
     def __init__(self, data: Path, job_id: str, run_lease: int, fetcher: int = 0) -> None:
         try:
-            from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
+            import warcio  # type: ignore[import-untyped] # noqa: F401 - so that a job fails at its start
         except ImportError as error:
             raise Permanent(
                 "WARC files need warcio, not installed here: pip install 'silkline[warc]', or leave `warc` out"
@@ -59,7 +68,6 @@ class Archive:
         file = folder / f"{run_lease:06d}-{fetcher:03d}-{os.getpid()}.warc.gz"
         make_private_file(file)
         self._stream = file.open("ab")
-        self._new_writer = WARCWriter
         self._failures = 0
 
     def add(self, url_id: int, fetched: Fetched) -> None:
@@ -68,7 +76,9 @@ class Archive:
         An answer that has no form as a record is left out, and costs nothing else. A full disk is an error.
         """
         try:
-            record = self._record(url_id, fetched)
+            record = _record(url_id, fetched)
+        except OSError:
+            raise
         except Exception as error:
             self._failures += 1
             if self._failures == 1:
@@ -77,24 +87,35 @@ class Archive:
         self._stream.write(record)
         self._stream.flush()
 
-    def _record(self, url_id: int, fetched: Fetched) -> memoryview:
-        """One complete record, made in memory, so that an error leaves no part of it in the file."""
-        from warcio.statusandheaders import StatusAndHeaders  # type: ignore[import-untyped]
-
-        headers = StatusAndHeaders(_status(fetched.status), _headers(fetched), protocol="HTTP/1.1")
-        about = {"WARC-Date": _now(), ID_HEADER: str(url_id)}
-        if fetched.address:
-            about["WARC-IP-Address"] = fetched.address
-        made = io.BytesIO()
-        writer = self._new_writer(made, gzip=True)
-        record = writer.create_warc_record(
-            fetched.url, "response", payload=io.BytesIO(fetched.body), http_headers=headers, warc_headers_dict=about
-        )
-        writer.write_record(record)
-        return made.getbuffer()
-
     def close(self) -> None:
         self._stream.close()
+
+
+def _record(url_id: int, fetched: Fetched) -> bytes:
+    from warcio.statusandheaders import StatusAndHeaders  # type: ignore[import-untyped]
+
+    headers = StatusAndHeaders(_status(fetched.status), _headers(fetched), protocol="HTTP/1.1")
+    about = {"WARC-Date": _now(), ID_HEADER: str(url_id)}
+    if fetched.address:
+        about["WARC-IP-Address"] = fetched.address
+    return response_record(fetched.url, headers, fetched.body, about)
+
+
+def response_record(url: str, headers: Any, body: bytes, about: dict[str, str]) -> bytes:
+    """One complete record, made in memory, so that an error leaves no part of it in a file.
+
+    Without the length, warcio copies a large body to a temporary file, which a confined fetcher must not create.
+    """
+    from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
+
+    made = io.BytesIO()
+    writer = WARCWriter(made, gzip=False)
+    record = writer.create_warc_record(
+        url, "response", io.BytesIO(body), len(body), http_headers=headers, warc_headers_dict=about
+    )
+    writer.write_record(record)
+    packed: bytes = isal_zlib.compress(made.getbuffer(), _LEVEL, wbits=_GZIP)
+    return packed
 
 
 def open_archive(place: tuple[str, str, int] | None, fetcher: int = 0) -> Archive | None:
@@ -119,21 +140,42 @@ def remove(data: Path, logs: Path, job_id: str) -> None:
 
 
 def records(data: Path, job_id: str) -> Iterator[Record]:
-    """Every complete record of a job's archive, in the order of writing."""
+    """Every complete record of a job's archive, in the order of writing.
+
+    What is no record of ours ends its file: the process that wrote it died, or a page had taken it over.
+    """
     from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
-    from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
 
     for path in sorted(folder_of(data, job_id).glob("*.warc.gz")):
         with path.open("rb") as stream:
-            try:
-                for record in ArchiveIterator(stream):
-                    body = record.content_stream().read()
-                    if len(body) != int(record.http_headers.get_header("Content-Length") or -1):
-                        break  # incomplete: the process that wrote it died
-                    record.payload = body
-                    yield Record(int(record.rec_headers.get_header(ID_HEADER)), record)
-            except (ArchiveLoadFailed, EOFError, zlib.error):
-                continue
+            records = iter(ArchiveIterator(stream))
+            while (found := _next_record(records, path)) is not None:
+                yield found
+
+
+def _next_record(records: Iterator[Any], path: Path) -> Record | None:
+    try:
+        record = next(records)
+        size = _number(record.http_headers.get_header("Content-Length"), _MOST_BODY)
+        body = record.content_stream().read(size + 1)
+        if len(body) != size:
+            return None
+        record.payload = body
+        return Record(_number(record.rec_headers.get_header(ID_HEADER), _MOST_ID), record)
+    except (StopIteration, EOFError):
+        return None
+    except OSError:
+        raise
+    except Exception as error:
+        _log.warning("%s is read only up to a record that is not ours: %s", path.name, type(error).__name__)
+        return None
+
+
+def _number(text: str | None, most: int) -> int:
+    """A number of a header. Raises a ValueError if there is none, or a larger one."""
+    if not text or len(text) > _DIGITS or not text.isascii() or not text.isdigit() or int(text) > most:
+        raise ValueError
+    return int(text)
 
 
 def _status(status: int) -> str:
@@ -148,12 +190,14 @@ def _headers(fetched: Fetched) -> list[tuple[str, str]]:
     kept = []
     for name, value in fetched.headers.items():
         if _TOKEN.fullmatch(name):
-            kept.append((f"x-archive-orig-{name}" if name in _ON_THE_WIRE else name, _latin(value)))
+            kept.append((f"x-archive-orig-{name}" if name in _ON_THE_WIRE else name, _ascii(value)))
     return [*kept, ("Content-Length", str(len(fetched.body)))]
 
 
-def _latin(value: str) -> str:
-    return value.encode("latin-1", "replace").decode("latin-1").replace("\r", " ").replace("\n", " ")
+def _ascii(value: str) -> str:
+    """Without line breaks, and other characters in percent form: warcio writes no others."""
+    value = value.replace("\r", " ").replace("\n", " ")
+    return value if value.isascii() else _NOT_ASCII.sub(lambda found: quote(found[0], errors="replace"), value)
 
 
 def _now() -> str:

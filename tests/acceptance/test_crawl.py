@@ -69,6 +69,7 @@ def web() -> Iterator[Web]:
     web.server.server_close()
 
 
+@pytest.mark.both_databases
 def test_crawl_explain_results(on_both: Silkline, web: Web) -> None:
     done = on_both("crawl", web.host, "--depth", "3", *FAST)
     assert done.code == 0, done
@@ -94,6 +95,7 @@ def test_crawl_explain_results(on_both: Silkline, web: Web) -> None:
     assert "# Page 1" in lines[1]["data"]["markdown"]
 
 
+@pytest.mark.both_databases
 def test_ctrl_c_pauses_and_resume_goes_on(on_both: Silkline, web: Web) -> None:
     web.last = 3  # so that it cannot end before it is told to
     crawl = on_both.start("crawl", web.host, "--limit", "8", "--delay", "0.2", "--ignore-robots", "-o", "pages.csv")

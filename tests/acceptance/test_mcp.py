@@ -1,7 +1,9 @@
 """`silkline mcp` as an assistant starts it, spoken to by the protocol's own client."""
 
+import json
 import re
 import signal
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -110,6 +112,44 @@ def test_a_model_steers_a_job_and_learns_what_failed(silkline: Silkline, site: S
             assert re.search(rf"Job {id} \(site \S+\): (cancelling|cancelled|completed)", said)
 
     anyio.run(talk)
+
+
+def test_a_line_that_is_no_message_gets_an_error(silkline: Silkline) -> None:
+    """And the lines after it are answered as usual."""
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    lines = {
+        b"no JSON": (-32700, None),
+        b"\xff\xfe": (-32700, None),
+        b'{"jsonrpc": "2.0", "id": 1, "method"': (-32700, None),
+        b"[" * 100_000: (-32700, None),
+        b"[]": (-32600, None),
+        b"{}": (-32600, None),
+        b"7": (-32600, None),
+        b'{"jsonrpc": "1.0", "id": 2, "method": "ping"}': (-32600, None),
+        json.dumps({"jsonrpc": "2.0", "id": 3, "method": "initialize", "params": hello}).encode(): (None, 3),
+        b'{"jsonrpc": "2.0", "id": [4], "method": 5}': (-32600, None),
+        b"no JSON either": (-32700, None),
+        b'{"jsonrpc": "2.0", "id": 6, "method": "ping"}': (None, 6),
+    }
+    command = silkline.command("mcp", "--server", "http://127.0.0.1:1")
+    with subprocess.Popen(
+        command,
+        cwd=silkline.folder,
+        env=silkline.environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for line, (code, id) in lines.items():
+            process.stdin.write(line + b"\n")
+            process.stdin.flush()
+            answer = json.loads(process.stdout.readline())
+            assert (answer.get("error", {}).get("code"), answer["id"]) == (code, id), line[:100]
+        process.stdin.close()
+        assert process.stdout.read() == b""
+    assert process.returncode == 0
 
 
 def test_its_server_has_a_token_that_nobody_else_knows(silkline: Silkline) -> None:

@@ -3,6 +3,8 @@
 from collections import Counter
 from contextlib import closing
 
+import pytest
+
 from silkline.model.job import Status
 from silkline.model.url import url_key
 from silkline.sample.server import SampleServer
@@ -21,6 +23,7 @@ def test_the_keys_of_urls_are_those_of_older_releases() -> None:
     assert [row["url"] for row in rows["crawl_urls"] if url_key(row["url"]) != row["url_key"]] == []
 
 
+@pytest.mark.both_databases
 def test_a_crawl_that_an_older_release_paused_goes_on(on_both: Silkline) -> None:
     database_url = on_both.database_url
     with SampleServer() as site:

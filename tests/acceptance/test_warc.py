@@ -1,8 +1,10 @@
 """Answers kept as they came, and written as one WARC file that warcio itself calls valid."""
 
 import gzip
+import io
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 from warcio.archiveiterator import ArchiveIterator
@@ -57,6 +59,31 @@ def test_a_crawl_keeps_its_answers_too(silkline: Silkline, tmp_path: Path) -> No
     told = silkline("results", "last", "-o", str(file))
     assert "12 results were written" in told.err, told
     assert len(pages(file)) == 12
+
+
+def test_large_pages_are_kept_by_every_fetcher_and_what_was_not_kept_is_said(
+    silkline: Silkline, tmp_path: Path
+) -> None:
+    links = "".join(f"<a href='/{number}'>{number}</a>" for number in range(6)).encode()
+
+    def respond(target: str, origin: str) -> SampleAnswer:
+        return SampleAnswer(200, "text/html", b"<p>A large page.</p>" + links + b"<!--" + b"x" * 600_000 + b"-->")
+
+    with ExitStack() as stack:
+        sites = [stack.enter_context(SampleServer(respond=respond)).url for _ in range(4)]
+        options = ("--warc", "--speed", "max", "--fetchers", "3", "--ignore-robots")
+        done = silkline("crawl", *sites, *options, "--json")
+        assert done.json["progress"]["done"] == 4 * 7
+    file = tmp_path / "site.warc.gz"
+    assert "28 results were written" in silkline("results", "last", "-o", str(file)).err
+    assert {len(body) for _, body in pages(file).values()} == {600_000 + 27 + len(links)}
+
+    kept = max((tmp_path / "data" / "warc" / done.json["id"]).iterdir(), key=lambda file: file.stat().st_size)
+    lost = len(list(ArchiveIterator(io.BytesIO(kept.read_bytes()))))
+    kept.unlink()
+    again = silkline("extract", "last", "--content", "text", "--json").json
+    assert (again["progress"]["done"], again["progress"]["skipped"]) == (28 - lost, lost)
+    assert f"of {lost} pages of job {done.json['id']} nothing was kept here" in silkline("logs", "last").out
 
 
 def test_a_record_that_was_cut_short_is_left_out(silkline: Silkline, store: Database, tmp_path: Path) -> None:

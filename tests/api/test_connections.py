@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from silkline.api.connections import network_of
+from silkline.api.connections import CHUNKS, HEADERS, SMALLEST
+from silkline.model.client_network import network_of
 from silkline.store.opening import open_database
 from tests.support.served import Answer, Client, Served
 from tests.support.supervisors import PATIENCE, eventually
@@ -96,6 +98,15 @@ def test_a_body_that_never_comes_is_given_up(strict: Served) -> None:
         answer(connection).problem(408, "too-slow", "a body must arrive")
         assert until_closed(connection) == b""
     assert "Traceback" not in strict.log
+
+
+def test_a_long_body_is_no_credit_for_silence(strict: Served) -> None:
+    """Most of the body comes at once, then nothing: the server does not wait longer because of what came."""
+    client, size = strict.ready(), 15 << 20
+    with connect(client) as connection:
+        sent = head(client, "POST /v1/jobs", Authorization=f"Bearer {TOKEN}", Content_Length=str(size))
+        connection.sendall(sent + b" " * (size - 1))
+        answer(connection).problem(408, "too-slow", "without a longer pause")
 
 
 def test_a_caller_that_does_not_read_its_answer_is_let_go(strict: Served) -> None:
@@ -212,6 +223,71 @@ def test_an_upload_that_is_broken_off_leaves_no_traceback(strict: Served) -> Non
     strict_log = strict.log
     assert "Traceback" not in strict_log
     assert "problem" not in strict_log.lower()
+
+
+@pytest.mark.parametrize(("path", "token"), [("/login", ""), ("/v1/jobs", ""), ("/v1/jobs", TOKEN)])
+def test_a_body_in_tiny_chunks_is_refused(strict: Served, path: str, token: str) -> None:
+    client = strict.ready()
+    with connect(client) as connection:
+        fields = {"Content_Type": "application/x-www-form-urlencoded" if path == "/login" else "application/json"}
+        fields |= {"Authorization": f"Bearer {token}"} if token else {}
+        start = head(client, f"POST {path}", Transfer_Encoding="chunked", **fields)
+        connection.sendall(start + 2 * CHUNKS * b"1\r\nx\r\n")  # at once: else the answer to the head may be first
+        answer(connection).problem(400, "bad-request", "64 bytes in each")
+        assert until_closed(connection) == b""
+
+
+def test_a_body_in_small_chunks_arrives(strict: Served) -> None:
+    client = strict.ready()
+    body = json.dumps({"kind": "page", "url": "https://example.com/", "paused": True, "metadata": {"a": 60_000 * "x"}})
+    parts = [body[start : start + SMALLEST].encode() for start in range(0, len(body), SMALLEST)]
+    assert len(parts) > 2 * CHUNKS
+    with connect(client) as connection:
+        fields = {"Authorization": f"Bearer {TOKEN}", "Content_Type": "application/json"}
+        connection.sendall(head(client, "POST /v1/jobs", Transfer_Encoding="chunked", **fields))
+        connection.sendall(b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n")
+        assert answer(connection).json["id"]
+
+
+@pytest.mark.parametrize("where", ["head", "second head", "trailers"])
+def test_a_request_with_very_many_headers_is_refused(strict: Served, where: str) -> None:
+    client, lines = strict.ready(), (HEADERS + 1) * b"a:\r\n"
+    plain = head(client, "GET /healthz")
+    sent = {
+        "head": plain[:-2] + lines + b"\r\n",
+        "second head": plain + plain[:-2] + lines + b"\r\n",
+        "trailers": head(client, "POST /v1/jobs", Transfer_Encoding="chunked") + b"0\r\n" + lines + b"\r\n",
+    }
+    with connect(client) as connection:
+        connection.sendall(sent[where])
+        came = until_closed(connection)
+    assert re.findall(rb"HTTP/1.1 (\d+)", came) == ([b"200", b"400"] if where == "second head" else [b"400"])
+    assert b"at most 200 headers" in came
+
+
+def test_connections_that_are_refused_keep_nobody_out(tmp_path: Path) -> None:
+    settings = {"api_token": TOKEN, "slots": 0, "api_connections": 30, "api_connections_each": EACH}
+    with closing(Served(f"sqlite:///{tmp_path / 'silkline.db'}", tmp_path, **settings)) as server, ExitStack() as stack:
+        client = server.ready()
+        slow = head(client, "POST /login", Content_Type="application/x-www-form-urlencoded", Content_Length="99")
+        for _ in range(EACH):
+            stack.enter_context(connect(client)).sendall(slow)
+        for _ in range(100):
+            stack.enter_context(connect(client)).sendall(slow)
+        place = (client.host, client.port)
+        with socket.create_connection(place, timeout=PATIENCE, source_address=("127.0.0.2", 0)) as other:
+            other.sendall(head(client, "GET /healthz"))
+            assert answer(other).status == 200
+
+
+def test_nobody_writes_into_the_log_without_a_token(strict: Served) -> None:
+    client, before = strict.ready(), len(strict.log)
+    for sent in (b"nonsense\r\n\r\n", head(client, "GET /v1/jobs", Connection="upgrade", Upgrade="websocket")):
+        with connect(client) as connection:
+            connection.sendall(sent)
+            assert answer(connection).status in (400, 401)
+    assert client.get("/healthz").status == 200
+    assert strict.log[before:] == ""
 
 
 def test_whom_a_connection_counts_for() -> None:

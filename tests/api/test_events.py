@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from silkline.api import sources
-from silkline.api.events import BACKLOG, EAGER, Feed, Hub
+from silkline.api.caller_turns import CallerTurns
+from silkline.api.events import BACKLOG, BACKLOG_BYTES, EAGER, Feed, Hub, Listener, PollTurns
+from silkline.api.read_turns import read_turns
 from silkline.api.sources import Cursor, JobSource, StreamEvent, read_cursor
 from silkline.errors import Unavailable
 from silkline.model.database import Database
@@ -22,6 +24,7 @@ from silkline.store import jobs, logs, urls
 from silkline.store.opening import open_database
 from tests.store.given import finished, running
 from tests.support.served import STATES, Client, Served
+from tests.support.supervisors import PATIENCE
 
 QUEUED_JOB = {"kind": "page", "url": "https://example.com/", "paused": True}
 
@@ -172,8 +175,8 @@ class Counted:
 def test_many_listeners_share_one_look() -> None:
     async def run() -> None:
         source = Counted(events=1)
-        feed = Feed(source)
-        queues = [feed.listen() for _ in range(200)]
+        feed = Feed(source, PollTurns(read_turns()))
+        queues = [feed.listen("reader") for _ in range(200)]
         for queue in queues:
             await queue.get()
         looks = source.looks
@@ -184,10 +187,58 @@ def test_many_listeners_share_one_look() -> None:
     asyncio.run(run())
 
 
+def test_streams_of_one_caller_share_a_turn() -> None:
+    """Several jobs, each with a stream of one caller: one poll runs after the other, and those of others beside it."""
+
+    async def run() -> None:
+        gates = {name: threading.Event() for name in ("first", "second", "other")}
+        polled: asyncio.Queue[str] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+
+        class Slow(Counted):
+            def __init__(self, name: str) -> None:
+                super().__init__()
+                self._name = name
+
+            def poll(self) -> list[StreamEvent]:
+                loop.call_soon_threadsafe(polled.put_nowait, self._name)
+                gates[self._name].wait(PATIENCE)
+                return []
+
+        reads = read_turns()
+        turns = PollTurns(reads)
+        feeds = {name: Feed(Slow(name), turns) for name in gates}
+        for name, feed in feeds.items():
+            feed.listen("other" if name == "other" else "greedy")
+        assert {await polled.get(), await polled.get()} == {"first", "other"}
+        assert (reads.waiting("greedy"), polled.qsize()) == (0, 0), "the second poll waits for the first"
+        gates["first"].set()
+        assert await polled.get() == "second"
+        for name, feed in feeds.items():
+            gates[name].set()
+            feed.close()
+
+    asyncio.run(run())
+
+
+def test_a_poll_for_several_callers_is_in_the_turn_of_the_one_who_waits_least() -> None:
+    async def run() -> None:
+        reads = CallerTurns(most=2, most_each=1)
+        turns = PollTurns(reads)
+        async with turns.turn(["greedy"]), asyncio.timeout(PATIENCE):
+            waiting = asyncio.create_task(reads.take("greedy"))
+            await asyncio.sleep(0)
+            async with turns.turn(["greedy", "other"]):
+                assert reads.waiting("greedy") == 1
+            waiting.cancel()
+
+    asyncio.run(run())
+
+
 def test_a_listener_that_cannot_keep_up_is_let_go() -> None:
     async def run() -> None:
-        feed = Feed(Counted(events=BACKLOG // 2 + 1))
-        slow = feed.listen()
+        feed = Feed(Counted(events=BACKLOG // 2 + 1), PollTurns(read_turns()))
+        slow = feed.listen("reader")
         told: StreamEvent | None = StreamEvent("", "", b"")
         while told is not None:  # whoever takes one event between two looks cannot keep up
             told = await slow.get()
@@ -196,6 +247,18 @@ def test_a_listener_that_cannot_keep_up_is_let_go() -> None:
         feed.close()
 
     asyncio.run(run())
+
+
+def test_large_events_wait_in_small_numbers() -> None:
+    """A listener that reads nothing holds about a megabyte; one that reads gets events of any size."""
+    listener, large = Listener(), StreamEvent("status", "1", b"x" * (BACKLOG_BYTES // 2 + 1))
+    listener.put_nowait(large)
+    listener.put_nowait(large)
+    with pytest.raises(asyncio.QueueFull):
+        listener.put_nowait(StreamEvent("progress", "2", b"{}"))
+    for _ in range(2 * BACKLOG):
+        assert listener.get_nowait() is large
+        listener.put_nowait(large)
 
 
 def test_an_outage_is_logged_once_and_not_at_every_look(caplog: pytest.LogCaptureFixture) -> None:
@@ -207,8 +270,8 @@ def test_an_outage_is_logged_once_and_not_at_every_look(caplog: pytest.LogCaptur
 
     async def run() -> None:
         source = Away(events=1)
-        feed = Feed(source)
-        await feed.listen().get()
+        feed = Feed(source, PollTurns(read_turns()))
+        await feed.listen("reader").get()
         assert source.looks == 4
         feed.close()
 
@@ -236,13 +299,13 @@ def test_nobody_listening_means_nobody_looking(embedded: Database) -> None:
 
     async def run() -> None:
         hub = Hub(embedded)
-        stream = hub.follow(job.id, None, lambda: True)
+        stream = hub.follow(job.id, None, lambda: True, "reader")
         await anext(stream)
         await anext(stream)
         assert list(hub._feeds) == [job.id]
         await stream.aclose()  # type: ignore[attr-defined]
         assert hub._feeds == {}
-        await asyncio.wait_for(hub.settled(job.id, 30), 30)
+        await asyncio.wait_for(hub.settled(job.id, 30, "reader"), 30)
         assert jobs.get(embedded, job.id).status is Status.PAUSED
 
     asyncio.run(run())

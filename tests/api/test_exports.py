@@ -19,8 +19,9 @@ from silkline.model.ledger import Checkpoint
 from silkline.page_files import path_of
 from silkline.sample.server import SampleServer
 from silkline.store import jobs, urls
-from tests.store.given import deciding, result, running, settled, url
+from tests.store.given import deciding, finished, result, running, settled, url
 from tests.support.served import Client, Served
+from tests.support.unread_downloads import large_job, unread
 
 PAGES = 60
 LARGE = "w\u00f6rter " * 20_000
@@ -126,6 +127,20 @@ def test_what_there_is_not_is_said(client: Client, database: Database) -> None:
     client.get(f"/v1/jobs/{job.id}/export?format=warc").problem(422, "invalid", "this job has no WARC here")
     client.get(f"/v1/jobs/{job.id}/export?format=docx").problem(422, "invalid", "format")
     client.get("/v1/jobs/019a8f6e-5dc2-7340-86fe-b900fe2551e3/export").problem(404, "not-found")
+
+
+@pytest.mark.parametrize("path", ["results?format=jsonl", "export?format=jsonl", "export?format=chunks"])
+def test_a_download_ends_quietly_when_its_job_is_deleted(
+    client: Client, served: Served, database: Database, path: str
+) -> None:
+    job = large_job(database)
+    finished(database, job)
+    before = len(served.log)
+    with unread(client, f"/v1/jobs/{job.id}/{path}") as ends:
+        assert client.ask("DELETE", f"/v1/jobs/{job.id}").status == 204
+        came = b"".join(iter(lambda: ends.recv(1 << 20), b""))
+    assert not came.endswith(b"0\r\n\r\n"), "nobody takes it for the whole file"
+    assert "Traceback" not in served.log[before:]
 
 
 def with_files(database: Database, data: Path) -> Job:

@@ -50,6 +50,16 @@ def test_the_cache_is_found_under_both_addresses_of_a_redirect(trusting: Client,
     assert len(site.requests) == requests
 
 
+def test_a_page_from_the_cache_comes_with_the_short_form_of_its_job(trusting: Client, site: SampleServer) -> None:
+    """The job may be one of another caller, with a request of 16 MB."""
+    origins = [f"https://h{number}.example" for number in range(5_000)]
+    for fields, cached in (({"headers_for": origins}, False), ({"max_age": HOUR}, True)):
+        shown = fetch(trusting, site, "birds/arctic-tern", **fields)
+        assert shown.json["cached"] is cached
+        assert shown.json["job"]["spec"]["headers_for"] is None
+        assert len(shown.body) < 50_000
+
+
 def test_without_an_age_every_page_is_fresh(trusting: Client, site: SampleServer) -> None:
     for _ in range(2):
         before = asked(site, "birds/eider")

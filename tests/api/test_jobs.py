@@ -10,6 +10,7 @@ import pytest
 from silkline.api import submission
 from silkline.config import Settings
 from silkline.errors import SpecError
+from silkline.model.database import Database
 from tests.support.served import STATES, Client, Served
 
 
@@ -145,6 +146,16 @@ def test_a_repeated_post_gets_the_first_answer(client: Client) -> None:
     client.post("/v1/jobs", body, Idempotency_Key="k" * 256).problem(422, "invalid")
 
 
+def test_the_answer_for_a_key_is_deleted_with_its_job(client: Client, database: Database) -> None:
+    key, body = uuid.uuid4().hex, {"kind": "diagnostic", "do": "nothing"}
+    first = client.post("/v1/jobs", body, Idempotency_Key=key).json["id"]
+    client.wait_for(first, "completed")
+    assert client.ask("DELETE", f"/v1/jobs/{first}").status == 204
+    assert database.rows("idempotency.forget", job_id=first, wanted=9) == []
+    second = client.post("/v1/jobs", body, Idempotency_Key=key)
+    assert (second.status, second.json["id"] != first) == (201, True)
+
+
 def test_many_at_once_with_one_key_make_one_job(client: Client) -> None:
     key, answers = uuid.uuid4().hex, []
     start = threading.Barrier(8)
@@ -272,6 +283,8 @@ def test_what_would_be_repeated_in_every_list_is_small(client: Client) -> None:
     body = {"kind": "page", "url": "https://example.com/", "paused": True}
     found = client.post("/v1/jobs", {**body, "metadata": {"a": "x" * 70_000}})
     found.problem(422, "invalid", "metadata", "65,536 are allowed")
+    found = client.post("/v1/jobs", {**body, "metadata": {"a": "\N{GRINNING FACE}" * 20_000}})
+    found.problem(422, "invalid", "metadata", "80,009 bytes")
     assert client.post("/v1/jobs", {**body, "metadata": {"a": "x" * 60_000}}).status == 201
 
 

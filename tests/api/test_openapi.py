@@ -1,7 +1,6 @@
 """The description of the API is true: whatever is sent, the answer is one that it names, and never a 5xx."""
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -21,13 +20,12 @@ from schemathesis.specs.openapi.checks import (
 from silkline.model.job import NewJob
 from silkline.store import jobs
 from silkline.store.opening import open_database
+from tests.support.effort import examples
 from tests.support.served import Client, Served
 from tests.support.supervisors import PATIENCE
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-EXAMPLES = (
-    {"sqlite": 100, "postgres": 30} if os.environ.get("SILKLINE_CHAOS") == "long" else {"sqlite": 20, "postgres": 6}
-)
+EXAMPLES = {"sqlite": examples(6, 100), "postgres": examples(3, 30)}
 ENDLESS = r"/events$"  # streams are followed in test_events.py
 
 

@@ -281,6 +281,15 @@ def signed_in(client: Client, token: str) -> str:
     return answer.headers["set-cookie"].partition(";")[0]
 
 
+def test_a_session_of_any_scope_can_sign_out(guarded: Served) -> None:
+    client = guarded.ready()
+    token = client.with_token(TOKEN).post("/v1/tokens", {"name": "w", "scope": "worker"}).json["token"]
+    session = signed_in(client, token)
+    client.get("/v1/jobs", Cookie=session).problem(403, "forbidden")
+    assert client.post("/logout", Cookie=session).status == 303
+    client.post("/logout", Cookie=session).problem(401, "unauthorized")
+
+
 def test_who_copies_the_database_cannot_sign_in(guarded: Served) -> None:
     """Nothing that is stored is the cookie, or becomes one."""
     client = guarded.ready()

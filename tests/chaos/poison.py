@@ -11,6 +11,8 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tests.support.empty_blocks import gzipped_thrice, gzipped_with_empty_blocks
+
 HTML = "text/html; charset=utf-8"
 
 
@@ -180,6 +182,15 @@ def gzip_in_gzip() -> Answer:
     return Answer(body, HTML, {"Content-Encoding": ", ".join(["gzip"] * 8)}, compress=False)
 
 
+def empty_blocks_in_layers() -> Answer:
+    body = gzipped_thrice(b"<p>nothing</p>", 12_000_000)
+    return Answer(body, HTML, {"Content-Encoding": "gzip, gzip, gzip"}, compress=False)
+
+
+def empty_blocks() -> Answer:
+    return Answer(gzipped_with_empty_blocks(b"", 4_000_000), HTML, {"Content-Encoding": "gzip"}, compress=False)
+
+
 def _pdf(*objects: bytes) -> Answer:
     body, places = b"%PDF-1.7\n", []
     for number, one in enumerate(objects, 1):
@@ -289,7 +300,7 @@ PAGES: dict[str, Callable[[], Answer]] = {
         *(long_attribute, many_attributes, many_entities, many_spaces, many_breaks, many_backticks, many_headings),
         *(many_metas, deep_json, nested_templates, one_long_word, many_short_texts, page_in_punycode),
         *(declared_utf_16, gzip_bomb, gzip_in_gzip, pdf_of_zeros, pdf_of_text, pdf_of_operators, pdf_packed_often),
-        *(pdf_with_a_loop, pdf_of_brackets),
+        *(pdf_with_a_loop, pdf_of_brackets, empty_blocks, empty_blocks_in_layers),
     )
 } | {f"text_in_{name}": text_in(name) for name in ("punycode", "idna", "utf-7", "unicode_escape", "zlib_codec", "hz")}
 ROBOTS: dict[str, Callable[[], Answer]] = {

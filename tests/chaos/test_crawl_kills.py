@@ -13,8 +13,8 @@ from contextlib import suppress
 import pytest
 
 from tests.crawl.harness import Crawl, SyntheticWeb, assert_links_are_those_of, closing
+from tests.support.effort import LONG
 
-LONG = os.environ.get("SILKLINE_CHAOS") == "long"
 KILLS = 50 if LONG else 12
 LAYOUTS = [(1, 0), (1, 1), (2, 1), (2, 2), (4, 2), (3, 0)]
 CONCURRENCY = 6

@@ -40,9 +40,14 @@ def sum_of(figures: Figures, name: str) -> float:
 
 
 def children(runner: int, role: str) -> list[psutil.Process]:
+    """The living children of this role. Any of them may end while it is looked at."""
+    found = []
     with suppress(psutil.NoSuchProcess):
-        return [child for child in psutil.Process(runner).children() if role in child.cmdline()]
-    return []
+        for child in psutil.Process(runner).children():
+            with suppress(psutil.NoSuchProcess):
+                if role in child.cmdline():
+                    found.append(child)
+    return found
 
 
 @pytest.fixture
@@ -69,6 +74,7 @@ def test_counters_equal_the_ledger_after_each_process_was_killed_once(yard: Yard
             before = urls.counts(yard.database, job.id).done
             eventually("pages are stored", lambda before=before: urls.counts(yard.database, job.id).done > before)
             killed = children(runner, role)
+            assert len(killed) == 2
             for process in killed:
                 os.kill(process.pid, signal.SIGKILL)
             web.slow_after(60)

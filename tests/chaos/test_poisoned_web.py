@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -23,8 +22,8 @@ from tests.acceptance.conftest import Silkline
 from tests.chaos.poisoned_web import NAMES, PAGES, SITEMAPS, PoisonedWeb
 from tests.conftest import DATABASES
 from tests.crawl.harness import ENVIRONMENT
+from tests.support.effort import LONG
 
-LONG = os.environ.get("SILKLINE_CHAOS") == "long"
 HOSTS, EACH = (30, 100) if LONG else (8, 25)
 LAYOUTS = {"1x0": (1, 0), "2x0": (2, 0), "1x1": (1, 1)}
 # Each layout and each database; the long form has each layout on each database.

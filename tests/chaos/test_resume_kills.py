@@ -25,9 +25,9 @@ from silkline.store import jobs, results, urls
 from silkline.store.opening import open_database
 from tests.acceptance.conftest import Silkline
 from tests.crawl.harness import SyntheticWeb
+from tests.support.effort import LONG
 from tests.support.supervisors import eventually
 
-LONG = os.environ.get("SILKLINE_CHAOS") == "long"
 HOSTS, PAGES, KILLS = (60, 100, 40) if LONG else (12, 15, 5)
 SIZES = [(1, 0), (2, 1), (3, 0), (1, 2), (4, 1), (2, 0), (1, 1), (3, 2)]
 OPTIONS = ("--scope", "any", "--speed", "max", "--allow-private", "127.0.0.0/8", "--content", "none")

@@ -25,11 +25,11 @@ import pytest
 from silkline.model.job import LIVE, NewJob, Status
 from silkline.store import jobs, results, shards, urls
 from tests.crawl.harness import SyntheticWeb
+from tests.support.effort import LONG
 from tests.support.networks import NONE, WEB_NETWORK, Networks, can_make_networks
 from tests.support.postgres import PostgresServer
 from tests.support.supervisors import Yard, yard
 
-LONG = os.environ.get("SILKLINE_CHAOS") == "long"
 KILLS = 60 if LONG else 5
 HOSTS, PAGES, SHARDS = (200, 26, 6) if LONG else (18, 6, 3)
 DELAY = 0.1

@@ -14,12 +14,13 @@ import msgspec
 import pytest
 
 from silkline.crawl.booking_batches import BookingBatches
-from silkline.crawl.frontier import Frontier, FrontierUrl
+from silkline.crawl.frontier import Frontier
 from silkline.crawl.host_bookings import HostBookings
 from silkline.crawl.messages import Book, BookHost, Granted, HostTime
 from silkline.crawl.plan import Plan
 from silkline.crawl.planning import plan_of
 from silkline.crawl.politeness import Address
+from silkline.crawl.url_queue import FrontierUrl
 from silkline.model import wait as reasons
 from silkline.model.database import Database
 from silkline.model.spec import SiteSpec

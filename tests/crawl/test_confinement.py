@@ -11,6 +11,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 import pytest
@@ -21,6 +23,7 @@ from silkline.crawl.messages import StartFetcher, encoder
 from silkline.crawl.parser import ParserPool
 from silkline.crawl.plan import PACES, Plan
 from silkline.crawl.reading import Body, Reading
+from silkline.metrics.meter import claim
 from silkline.reading_marks import ReadingMarks
 from tests.crawl.harness import ENVIRONMENT, HERE
 
@@ -52,8 +55,13 @@ class CapturedProcess:
         self._door, their_door = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._marks = ReadingMarks.open("")
         until_the_end.callback(self._marks.close)
+        meter = claim(Path(until_the_end.enter_context(TemporaryDirectory())), role)
+        until_the_end.callback(meter.close)
+        assert meter.descriptor is not None
         fds = (theirs.fileno(), their_door.fileno(), self._marks.descriptor)
-        program = [sys.executable, "-P", str(HERE / "captured_parser.py"), role, *map(str, fds), str(os.getpid())]
+        numbers = (*fds, os.getpid(), meter.descriptor)
+        fds = (*fds, meter.descriptor)
+        program = [sys.executable, "-P", str(HERE / "captured_parser.py"), role, *map(str, numbers), meter.name]
         self.process = subprocess.Popen(
             program,
             pass_fds=fds,
@@ -119,6 +127,8 @@ ATTACKS = {
     "kill its parent": "import os; os.kill(os.getppid(), 15)",
     "kill everybody": "import os; os.kill(-1, 0)",
     "limit its parent": "import os, resource; resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE)",
+    "cut its meter": "import os, sys; os.ftruncate(int(sys.argv[6]), 0)",
+    "lengthen its meter": "import os, sys; os.posix_fallocate(int(sys.argv[6]), 0, 1 << 19)",
     "give itself more open files": "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (1 << 21, 1 << 21))",
 }
 
@@ -127,6 +137,26 @@ ATTACKS = {
 def test_a_parser_that_is_taken_over_can_do_nothing_outside(parser_end: socket.socket, code: str) -> None:
     said = attack_parser(parser_end, code)
     assert said.startswith(("PermissionError", "OSError: [Errno 1]", "ValueError: not allowed")), said
+
+
+# The file of the marks is known by its size. The leader has it mapped, and would end if it were shorter.
+FIND_MARKS = """
+import os
+found = []
+for number in range(256):
+    try:
+        found += [number] if os.fstat(number).st_size == 256 * 1024 else []
+    except OSError:
+        pass
+print(found)
+"""
+# Python ignores SIGXFSZ, so the process goes on.
+WRITE_A_LOT = "import os, sys; os.pwrite(int(sys.argv[6]), b'x', 1 << 30)"
+
+
+def test_a_parser_can_neither_cut_the_marks_nor_fill_the_disk(parser_end: socket.socket) -> None:
+    assert attack_parser(parser_end, FIND_MARKS) == "[]"
+    assert attack_parser(parser_end, WRITE_A_LOT) == "OSError: [Errno 27] File too large"
 
 
 RAW_CALLS = """
@@ -201,6 +231,7 @@ FETCHER_ATTACKS = {
         "import os; open(f'/proc/{{os.getppid()}}/environ').read()",
         "PermissionError",
     ),
+    "find the marks": (FIND_MARKS, "[]"),
     "connect (its trade)": (
         "import socket; socket.create_connection(('127.0.0.1', {port})); print('through')",
         "through",
@@ -234,23 +265,42 @@ def test_a_fetcher_that_is_taken_over_has_the_web_and_its_archive(fetcher_said: 
     assert fetcher_said[attack].startswith(FETCHER_ATTACKS[attack][1]), fetcher_said[attack]
 
 
-@pytest.mark.parametrize(
-    "lie",
-    [
-        b"\xff\xff\xff\xff" + b"x" * 100,
-        b"\x00\x00\x00\x03\xc1\xc1\xc1",
-        len(frame := encoder().encode(Reading(77))).to_bytes(4, "big") + frame,
-        len(frame := encoder().encode(["not", "a", "reading"])).to_bytes(4, "big") + frame,
-    ],
-    ids=["endless frame", "no msgpack", "answer to nothing", "wrong type"],
-)
+def test_a_fetcher_without_an_archive_cannot_fill_the_disk(until_the_end: ExitStack) -> None:
+    plan = msgspec.structs.replace(PLAN, parsers=0)
+    captured = CapturedProcess("fetcher", plan, until_the_end, CAPTURED_CODE=json.dumps([WRITE_A_LOT]))
+    assert captured.process.stdout is not None
+    assert json.loads(captured.process.stdout.readline()) == ["OSError: [Errno 27] File too large"]
+
+
+def framed(frame: bytes) -> bytes:
+    return len(frame).to_bytes(4, "big") + frame
+
+
+LIES = {
+    "endless frame": b"\xff\xff\xff\xff" + b"x" * 100,
+    "no msgpack": framed(b"\xc1\xc1\xc1"),
+    "answer to nothing": framed(encoder().encode(Reading(77))),
+    "wrong type": framed(encoder().encode(["not", "a", "reading"])),
+    "no text": framed(b"\x92\x01\xa1\xff"),
+    # One element more than a reading has. The decoder only skips it.
+    "lists in lists": framed(b"\x9d" + encoder().encode(Reading(1))[1:] + b"\x91" * 100_000 + b"\xc0"),
+    "no JSON": framed(encoder().encode(Reading(1, data='{"title": "x", "broken'))),
+    "a time that is text": framed(encoder().encode([*msgspec.structs.astuple(Reading(1))[:-1], "long"])),
+    "a time that is no number": framed(encoder().encode(Reading(1, seconds=float("nan")))),
+    "no object": framed(encoder().encode(Reading(1, data="[1,2]"))),
+    "a good answer after a lie": framed(encoder().encode(Reading(77))) + framed(encoder().encode(Reading(1))),
+}
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
 def test_a_parser_that_lies_loses_its_pages_to_another_and_harms_no_fetcher(lie: bytes) -> None:
     async def crawl() -> Reading:
         failures: list[dict[str, object]] = []
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, context: failures.append(context))
         marks = ReadingMarks.open("")
-        pool, answer = ParserPool(marks), loop.create_future()
+        pool, answer, lost = ParserPool(marks), loop.create_future(), list[int]()
+        pool.on_lost = lost.append
         liar, honest = socket.socketpair(), socket.socketpair()
         pool.adopt(0, liar[0])
         pool.read(Body(1, "http://a.test/", b"<p>x", "text/html", "", ""), answer.set_result)
@@ -268,6 +318,7 @@ def test_a_parser_that_lies_loses_its_pages_to_another_and_harms_no_fetcher(lie:
         for end in (*liar, *honest, marks):
             end.close()
         assert failures == []
+        assert lost == [0]
         return reading
 
     assert uvloop.run(crawl()).data == '{"title": "x"}'
@@ -287,10 +338,8 @@ def read(self, task):
 
 marks = ReadingMarks.open("")
 ours, theirs = socket.socketpair()
-if os.fork() == 0:
-    ours.close()
-    reader_process.TaskReader.read = read
-    reader_process.serve(theirs, PLAN, marks.slot(3), 1 << 30, loaded=False)
+reader_process.TaskReader.read = read
+reader_process.fork_reader(theirs, PLAN, marks, 3, 1 << 30, loaded=False)
 theirs.close()
 for code in sys.argv[1:]:
     body = Body(1, "http://a.test/", code.encode(), "text/html", "", "")
@@ -304,9 +353,11 @@ for code in sys.argv[1:]:
 
 def test_a_reader_in_isolation_that_is_taken_over_can_do_nothing_outside() -> None:
     codes = [ATTACKS[name] for name in ("read a file", "open a TCP socket", "run a program", "fork", "kill its parent")]
+    codes.append(FIND_MARKS)
     done = subprocess.run(
         [sys.executable, "-c", ISOLATED, *codes], env=ENVIRONMENT, capture_output=True, text=True, timeout=120
     )
     said = done.stdout.splitlines()
     assert len(said) == len(codes), done
+    assert said.pop() == "[]", "it has the marks mapped, and no descriptor of their file"
     assert all(line.startswith("PermissionError") for line in said), said

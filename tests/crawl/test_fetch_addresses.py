@@ -133,6 +133,41 @@ def test_the_next_address_is_tried_where_one_does_not_answer(server: HostileServ
     assert fetch(server.url("/ok", "dead.test"), names=names).reason == fetched.CONNECT_FAILED
 
 
+class FullPlace:
+    """Only the addresses in `free` have a place; the last address comes first if there are several."""
+
+    def __init__(self, *free: str) -> None:
+        self.free = free
+        self.entered: list[str] = []
+        self.timeouts = 0
+
+    def order(self, addresses: tuple[str, ...]) -> tuple[str, ...]:
+        return (addresses[-1], *addresses[:-1])
+
+    def enter(self, address: str, _port: int) -> str | None:
+        self.entered.append(address)
+        return None if address in self.free else fetched.ADDRESS_BUSY
+
+    def timed_out(self) -> None:
+        self.timeouts += 1
+
+
+def test_an_address_without_a_place_for_the_request_is_not_connected_to(server: HostileServer) -> None:
+    """A name with a dead address before that of another site: the limit of that site must hold for it too."""
+    names = Names({"half.test": [("127.0.0.2", "127.0.0.9")], "full.test": [("127.0.0.2",)]})
+    before = len(server.requests)
+
+    def outcome(name: str, place: FullPlace) -> fetched.Fetched:
+        return with_client(lambda client: client.fetch(Request(server.url("/ok", name)), place), names=names)
+
+    dead = FullPlace("127.0.0.9")
+    assert outcome("half.test", dead).reason == fetched.CONNECT_FAILED, "what happened at the first address"
+    assert dead.entered == ["127.0.0.9", "127.0.0.2"]
+    assert outcome("full.test", FullPlace()).reason == fetched.ADDRESS_BUSY
+    assert len(server.requests) == before
+    assert outcome("half.test", FullPlace("127.0.0.9", "127.0.0.2")).address == "127.0.0.2"
+
+
 def test_a_server_that_does_not_accept_is_a_connect_timeout() -> None:
     """A full backlog: the kernel leaves further connections unanswered."""
     with socket.socket() as listener:
@@ -145,10 +180,22 @@ def test_a_server_that_does_not_accept_is_a_connect_timeout() -> None:
             filler.setblocking(False)
             filler.connect_ex(address)
             fillers.append(filler)
-        answer = fetch(f"http://127.0.0.1:{address[1]}/", connect_timeout=0.3)
+        place = FullPlace("127.0.0.1")
+        request = Request(f"http://127.0.0.1:{address[1]}/")
+        answer = with_client(lambda client: client.fetch(request, place), connect_timeout=0.3)
         for filler in fillers:
             filler.close()
     assert answer.reason == fetched.CONNECT_TIMEOUT
+    assert place.timeouts == 1
+
+
+def test_a_handshake_that_takes_too_long_says_nothing_about_the_port() -> None:
+    """Other names of the same address and port may have a server that answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        place = FullPlace("127.0.0.1")
+        request = Request(f"https://127.0.0.1:{listener.getsockname()[1]}/")
+        answer = with_client(lambda client: client.fetch(request, place), connect_timeout=0.3)
+    assert (answer.reason, place.timeouts) == (fetched.CONNECT_TIMEOUT, 0)
 
 
 def test_ipv6_addresses_can_be_pinned_too() -> None:

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from silkline.crawl.decisions import Settle, TryAgain, decide
-from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.plan import Tuning
+from silkline.crawl.url_queue import FrontierUrl
 from silkline.fetch import handle as module
 from silkline.fetch.client import HttpClient
 from silkline.fetch.handle import Budget, Handle

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from urllib.parse import quote
 
@@ -43,6 +46,7 @@ FAILURES = {
     "/status/500": "http_500",
     "/status/410": "http_410",
     "/redirect-nowhere": "bad_redirect",
+    f"/redirect?to={quote('http://' + 'a' * 6000 + '.example/')}": "bad_redirect",
     f"/redirect?to={quote('ftp://127.0.0.1/x')}": "scheme_blocked",
     f"/redirect?to={quote('javascript:alert(1)')}": "scheme_blocked",
 }
@@ -79,7 +83,7 @@ def test_each_misbehaviour_has_its_reason_and_the_crawl_goes_on(server: HostileS
     assert ledger[server.url("/loop/b")].reason == "redirect_loop"
     assert [row.reason for row in ledger.values() if "/chain/" in row.url].count("too_many_redirects") == 1
     secret = ledger["http://10.1.2.3/secret"]
-    assert (secret.state, secret.reason, secret.found_via) == ("failed", "address_blocked", "redirect")
+    assert (secret.state, secret.reason, secret.found_via) == ("failed", "address_blocked", "foreign")
     stored = {result.final_url for result in crawl.results()}
     assert {server.url(path) for path in (*GOOD, "/encoded/gzip,br", "/informational/3")} <= stored
     crawl.assert_books_balance()
@@ -226,6 +230,63 @@ def test_many_hosts_that_never_answer_leave_slots_for_one_that_does(
     assert crawl.run(url=server.url("/"), **options) == "completed"
     assert {row.state for row in crawl.ledger().values()} == {"done"}
     assert max(row.attempts for row in crawl.ledger().values()) == 1
+
+
+def slow_pdf() -> bytes:
+    """20 KB that become 19 MB, and take longer to read than a PDF may."""
+    content = zlib.compress(b"BT\n" + b"1 0 Td\n" * 60_000 + b"(x) Tj ET\n", 9)
+    kids = b" ".join(b"%d 0 R" % number for number in range(5, 505))
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Count 500/Kids[%b]>>" % kids,
+        b"<</Filter/FlateDecode/Length %d>>stream\n%b\nendstream" % (len(content), content),
+        b"<</Length %d>>stream\n%b\nendstream" % (19_000_000, bytes(19_000_000)),
+        *[b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Resources<</Font<<>>>>/Contents 3 0 R>>"] * 500,
+    ]
+    pdf, places = bytearray(b"%PDF-1.4\n"), []
+    for number, each in enumerate(objects, 1):
+        places.append(len(pdf))
+        pdf += b"%d 0 obj\n%b\nendobj\n" % (number, each)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    end = b"xref\n0 %d\n0000000000 65535 f \n%btrailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF"
+    return bytes(pdf) + end % (len(objects) + 1, table, len(objects) + 1, len(pdf))
+
+
+def test_hosts_with_slow_pdfs_do_not_stop_the_others(server: HostileServer, make_crawl: MakeCrawl) -> None:
+    """The first page of the good host arrives when all PDFs were asked for. They are more than may wait to be read."""
+    pdfs = [f"/{number}.pdf" for number in range(2, 8)]
+    asked: list[str] = []
+    all_asked_for = asyncio.Event()
+    body = gzip.compress(slow_pdf(), 9)
+    encoded = answer(body, content_type="application/pdf", content_encoding="gzip")
+    assert len(body) < 50_000
+
+    async def pdf(request: Asked, writer: asyncio.StreamWriter) -> None:
+        asked.append(request.path)
+        if len(asked) == len(pdfs):
+            all_asked_for.set()
+        writer.write(encoded)
+
+    async def good(request: Asked, writer: asyncio.StreamWriter) -> None:
+        await all_asked_for.wait()
+        asked.append(request.path)
+        number = int(request.path.rpartition("/")[2])
+        writer.write(index(*GOOD[number + 1 : number + 2]))
+
+    hosts = [server.url(path, f"127.0.0.{number}") for number, path in enumerate(pdfs, 2)]
+    server.route("/", fixed(index(GOOD[0], *hosts)))
+    for path in GOOD:
+        server.route(path, good)
+    for path in pdfs:
+        server.route(path, pdf)
+    crawl = make_crawl(**QUICK, read_seconds=2.0)
+    options = {"scope": "any", "fetchers": 1, "concurrency": 8, "content": "markdown"}
+    assert crawl.run(url=server.url("/"), **options) == "completed"
+    assert {row.state for row in crawl.ledger().values()} == {"done"}, "nothing is lost"
+    assert Counter(asked)[GOOD[0]] == 1
+    again = next(place for place, path in enumerate(asked) if path in asked[:place])
+    assert asked[again] in pdfs, "some had no room, and were fetched again"
+    assert set(GOOD) <= set(asked[:again])
 
 
 def test_robots_that_fail_in_each_way(server: HostileServer, make_crawl: MakeCrawl) -> None:

@@ -28,6 +28,9 @@ class Browser:
     def listen(self, session: str, listener: Any) -> None:
         self.listener = listener
 
+    def charge(self, name: str, budget: Any) -> None:
+        """Nothing is limited here."""
+
     def say(self, method: str, session: str = "", /, **params: Any) -> int:
         if method == "Page.navigate":
             request = {"url": params["url"], "method": "GET"}

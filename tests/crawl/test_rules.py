@@ -184,7 +184,8 @@ def test_seeds_from_a_file_obey_the_excluded_hosts(server: HostileServer, make_c
 def test_an_ended_crawl_finds_its_urls_by_key(server: HostileServer, make_crawl: MakeCrawl) -> None:
     crawl = make_crawl()
     crawl.run(url=server.url("/ok/1"))
-    found = urls.by_key(crawl.database, crawl.job.id, url_key(server.url("/ok/1")))
+    page = server.url("/ok/1")
+    found = urls.by_key(crawl.database, crawl.job.id, url_key(page), page)
     assert found is not None
     assert found.url == server.url("/ok/1")
 

@@ -37,7 +37,8 @@ def test_a_stopped_process_is_replaced(server: HostileServer, make_crawl: Callab
     until("pages are stored", lambda: crawl.counts.done > 10)
     (stopped,) = crawl.children(role)
     stopped.suspend()
-    until("it is killed", lambda: not stopped.is_running())
+    # A process that is still starting has a minute to answer.
+    until("it is killed", lambda: not stopped.is_running(), timeout=150)
     before = crawl.counts.done
     until("the crawl goes on", lambda: crawl.counts.done > before + 50)
     (another,) = crawl.children(role)

@@ -3,11 +3,13 @@
 import gzip
 import zlib
 from collections.abc import Callable
+from functools import partial
 
 import brotli
 import zstandard
 
 from tests.fuzz.pdf_bombs import PDF_BOMBS
+from tests.support.empty_blocks import gzipped_with_empty_blocks
 
 Bomb = Callable[[int], bytes]
 URLSET = b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
@@ -192,7 +194,12 @@ def _bomb_of(compress: Callable[[bytes], bytes]) -> Bomb:
 
 
 COMPRESSED: dict[str, dict[str, Bomb]] = {
-    "gzip": {"zeros": _bomb_of(gzip.compress), "members": _members(b""), "junk": _repeat(b"\x1f\x8b", b"\x08")},
+    "gzip": {
+        "zeros": _bomb_of(gzip.compress),
+        "members": _members(b""),
+        "junk": _repeat(b"\x1f\x8b", b"\x08"),
+        "empty blocks": partial(gzipped_with_empty_blocks, b""),
+    },
     "deflate": {"zeros": _bomb_of(zlib.compress), "stored": _repeat(b"\x78\x01", b"\x00\x00\x00\xff\xff")},
     "br": {"zeros": _bomb_of(lambda body: brotli.compress(body, quality=3)), "empty": _repeat(b"\x0b", b"\x06")},
     "zstd": {

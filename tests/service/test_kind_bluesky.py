@@ -1,7 +1,7 @@
 """Bluesky, answered by a server of our own in the documented shapes."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -10,7 +10,8 @@ import pytest
 
 from silkline.errors import Permanent
 from silkline.kinds import json_api, posts
-from silkline.kinds.bluesky import subject
+from silkline.kinds.bluesky import WITHOUT_NEW, subject
+from silkline.model.fetched import Fetched
 from silkline.model.job import Status, Verb
 from silkline.model.spec import BlueskySpec
 from silkline.sample.server import SampleServer
@@ -75,6 +76,7 @@ def refuse(status: int, error: str, message: str = "") -> SampleAnswer:
 @pytest.fixture
 def sky(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sky]:
     monkeypatch.setattr(json_api.Endpoint.__init__, "__kwdefaults__", {"contact": "", "wait": 0.01})
+    monkeypatch.setattr(json_api, "PACE", 0.0)
     sky = Sky()
     with sky.server:
         yield sky
@@ -112,6 +114,57 @@ def test_a_search(sky: Sky, inline: Inline) -> None:
     assert len(inline.run("bluesky", url="https://bsky.app/search?q=fog", limit=3)) == 3
 
 
+@pytest.mark.parametrize(
+    ("next_of", "most"), [(lambda cursor: str(1 - cursor), 3), (lambda cursor: str(cursor + 1), WITHOUT_NEW + 2)]
+)
+def test_a_list_without_new_posts_ends(
+    sky: Sky, inline: Inline, next_of: Callable[[int], str], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server goes round in a circle, or invents cursors without end; each page has the same post."""
+
+    def answer(method: str, asked: dict[str, str]) -> SampleAnswer:
+        return say({"posts": [post(1)], "cursor": next_of(int(asked.get("cursor", 0)))})
+
+    monkeypatch.setattr(sky, "_answer", answer)
+    found = inline.run("bluesky", search="fog", limit=100)
+    assert inline.job.status == "completed", inline.job
+    assert [each.data["text"] for each in found] == ["Post 1"]
+    assert len(sky.server.requests) <= most
+
+
+def test_an_account_that_repeated_many_posts_is_read_to_its_end(
+    sky: Sky, inline: Inline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages of posts that are only repeated bring nothing new; posts come after them."""
+    repeated = {"post": post(999), "reason": {"$type": "app.bsky.feed.defs#reasonRepost"}}
+    pages = [[repeated]] * (WITHOUT_NEW - 1) + [[{"post": post(1)}]] + [[repeated]] * 9 + [[{"post": post(2)}]]
+    answered = sky._answer
+
+    def answer(method: str, asked: dict[str, str]) -> SampleAnswer:
+        if method != "app.bsky.feed.getAuthorFeed":
+            return answered(method, asked)
+        place = int(asked.get("cursor", 0))
+        after = {"cursor": str(place + 1)} if place + 1 < len(pages) else {}
+        return say({"feed": pages[place], **after})
+
+    monkeypatch.setattr(sky, "_answer", answer)
+    found = inline.run("bluesky", actor="keeper.example", limit=100)
+    assert [each.data["text"] for each in found[1:]] == ["Post 1", "Post 2"]
+
+
+def test_requests_have_a_pace(sky: Sky, inline: Inline, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+
+    async def sleep(endpoint: json_api.Endpoint, seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr(json_api, "PACE", 1_000.0)
+    monkeypatch.setattr(json_api.Endpoint, "_sleep", sleep)
+    inline.run("bluesky", actor="keeper.example", limit=150)
+    assert len(waits) == 3
+    assert [0 < seconds <= 1_000 for seconds in waits] == [False, True, True], "the first request need not wait"
+
+
 def test_a_thread_with_posts_that_are_gone(sky: Sky, inline: Inline) -> None:
     gone = {"$type": "app.bsky.feed.defs#notFoundPost", "uri": f"at://{DID}/app.bsky.feed.post/x1", "notFound": True}
     hidden = {"uri": f"at://{DID}/app.bsky.feed.post/x2", "blocked": True, "author": {"did": DID}}
@@ -140,6 +193,12 @@ def test_a_thread_with_posts_that_are_gone(sky: Sky, inline: Inline) -> None:
         ({"url": "https://bsky.app/profile/keeper.example/post/p2"}, None, ("the post was removed",)),
         ({"url": "https://bsky.app/about"}, None, ("is no profile, post or search",)),
         ({"actor": "x"}, SampleAnswer(200, "text/html", b"<h1>maintenance</h1>"), ("not JSON",)),
+        ({"actor": "x"}, say([1]), ("in another form",)),
+        ({"search": "x"}, say({"posts": "x"}), ("in another form", "$.posts")),
+        ({"search": "x"}, say({"posts": [post(1)], "cursor": {"a": 1}}), ("in another form", "$.cursor")),
+        ({"url": "https://bsky.app/profile/keeper.example/post/p2"}, say({"handle": "x"}), ("in another form", "did")),
+        ({"url": f"https://bsky.app/profile/{DID}/post/p2"}, say({"thread": "post"}), ("in another form",)),
+        ({"search": "x"}, SampleAnswer(200, "application/json", b"[" * 50_000), ("not JSON",)),
     ],
 )
 def test_what_cannot_be_had(
@@ -148,6 +207,92 @@ def test_what_cannot_be_had(
     sky.fail = [failure] if failure else []
     assert inline.run("bluesky", **payload) == []
     inline.assert_failed(*words)
+
+
+def deep(levels: int, value: Any) -> Any:
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+NAMED = "https://bsky.app/profile/keeper.example/post/p99"
+
+
+@pytest.mark.parametrize(
+    ("item", "url"),
+    [
+        pytest.param(post(99, embed="x"), NAMED, id="embed"),
+        pytest.param(post(99, embed={"images": ["x"]}), NAMED, id="images"),
+        pytest.param(post(99) | {"record": "x"}, NAMED, id="record"),
+        pytest.param(post(99, record={"facets": ["x"]}), NAMED, id="facets"),
+        pytest.param(post(99, record={"reply": "x"}), NAMED, id="reply"),
+        pytest.param(post(99, record={"langs": deep(500, "\x00")}), NAMED, id="deep"),
+        pytest.param(post(99, likeCount=10**100), NAMED, id="a huge number"),
+        pytest.param(post(99, author="x"), None, id="author"),
+        pytest.param(post(99, uri="at://x/" + "a" * 100_000), None, id="a long name"),
+        pytest.param("x", None, id="text"),
+        pytest.param(None, None, id="null"),
+        pytest.param({"post": None}, None, id="no post"),
+    ],
+)
+def test_an_item_that_cannot_be_read_fails_alone(
+    sky: Sky, inline: Inline, caplog: pytest.LogCaptureFixture, item: Any, url: str | None
+) -> None:
+    """One of them ended every attempt, and none of the other posts was stored."""
+    sky.posts = [post(1), item, post(2)]
+    found = inline.run("bluesky", search="x", limit=10)
+    assert inline.job.status == "completed", inline.job
+    assert [each.data["text"] for each in found] == ["Post 1", "Post 2"]
+    (failed,) = (row for row in inline.ledger() if row.state == "failed")
+    assert (failed.reason, failed.id) == ("bad_response", 2)
+    assert failed.url == (url or "https://bsky.app/?unreadable=2")
+    assert failed.detail
+    assert failed.url in caplog.text
+
+
+def test_a_profile_that_cannot_be_read_does_not_hide_its_posts(sky: Sky, inline: Inline) -> None:
+    sky.posts = [post(1)]
+    sky.fail = [say({"handle": ["x"]})]
+    (found,) = inline.run("bluesky", actor="keeper.example")
+    assert found.data["text"] == "Post 1"
+    assert urls.reasons(inline.database, inline.job.id) == [("failed", "bad_response", 1)]
+
+
+def test_a_thread_with_an_odd_reply_is_read(sky: Sky, inline: Inline) -> None:
+    sky.thread = {"post": post(1), "replies": [{"post": "x"}, {"post": post(2), "replies": 7}, {"uri": ["x"]}]}
+    found = inline.run("bluesky", url="https://bsky.app/profile/keeper.example/post/p1")
+    assert [each.data["text"] for each in found] == ["Post 1", "Post 2"]
+    assert inline.job.status == "completed", inline.job
+
+
+def test_items_that_cannot_be_read_count_towards_the_limit(sky: Sky, inline: Inline) -> None:
+    """A service that only sends these would never come to an end."""
+    sky.posts = ["x"] * 250
+    assert inline.run("bluesky", search="x", limit=120) == []
+    assert urls.counts(inline.database, inline.job.id).failed == 120
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        pytest.param(b'"\\ud800!"', "?!", id="half a pair"),
+        pytest.param(b'"\xff!"', "\ufffd!", id="no UTF-8"),
+        pytest.param(b'"!", "a": ' + b"1" * 5_000, "!", id="digits"),
+        pytest.param(b'"!", "a": 1e999', "!", id="a large number"),
+    ],
+)
+def test_one_value_that_is_not_valid_costs_only_itself(sky: Sky, inline: Inline, written: bytes, text: str) -> None:
+    body = json.dumps({"posts": [post(1), post(2)]}).encode().replace(b'"Post 1"', written)
+    sky.fail = [SampleAnswer(200, "application/json", body)]
+    found = inline.run("bluesky", search="x")
+    assert [each.data["text"] for each in found] == [text, "Post 2"]
+
+
+@pytest.mark.parametrize("reset", ["\u00b2", "\u0661", "1" * 5_000, "x"])
+def test_an_odd_rate_limit_is_no_number_of_seconds(reset: str) -> None:
+    limited = Fetched("https://x.example/", 429, headers={"ratelimit-reset": reset})
+    seconds = json_api._patience(limited, 1e9)
+    assert seconds is None or (reset.isascii() and seconds > 0)
 
 
 def test_what_may_pass_is_waited_out(sky: Sky, inline: Inline) -> None:

@@ -1,13 +1,17 @@
 """Maps that are limited, interrupted and misled."""
 
+import logging
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from silkline.crawl.plan import Tuning
 from silkline.kinds import map as mapping
 from silkline.model.job import NewJob, Status, Verb
+from silkline.model.ledger import Checkpoint
+from silkline.runner.inline import Watcher, run_here
 from silkline.sample.server import SampleServer
 from silkline.sample.site import SampleAnswer
 from silkline.store import jobs, results, urls
@@ -110,3 +114,131 @@ def test_a_map_is_no_page_in_the_cache(maps: Maps, inline: Inline) -> None:
     first = inline.run("map", **payload(maps))[0]
     (page,) = inline.run("page", **payload(maps) | {"url": first.final_url, "max_age": 3600})
     assert page.metadata["error"] == "http_404", "it was fetched"
+
+
+def one_sitemap(path: str, locs: list[str]) -> SampleServer:
+    """A site with one sitemap, which its robots.txt names."""
+
+    def respond(target: str, origin: str) -> SampleAnswer:
+        if target == "/robots.txt":
+            return SampleAnswer(200, "text/plain", f"Sitemap: {origin}{path}".encode())
+        return listing("urlset", "url", [loc.format(origin=origin) for loc in locs])
+
+    return SampleServer(respond=respond)
+
+
+def test_the_long_url_of_a_sitemap_is_not_in_every_result(inline: Inline) -> None:
+    """A sitemap of half a megabyte at such a URL became 400 MB."""
+    with one_sitemap(f"/{'x' * 7_900}.xml", [f"{{origin}}/{number}" for number in range(20)]) as site:
+        found = inline.run("map", url=site.url, speed="max", allow_private=["127.0.0.0/8"])
+    assert len(found) == 20
+    (sitemap,) = (row for row in inline.ledger() if row.reason == "sitemap")
+    assert [each.data for each in found] == [{"sitemap_id": sitemap.id}] * 20
+
+
+def test_a_result_has_the_url_of_its_sitemap(inline: Inline) -> None:
+    with one_sitemap("/map.xml", ["{origin}/page"]) as site:
+        (found,) = inline.run("map", url=site.url, speed="max", allow_private=["127.0.0.0/8"])
+        assert found.data == {"sitemap": f"{site.url}map.xml"}
+
+
+HTML = "text/html"
+NAMED = ["/page/1", "/page/2.pdf", "/error.xml", "/map.xml", "/moved"]
+
+
+def named_sitemaps(target: str, origin: str) -> SampleAnswer:
+    """A site whose robots.txt names a page and a PDF as sitemaps. Its only sitemap lists the page, and another one."""
+    match target:
+        case "/robots.txt":
+            return SampleAnswer(200, "text/plain", "\n".join(f"Sitemap: {origin}{path}" for path in NAMED).encode())
+        case "/map.xml":
+            return listing("urlset", "url", [f"{origin}/page/1", f"{origin}/page/3"])
+        case "/page/2.pdf":
+            return SampleAnswer(200, "application/pdf", b"%PDF-1.4 nothing")
+        case "/moved":
+            return SampleAnswer(301, HTML, b"", f"{origin}/page/9")
+    return SampleAnswer(200, HTML, b"<html><p>Words")
+
+
+@pytest.mark.parametrize("limit", [None, 2])
+def test_a_page_that_robots_txt_names_as_a_sitemap_is_listed(inline: Inline, limit: int | None) -> None:
+    with SampleServer(respond=named_sitemaps) as site:
+        found = inline.run("map", url=site.url, speed="max", allow_private=["127.0.0.0/8"], limit=limit)
+        urls_found = [result.final_url for result in found]
+        listed = {f"{site.url}page/{name}" for name in ("1", "2.pdf", "3")}
+    assert len(set(urls_found)) == len(urls_found)
+    assert set(urls_found) == listed if limit is None else len(urls_found) == limit and set(urls_found) < listed
+    tally, counts = urls.tally(inline.database, inline.job.id), urls.counts(inline.database, inline.job.id)
+    assert (tally["done"], tally["queued"]) == (len(found), 0)
+    assert counts.discovered == sum(tally.values())
+
+
+def test_relative_entries_do_not_repeat_a_long_url_without_end(inline: Inline) -> None:
+    """Each entry has a few bytes in the file, and 8,000 in the ledger."""
+    locs = [f"?{number}" for number in range(1_000)]
+    with one_sitemap(f"/{'x' * 7_900}.xml", locs) as site:
+        found = inline.run("map", url=site.url, speed="max", allow_private=["127.0.0.0/8"])
+        wire = urls.counts(inline.database, inline.job.id).bytes
+    tuning = Tuning()
+    assert 0 < sum(len(each.final_url) for each in found) <= tuning.page_bytes + tuning.page_factor * wire
+    (sitemap,) = (row for row in inline.ledger() if row.reason == "sitemap")
+    assert "more were left out" in (sitemap.detail or "")
+
+
+class Sizes(Watcher):
+    """The sizes of the checkpoints of a job."""
+
+    def __init__(self) -> None:
+        self.results: list[int] = []
+        self.urls: list[int] = []
+        self.bytes: list[int] = []
+
+    def recorded(self, checkpoint: Checkpoint) -> None:
+        self.results.append(len(checkpoint.results))
+        self.urls.append(len(checkpoint.found))
+        self.bytes.append(sum(len(each.data) + len(each.final_url) for each in checkpoint.results))
+
+
+def sizes_of(inline: Inline, site: SampleServer) -> Sizes:
+    sizes = Sizes()
+    asked = NewJob("map", {"url": site.url, "speed": "max", "allow_private": ["127.0.0.0/8"]})
+    inline.job = run_here(inline.database, inline.settings, asked, logging.getLogger("test"), sizes)
+    assert inline.job.status == "completed"
+    return sizes
+
+
+def test_a_large_sitemap_is_stored_in_portions(inline: Inline) -> None:
+    most = Tuning().hard_unsaved + mapping._PORTION
+    with one_sitemap("/map.xml", [f"{{origin}}/{number}" for number in range(3 * most)]) as site:
+        sizes = sizes_of(inline, site)
+    assert sum(sizes.results) == 3 * most
+    assert max(sizes.results) <= most
+    tally = urls.tally(inline.database, inline.job.id)
+    assert (tally["done"], tally["queued"]) == (3 * most, 0)
+
+
+def test_urls_of_other_sites_come_in_portions_too(inline: Inline) -> None:
+    most = Tuning().hard_unsaved + mapping._PORTION
+    with one_sitemap("/map.xml", [f"https://elsewhere.example/{number}" for number in range(3 * most)]) as site:
+        sizes = sizes_of(inline, site)
+    assert sum(sizes.results) == 0
+    assert sum(sizes.urls) == 3 * most + 1
+    assert max(sizes.urls) <= most + 1
+
+
+def test_long_urls_are_stored_in_smaller_portions(inline: Inline, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapping, "_PORTION_BYTES", 20_000)
+    monkeypatch.setattr(mapping, "_MOST_UNSAVED_BYTES", 100_000)
+    with one_sitemap("/map.xml", [f"{{origin}}/{number}-{'x' * 7_900}" for number in range(100)]) as site:
+        sizes = sizes_of(inline, site)
+    assert sum(sizes.results) == 100
+    assert max(sizes.bytes) <= 100_000 + 20_000 + 8_192
+
+
+def test_what_is_beyond_the_limit_of_a_job_is_only_counted(inline: Inline, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapping, "_PORTION", 10)
+    with one_sitemap("/map.xml", [f"{{origin}}/{number}" for number in range(100)]) as site:
+        found = inline.run("map", url=site.url, speed="max", allow_private=["127.0.0.0/8"], limit=15)
+    assert len(found) == 15
+    (sitemap,) = (row for row in inline.ledger() if row.reason == "sitemap")
+    assert sitemap.detail == "urlset with 100 entries; 80 of them are beyond the limit of the job"

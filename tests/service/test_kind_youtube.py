@@ -162,6 +162,77 @@ def test_some_of_several_is_enough(tube: Tube, inline: Inline) -> None:
     assert urls.reasons(inline.database, inline.job.id) == [("failed", "removed", 1)]
 
 
+def instead(tube: Tube, start: str, answer: SampleAnswer) -> None:
+    """The tube gives this answer to the first request for the first video that starts like this."""
+    respond = tube.server.respond
+    left = [answer]
+
+    def respond_oddly(target: str, origin: str) -> SampleAnswer:
+        about = target + (tube.server.bodies[-1].decode() if start == "/youtubei" and tube.server.bodies else "")
+        return left.pop() if left and target.startswith(start) and ONE in about else respond(target, origin)
+
+    tube.server.respond = respond_oddly
+
+
+PLAYER, CAPTIONS, OEMBED = "/youtubei", "/api/timedtext", "/oembed"
+BOMB = b'<!DOCTYPE t [<!ENTITY a "aaaa">]><transcript><text start="0" dur="1">&a;</text></transcript>'
+
+
+@pytest.mark.parametrize(
+    ("start", "body"),
+    [
+        pytest.param(PLAYER, b"[]", id="a list"),
+        pytest.param(PLAYER, b"{x", id="no JSON"),
+        pytest.param(PLAYER, b"[" * 5_000 + b"]" * 5_000, id="deep"),
+        pytest.param(PLAYER, b'{"playabilityStatus": []}', id="status"),
+        pytest.param(PLAYER, b'{"playabilityStatus": {"status": "OK"}, "captions": 5}', id="captions"),
+        pytest.param(CAPTIONS, b'<transcript><text start="1"', id="broken XML"),
+        pytest.param(CAPTIONS, b"<transcript><text>a</text></transcript>", id="no start"),
+        pytest.param(CAPTIONS, b'<transcript><text start="x" dur="4">a</text></transcript>', id="no number"),
+        pytest.param(CAPTIONS, BOMB, id="entities"),
+    ],
+)
+def test_a_video_that_cannot_be_read_fails_alone(
+    tube: Tube, inline: Inline, caplog: pytest.LogCaptureFixture, start: str, body: bytes
+) -> None:
+    """Each of them ended every attempt, and no later video was asked for."""
+    instead(tube, start, SampleAnswer(200, "application/json" if start == PLAYER else "text/xml", body))
+    odd, good = inline.run("youtube", urls=[video.watch_url(ONE), video.watch_url(TWO)])
+    assert inline.job.status == "completed", inline.job
+    assert (odd.success, odd.metadata["error"], good.success) == (False, "bad_response", True)
+    assert "cannot be" in odd.metadata["detail"]
+    assert f"{odd.final_url}: {odd.metadata['detail']}" in caplog.text
+
+
+def test_details_of_another_form_cost_only_their_video(tube: Tube, inline: Inline) -> None:
+    tube.said[ONE]["videoDetails"] = ["x"]
+    odd, good = inline.run("youtube", urls=[video.watch_url(ONE), video.watch_url(TWO)])
+    assert (odd.success, odd.metadata["error"], good.success) == (False, "bad_response", True)
+
+
+@pytest.mark.parametrize("seconds", ["\u00b2", "\u0661", "1" * 5_000, ["x"], -1])
+def test_an_odd_duration_is_left_out(tube: Tube, inline: Inline, seconds: Any) -> None:
+    tube.said[ONE]["videoDetails"]["lengthSeconds"] = seconds
+    (found,) = inline.run("youtube", url=video.watch_url(ONE))
+    assert "duration" not in found.data
+    assert found.data["title"] == f"Film {ONE}"
+
+
+def test_half_a_character_in_a_title_is_replaced(tube: Tube, inline: Inline) -> None:
+    tube.said[ONE]["videoDetails"]["title"] = "a\ud800b"
+    (found,) = inline.run("youtube", url=video.watch_url(ONE))
+    assert found.data["title"] == "a?b"
+
+
+@pytest.mark.parametrize("body", [b"[1]", b"<html>"])
+def test_a_transcript_without_a_title_is_stored(tube: Tube, inline: Inline, body: bytes) -> None:
+    tube.said[ONE] = tube.playable(ONE, videoDetails=None)
+    instead(tube, OEMBED, SampleAnswer(200, "application/json", body))
+    (found,) = inline.run("youtube", url=video.watch_url(ONE))
+    assert found.data["title"] == ""
+    assert found.data["transcript"].startswith("The lamp")
+
+
 @pytest.mark.parametrize("status", [429, 500])
 def test_a_block_is_waited_out_and_the_job_goes_on(tube: Tube, inline: Inline, status: int) -> None:
     respond = tube._respond
@@ -205,8 +276,9 @@ class YoutubeDL:
     def __enter__(self): return self
     def __exit__(self, *_): pass
     def extract_info(self, url, download):
+        if "odd" in url: return {"entries": 5}
         if "gone" in url: raise utils.DownloadError("This playlist does not exist")
-        videos = [{"id": "lightlight1"}, {"id": "lightlight2"}, None, {"id": "lightlight1"}]
+        videos = [{"id": "lightlight1"}, {"id": "lightlight2"}, None, {"id": "lightlight1"}, {"id": "a\\ud800b&c=1 /#"}]
         return {"entries": [{"id": "UC1", "entries": videos}]}
 """
 
@@ -220,6 +292,8 @@ def test_a_playlist_or_channel(tube: Tube, inline: Inline, tmp_path: Path, monke
     assert len(inline.run("youtube", url="https://www.youtube.com/@ternrock", limit=1)) == 1
     inline.run("youtube", url="https://www.youtube.com/playlist?list=gone")
     inline.assert_failed("yt-dlp cannot list it: This playlist does not exist")
+    inline.run("youtube", url="https://www.youtube.com/playlist?list=odd")
+    inline.assert_failed("the list cannot be read")
     sys.modules.pop("yt_dlp", None)
 
 

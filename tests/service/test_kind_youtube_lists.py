@@ -2,13 +2,14 @@
 
 import gc
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from silkline.errors import Permanent
-from silkline.kinds.captions import videos_of
+from silkline.kinds import captions
+from silkline.kinds.captions import WITHOUT_NEW, videos_of
 from silkline.sample.server import SampleServer
 from silkline.sample.site import SampleAnswer
 
@@ -61,6 +62,11 @@ def respond(target: str, origin: str) -> SampleAnswer:
     return channel() if target.startswith("/@ternrock") else SampleAnswer(404, "text/plain", b"")
 
 
+@pytest.fixture(autouse=True)
+def no_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(captions, "PACE", 0.0)
+
+
 @pytest.fixture
 def base() -> Iterator[str]:
     with SampleServer(respond=respond) as server:
@@ -70,6 +76,35 @@ def base() -> Iterator[str]:
 def test_a_playlist_of_several_pages(base: str) -> None:
     assert videos_of(PLAYLIST, None, base) == ["lightlight1", "lightlight2", "lightlight4"]
     assert videos_of(PLAYLIST, 1, base) == ["lightlight1"]
+
+
+def endless(new: bool) -> Callable[[str, str], SampleAnswer]:
+    """A playlist in which each part names another one. Its parts have new videos, until there are many, or never."""
+    asked = 0
+
+    def answer(target: str, origin: str) -> SampleAnswer:
+        nonlocal asked
+        if not target.startswith("/youtubei/v1/browse"):
+            return respond(target, origin)
+        asked += 1
+        more = {"continuationCommand": {"token": f"more{asked}", "request": "CONTINUATION_REQUEST_TYPE_BROWSE"}}
+        items = [listed(f"light{asked:06}" if new else "lightlight1")]
+        if not new or asked < 2 * WITHOUT_NEW:
+            items.append({"continuationItemRenderer": {"continuationEndpoint": more}})
+        added = [{"appendContinuationItemsAction": {"continuationItems": items}}]
+        return SampleAnswer(200, "application/json", json.dumps({"onResponseReceivedActions": added}).encode())
+
+    return answer
+
+
+def test_a_list_without_end_is_given_up_when_nothing_new_comes() -> None:
+    with SampleServer(respond=endless(new=False)) as server:
+        with pytest.raises(Permanent, match=f"{WITHOUT_NEW} answers of YouTube brought no new video"):
+            videos_of(PLAYLIST, None, server.url)
+        assert len(server.requests) < 2 * WITHOUT_NEW
+    with SampleServer(respond=endless(new=True)) as server:
+        found = videos_of(PLAYLIST, None, server.url)
+        assert found[-1] == f"light{2 * WITHOUT_NEW:06}", "a long list is read to its end"
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

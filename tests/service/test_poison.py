@@ -16,10 +16,10 @@ from silkline.model.ledger import Url
 from silkline.reading_marks import LEADER, Mark, ReadingMarks
 from silkline.store import blames, jobs, results, urls
 from tests.conftest import DATABASES
+from tests.support.effort import LONG
 from tests.support.poisoned import ENVIRONMENT, PoisonedWeb, poisoned_web
 from tests.support.supervisors import STALE, Yard, eventually
 
-LONG = os.environ.get("SILKLINE_CHAOS") == "long"
 SHAPES = {"1x0": (1, 0), "2x0": (2, 0), "1x1": (1, 1)}
 # Each shape and each database; with SILKLINE_CHAOS=long each shape on each database.
 PLACES = list(product(DATABASES, SHAPES)) if LONG else [("sqlite", "1x0"), ("postgres", "2x0"), ("sqlite", "1x1")]
@@ -84,8 +84,21 @@ def test_poison_in_another_process_than_the_runner_costs_no_attempt(yard: Yard) 
         assert_only_poison_is_missing(yard, id, web)
 
 
+@pytest.mark.parametrize("fetchers", [1, 2])
+def test_a_parser_that_forges_readings_is_replaced_and_costs_no_page(yard: Yard, fetchers: int) -> None:
+    with poisoned_web({"127.0.0.2": ["forge"]}, hosts=4) as web:
+        yard.start(environment=ENVIRONMENT, **LIMITS)
+        id = crawl(yard, web, fetchers=fetchers, parsers=1)
+        assert finished(yard, id).attempt == 1, yard.lines(id)
+        rows = ledger(yard, id)
+        assert {rows[url].state for url in (*web.good, *web.bad)} == {"done"}
+        assert {each.data["title"] for each in results.every(yard.database, id)} == {"A page"}
+
+
 @pytest.mark.parametrize(
-    ("database_url", "bombs"), [("sqlite", 1000), ("postgres", 1000 if LONG else 100)], indirect=["database_url"]
+    ("database_url", "bombs"),
+    [("sqlite", 1000 if LONG else 300), ("postgres", 1000 if LONG else 100)],
+    indirect=["database_url"],
 )
 def test_a_thousand_bombs_on_one_host_cost_a_few_attempts(yard: Yard, bombs: int, record_property: Any) -> None:
     with poisoned_web({"127.0.0.2": ["crash"] * bombs}, hosts=2) as web:
@@ -154,3 +167,22 @@ def test_a_single_page_that_cannot_be_read_has_a_result_that_says_so(yard: Yard)
         found = {each.original_url: each for each in results.every(yard.database, job.id)}
         assert {url for url in found if found[url].success} == web.good
         assert {found[url].metadata["error"] for url in web.bad} == {"reader_died"}
+
+
+def test_a_supervisor_goes_on_when_the_file_of_the_marks_is_cut(yard: Yard, tmp_path: Path) -> None:
+    """As a process of the attempt could do it that a page has taken over. Whoever has the file mapped may end."""
+    released = tmp_path / "released"
+    with poisoned_web({"127.0.0.1": [f"once:{released}"]}, hosts=1) as web:
+        limits = {**LIMITS, "read_seconds": 300.0, "heartbeat_interval": 1.0}
+        supervisor = yard.ready(yard.start(environment=ENVIRONMENT, **limits))
+        id = crawl(yard, web)
+        eventually("the runner reads the page", lambda: marked(yard))
+        for path in (yard.folder / "data" / "marks").glob("*.marks"):
+            os.truncate(path, 0)
+        # It looks at the marks several times between two heartbeats.
+        before, ended = yard.job(id).heartbeat_seq, supervisor.process.poll
+        eventually("it goes on, or ends", lambda: yard.job(id).heartbeat_seq > before + 1 or ended() is not None)
+        assert ended() is None, supervisor.log
+        released.touch()
+        yard.wait_for_end([id])
+        assert supervisor.process.poll() is None, supervisor.log

@@ -176,6 +176,27 @@ def test_a_server_that_is_not_there_is_unavailable() -> None:
         open_database("postgresql://nobody@127.0.0.1:1/nothing")
 
 
+def test_a_process_that_was_stopped_within_a_transaction_holds_nobody_up(
+    postgres_database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its connection lives as long as its machine does. Its locks stopped whoever wanted to take over its job."""
+    monkeypatch.setattr(postgres, "LONGEST_PAUSE", 0.2)
+    stopped = open_database(postgres_database._url)
+    job = queued(postgres_database)
+    lock = f"SELECT id FROM crawl_jobs WHERE id = '{job.id}' FOR UPDATE"
+
+    def stop_and_wake_up() -> None:
+        with stopped.transaction() as transaction:
+            transaction.script(lock)
+            with postgres_database.transaction() as other:
+                other.script(lock)  # waits until the server ends the first one
+            transaction.script(lock)
+
+    with pytest.raises(Unavailable):
+        stop_and_wake_up()
+    stopped.close()
+
+
 def test_a_full_disk_has_its_own_error(postgres_database: Database) -> None:
     with pytest.raises(DiskFull), postgres_database.transaction() as transaction:
         transaction.script("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'disk_full'; END $$")

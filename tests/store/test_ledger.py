@@ -195,10 +195,9 @@ def test_pages_of_the_ledger_follow_the_order_of_discovery(database: Database) -
 def test_the_seen_set_is_rebuilt_in_chunks(database: Database) -> None:
     job = queued(database)
     urls.seed(database, job.id, [url(id) for id in range(1, 26)])
-    chunks = list(urls.keys(database, job.id, chunk=10))
+    chunks = list(urls.every(database, job.id, chunk=10))
     assert [len(chunk) for chunk in chunks] == [10, 10, 5]
-    assert [key for chunk in chunks for key, _ in chunk] == [id * 7 for id in range(1, 26)]
-    assert chunks[0][0] == (7, "example.com")
+    assert [row for chunk in chunks for row in chunk] == [(url(id).url, "example.com") for id in range(1, 26)]
 
 
 def test_every_64_bit_key_is_kept(database: Database) -> None:
@@ -207,7 +206,7 @@ def test_every_64_bit_key_is_kept(database: Database) -> None:
     urls.seed(database, job.id, [url(id, url_key=key) for id, key in enumerate(extremes, 1)])
     urls.index(database, job.id)
     for id, key in enumerate(extremes, 1):
-        found = urls.by_key(database, job.id, key)
+        found = urls.by_key(database, job.id, key, url(id).url)
         assert found is not None
         assert (found.id, found.url_key) == (id, key)
 
@@ -216,17 +215,30 @@ def test_a_url_is_found_by_its_key_before_and_after_the_index_is_built(database:
     job, other = queued(database), queued(database)
     urls.seed(database, job.id, [url(id) for id in range(1, 26)])
     urls.seed(database, other.id, [url(1, url_key=14)])
-    before = urls.by_key(database, job.id, 14)
+    before = urls.by_key(database, job.id, 14, url(2).url)
     assert before is not None
     assert before.id == 2
     for _ in range(2):
         urls.index(database, job.id, chunk=10)
-    assert len(database.rows("urls.by_indexed_key", job_id=job.id, url_key=14)) == 1
-    assert database.rows("urls.by_indexed_key", job_id=other.id, url_key=14) == []
-    assert urls.by_key(database, job.id, 14) == before
-    assert urls.by_key(database, job.id, 15) is None
+    assert len(database.rows("urls.by_indexed_key", job_id=job.id, url_key=14, url=url(2).url)) == 1
+    assert database.rows("urls.by_indexed_key", job_id=other.id, url_key=14, url=url(1).url) == []
+    assert urls.by_key(database, job.id, 14, url(2).url) == before
+    assert urls.by_key(database, job.id, 15, url(2).url) is None
     urls.seed(database, job.id, [url(26)])
-    assert urls.by_key(database, job.id, 26 * 7) is not None
+    assert urls.by_key(database, job.id, 26 * 7, url(26).url) is not None
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_urls_with_the_same_key_are_told_apart(database: Database, indexed: bool) -> None:
+    job = queued(database)
+    urls.seed(database, job.id, [url(id, url_key=14) for id in (1, 2, 3)])
+    if indexed:
+        urls.index(database, job.id)
+    for id in (1, 2, 3):
+        found = urls.by_key(database, job.id, 14, url(id).url)
+        assert found is not None
+        assert found.id == id
+    assert urls.by_key(database, job.id, 14, url(4).url) is None
 
 
 def test_reasons_are_counted_most_frequent_first(database: Database) -> None:

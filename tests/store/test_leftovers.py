@@ -67,7 +67,7 @@ def test_every_reader_sees_them_as_skipped(database: Database) -> None:
     one = urls.by_id(database, job.id, 5)
     assert one is not None
     assert (one.state, one.reason) == ("skipped", REASON)
-    assert urls.by_key(database, job.id, one.url_key) == one
+    assert urls.by_key(database, job.id, one.url_key, one.url) == one
     assert urls.by_keys(database, job.id, [one.url_key]) == {one.url_key: one}
     assert urls.by_ids(database, job.id, [5]) == {5: one}
     assert {(end.state, end.reason): end.urls for end in urls.root_ends(database, job.id)} == Counter(AFTER.values())
@@ -86,7 +86,7 @@ def test_a_large_crawl_finds_them_by_its_index(database: Database) -> None:
     urls.index(database, job.id, chunk=2)
     one = urls.by_id(database, job.id, 4)
     assert one is not None
-    assert urls.by_key(database, job.id, one.url_key) == one
+    assert urls.by_key(database, job.id, one.url_key, one.url) == one
     assert one.reason == REASON
 
 
@@ -143,7 +143,7 @@ def test_a_new_job_does_not_see_the_urls_of_a_deleted_one(database: Database) ->
     another = running(database)
     urls.record(database, another, Checkpoint([url(1)]))
     assert told(database, another) == {1: ("queued", None)}
-    assert urls.by_key(database, another.id, url(4).url_key) is None
+    assert urls.by_key(database, another.id, url(4).url_key, url(4).url) is None
 
 
 def test_a_row_of_sqlite_has_a_small_number_for_its_job(sqlite_database: Database) -> None:
@@ -184,7 +184,7 @@ def test_an_older_ledger_is_carried_over(database_url: str, counted: bool) -> No
         assert {(row.job_id, row.found_on, row.attempts, row.http_status, row.chain) for row in rows} == {
             (id, 1, 2, 404, "x")
         }
-        assert urls.by_key(database, id, 10 * number + 2) == rows[1]
+        assert urls.by_key(database, id, 10 * number + 2, rows[1].url) == rows[1]
         if counted or database.dialect == "sqlite":
             counts = urls.counts(database, id)
             assert (counts.queued, counts.failed, counts.skipped, counts.discovered) == (1, 1, 1, 3)

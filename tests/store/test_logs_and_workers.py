@@ -7,7 +7,7 @@ import pytest
 from silkline.errors import StoreError
 from silkline.model.database import Database
 from silkline.model.job import End
-from silkline.store import jobs, logs, workers
+from silkline.store import job_removal, jobs, logs, workers
 from silkline.store.logs import NewLine
 from tests.store.given import finished, queued, running
 
@@ -118,3 +118,17 @@ def test_the_dead_are_buried_unless_they_hold_a_job(database: Database) -> None:
     finished(database, job)
     workers.delete_dead(database, line)
     assert [worker.id for worker in workers.everyone(database)] == ["alive"]
+
+
+def test_a_line_that_comes_after_its_job_was_deleted_is_not_stored(database: Database) -> None:
+    gone, stays = running(database), running(database)
+    finished(database, gone)
+    job_removal.delete(database, gone.id)
+    lines = [
+        NewLine(job.id, 1, "info", f"line {number}", database.now()) for number in range(50) for job in (gone, stays)
+    ]
+    logs.append(database, lines)
+    with database.transaction() as transaction:
+        logs.append_in(transaction, lines)
+    assert logs.page(database, gone.id) == []
+    assert [line.message for line in logs.page(database, stays.id)] == 2 * [f"line {number}" for number in range(50)]

@@ -1,5 +1,6 @@
 """Every program opens an empty or older database by itself, keeps its rows, and leaves a newer one alone."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -95,6 +96,27 @@ def test_chains_of_redirects_move_to_a_column_of_their_own(database_url: str) ->
         (None, "no byte for 20 s"),
         (None, None),
     ]
+    database.close()
+
+
+def test_jobs_with_long_payloads_get_their_short_forms(database_url: str) -> None:
+    old = open_database(database_url, upgrade=False)
+    migrate.upgrade(old, to=18)
+    long = {"url": "https://a.example/", "urls": ["x" * 100] * 2_000, "warc": True, "headers": {"a": "b" * 9_000}}
+    ids = [f"01900000-0000-7000-8000-00000000000{number}" for number in range(2)]
+    with old.transaction() as transaction:
+        for id, payload in zip(ids, ({"url": "https://b.example/"}, long), strict=True):
+            now = old.now().isoformat()
+            transaction.script(
+                "INSERT INTO crawl_jobs (id, kind, status, desired, payload, run_at, created_at, updated_at) "
+                f"VALUES ('{id}', 'page', 'queued', 'run', '{json.dumps(payload)}', '{now}', '{now}', '{now}')"
+            )
+    old.close()
+    database = open_database(database_url)
+    assert jobs.get(database, ids[1]).payload == long
+    assert [job.payload for job in jobs.page(database)] == [{**long, "urls": None}, {"url": "https://b.example/"}]
+    if database.dialect == "sqlite":
+        assert [*database.rows("jobs.get", id=ids[0])[0]][-1] == "payload", "a column behind it is read through it"
     database.close()
 
 

@@ -158,8 +158,8 @@ def test_postgres_lists_read_what_they_show_whatever_the_statistics_say(fresh_po
             ("jobs.page_by_status", {"status": "paused", "kind": "page"}),
             ("jobs.page_by_status", {"status": "failed", "kind": None}),
             ("jobs.page_by_kind", {"kind": "page"}),
-            ("jobs.search", {"pattern": "%example.com/9%", "status": None, "kind": None}),
-            ("jobs.search", {"pattern": "%example.com/9%", "status": "paused", "kind": "page"}),
+            ("jobs.search", {"text": "example.com/9", "status": None, "kind": None}),
+            ("jobs.search", {"text": "example.com/9", "status": "paused", "kind": "page"}),
         ):
             nodes = postgres_nodes(database, name, **newest, **values)
             assert rows_read(nodes) <= 51, (name, values, analysed)
@@ -183,7 +183,7 @@ def test_a_small_and_a_large_postgres_crawl_read_what_they_show(fresh_postgres: 
     first = {"after": 0, "wanted": 20}
     asked: list[tuple[str, dict[str, Any]]] = [
         ("logs.page", first),
-        ("logs.search", {**first, "levels": ",info,", "pattern": "%page%"}),
+        ("logs.search", {**first, "levels": ",info,", "text": "page"}),
         ("logs.tail", {"wanted": 20}),
         ("results.page", first),
         ("urls.page", first),

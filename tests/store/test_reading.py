@@ -133,7 +133,7 @@ def full_job(database: Database, pages: int = 7) -> str:
 
 
 def rows_of(database: Database, id: str) -> tuple[int, int, int, int, int, bool]:
-    by_key = database.rows("urls.by_indexed_key", job_id=id, url_key=7)
+    by_key = database.rows("urls.by_indexed_key", job_id=id, url_key=7, url=url(1).url)
     return (
         results.count(database, id),
         len(logs.page(database, id)),
@@ -221,6 +221,31 @@ def test_lists_have_the_outlines_of_jobs_with_long_payloads(database: Database) 
     assert jobs.get(database, second.id).payload == long
     with pytest.raises(NotFound):
         jobs.outline(database, NOWHERE)
+
+
+def test_only_a_payload_that_is_not_in_the_outline_has_a_long_size(database: Database) -> None:
+    short, _ = jobs.enqueue(database, NewJob("page", {"urls": ["x"]}))
+    long, _ = jobs.enqueue(database, NewJob("page", {"urls": ["x" * 1_000] * 1_000}))
+    assert jobs.long_size(database, short.id) == 0
+    assert jobs.outline(database, short.id) == jobs.get(database, short.id)
+    assert 1_000_000 < jobs.long_size(database, long.id) < 1_010_000
+    with pytest.raises(NotFound):
+        jobs.long_size(database, "x")
+
+
+def test_no_list_reads_a_long_payload(database: Database) -> None:
+    """The short form is stored: a list shows it even if the payload is no object any more."""
+    long = {"url": "https://a.example/", "urls": ["x" * 40_000]}
+    job = queued(database, payload=long, paused=True)
+    job = jobs.amend(database, job.id, {"limit": 5})
+    with database.transaction() as transaction:
+        transaction.script("UPDATE crawl_jobs SET payload = '\"unread\"'")
+    shown = {"url": "https://a.example/", "urls": None, "limit": 5}
+    assert jobs.outline(database, job.id).payload == shown
+    assert [each.payload for each in jobs.page(database)] == [shown]
+    assert jobs.get(database, job.id).payload == "unread"
+    jobs.amend(database, queued(database, payload=long, paused=True).id, {"urls": []})
+    assert jobs.page(database, wanted=1)[0].payload == {"url": "https://a.example/", "urls": []}
 
 
 def test_the_states_of_running_jobs(database: Database) -> None:

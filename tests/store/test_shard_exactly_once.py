@@ -36,7 +36,7 @@ from silkline.store.opening import open_database
 
 SHARDS = 2
 PAGES = 24
-_encode, _decode = encoder().encode, links_decoder().decode
+_encode, _decode = encoder().encode, links_decoder()
 
 
 WORK = ("fetch", "fetch_and_save", "fetch_and_save", "read", "take_in_oldest", "take_in_newest", "save")
@@ -236,6 +236,8 @@ class Shards(RuleBasedStateMachine):
         memory = self.alive.pop(shard)
         stack = ExitStack()
         transaction = stack.enter_context(self.database.transaction())
+        # It stays open for dozens of steps. On a busy machine they take longer than a checkpoint may pause.
+        transaction.script("SET LOCAL idle_in_transaction_session_timeout = 0")
         fence(transaction, memory.job, lock=False)
         checkpoint = memory.checkpoint()
         assert checkpoint.shard is not None

@@ -55,6 +55,17 @@ def test_odd_text_in_a_job(database: Database, odd: tuple[str, str]) -> None:
     assert jobs.get(database, job.id).metadata == {"note": kept}
 
 
+def test_a_nul_deep_in_a_value(database: Database) -> None:
+    value: Any = "a\x00b"
+    for _ in range(700):
+        value = [value]
+    job = queued(database, payload={"deep": value, "escape": "\\u0000\x00"})
+    kept = job.payload["deep"]
+    while isinstance(kept, list):
+        (kept,) = kept
+    assert (kept, job.payload["escape"]) == (f"a{REPLACED}b", f"\\u0000{REPLACED}")
+
+
 def test_odd_text_about_an_attempt(database: Database, odd: tuple[str, str]) -> None:
     given, kept = odd
     job = running(database)

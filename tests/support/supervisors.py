@@ -30,7 +30,7 @@ STALE = {"fence_after": 3.0, "stale_after": 4.0}
 STALE_LATER: dict[str, Any] = {"fence_after": 5.0, "stale_after": 8.0}
 # Work that does not end before the test has seen what it wants to see.
 ENDLESS: dict[str, Any] = {"steps": 100_000, "seconds": 0.01}
-PATIENCE = 90.0  # seconds; a loaded machine may need them, an idle one needs a few
+PATIENCE = 150.0  # seconds; a loaded machine may need them, an idle one needs a few
 QUICK = {
     "heartbeat_interval": 0.3,
     "fence_after": 30.0,

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import warnings
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,13 +12,17 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.responses import Response
+from starlette.testclient import TestClient
 
 from silkline.api import answer_models
+from silkline.api.answer_limit import AnswerRoom
 from silkline.api.answer_models import Answer, answers_of, to_json
 from silkline.api.app import describe
 from silkline.api.downloads import Downloads
 from silkline.api.events import Hub
+from silkline.api.long_answers import LongAnswers
 from silkline.api.problems import KINDS, Problem, ProblemDocument
+from silkline.api.read_turns import read_turns
 from silkline.api.routes.events import EventRoutes
 from silkline.api.routes.exports import ExportRoutes
 from silkline.api.routes.external import ExternalRoutes
@@ -27,6 +32,7 @@ from silkline.api.routes.ledger import LedgerRoutes
 from silkline.api.routes.system import SystemRoutes
 from silkline.api.routes.tokens import TokenRoutes
 from silkline.api.tallies import Tallies
+from silkline.api.views import MOST_REASONS, reason_views
 from silkline.cli import views
 from silkline.config import Settings
 from silkline.model.database import Database
@@ -56,16 +62,37 @@ def database(tmp_path: Path) -> Iterator[Database]:
 def routes_of(database: Database) -> list[APIRoute]:
     settings, hub = Settings(), Hub(database)
     groups = (
-        JobRoutes(database, settings, hub),
-        LedgerRoutes(database, Tallies(database), Downloads()),
-        ExportRoutes(database, settings, Downloads()),
+        JobRoutes(database, settings, hub, read_turns(), LongAnswers(AnswerRoom())),
+        LedgerRoutes(database, Tallies(database), Downloads(read_turns())),
+        ExportRoutes(database, settings, Downloads(read_turns())),
         EventRoutes(database, hub),
-        FetchRoutes(database, settings, hub),
+        FetchRoutes(database, settings, hub, read_turns()),
         ExternalRoutes(database, settings),
         TokenRoutes(database),
         SystemRoutes(database, settings),
     )
     return [route for group in groups for route in group.router.routes if isinstance(route, APIRoute)]
+
+
+BODIES: dict[str, dict[str, object]] = {
+    "/v1/jobs": {"kind": "page", "url": "https://example.com/"},
+    "/v1/fetch": {"url": "https://example.com/"},
+    "/v1/jobs/{id}/results": {"pages": [{"url": "https://example.com/"}]},
+    "/v1/jobs/{id}/finish": {"end": "completed"},
+    "/v1/tokens": {"name": "one"},
+}
+
+
+def test_no_route_warns_when_it_reads_a_body(database: Database) -> None:
+    """It would be noise in the log of an operator."""
+    routes = [route for route in routes_of(database) if route.body_field is not None]
+    assert set(BODIES) < {route.path for route in routes}
+    client = TestClient(FastAPI(routes=routes), raise_server_exceptions=False)  # there is no gate that names a caller
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        for route in routes:
+            client.post(route.path.replace("{id}", "x"), json=BODIES.get(route.path, {}))
+    assert [str(each.message) for each in heard] == []
 
 
 def classes() -> list[type]:
@@ -128,3 +155,9 @@ def test_the_command_line_and_the_api_give_the_same_job(database: Database) -> N
     assert "hush" not in str(at_api)
     assert "secret-word" not in str(at_api)
     assert at_api["metadata"] == {"key": "order 17"}, "it belongs to the caller, who gets it back as it was"
+
+
+def test_an_answer_has_few_reasons() -> None:
+    """An external worker may give each of its pages a reason of its own."""
+    reasons = [("failed", f"reason-{number}", 1) for number in range(MOST_REASONS + 1)]
+    assert [view.reason for view in reason_views(reasons)] == [reason for _, reason, _ in reasons[:-1]]

@@ -10,16 +10,17 @@ import pytest
 from silkline.crawl.answers import Answers
 from silkline.crawl.endings import Endings
 from silkline.crawl.fetcher_gauges import FetcherGauges
-from silkline.crawl.frontier import Frontier, FrontierUrl
+from silkline.crawl.frontier import Frontier
 from silkline.crawl.messages import PageOutcome
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.outcomes import body_of
 from silkline.crawl.plan import Plan, Rendering
 from silkline.crawl.planning import plan_of
-from silkline.crawl.purpose import onward
-from silkline.crawl.reading import LONGEST_DETAIL, Body, Reading
+from silkline.crawl.purpose import MORE, Portions, onward
+from silkline.crawl.reading import LONGEST_DETAIL, READ_LATER, Body, Reading
+from silkline.crawl.url_queue import FrontierUrl
 from silkline.model.fetched import Fetched, Rendered
-from silkline.model.ledger import DONE, NewResult, Settled
+from silkline.model.ledger import DONE, FAILED, NewResult, Settled
 from silkline.model.spec import SiteSpec
 
 URL = "https://a.example/"
@@ -36,7 +37,7 @@ class CountingReader:
         self.bodies: list[bytes] = []
         self._needs_scripts = needs_scripts
 
-    def read(self, body: Body, on_done: Callable[[Reading], None]) -> None:
+    def read(self, body: Body, on_done: Callable[[Reading], None], *, may_wait: bool = False) -> None:
         self.bodies.append(body.body)
         on_done(Reading(body.id, needs_scripts=self._needs_scripts))
 
@@ -187,7 +188,7 @@ def test_only_a_body_that_another_process_reads_counts_as_waiting() -> None:
         waiting: list[Any] = []
 
         class LaterReader(CountingReader):
-            def read(self, body: Body, on_done: Callable[[Reading], None]) -> None:
+            def read(self, body: Body, on_done: Callable[[Reading], None], *, may_wait: bool = False) -> None:
                 waiting.append(lambda: on_done(Reading(body.id)))
 
         parts: Any = (frontier, outbox, Endings(plan.tuning, frontier, outbox, purpose, lambda: None), purpose)
@@ -200,3 +201,97 @@ def test_only_a_body_that_another_process_reads_counts_as_waiting() -> None:
 
     asyncio.run(work())
     assert told == [("waits", len(HTML.body)), ("read", len(HTML.body))]
+
+
+class InPortions(OneResultEach):
+    """A reading of three portions; there is room for one at a time."""
+
+    fails = False
+
+    def __init__(self) -> None:
+        self.full = False
+        self.made = 0
+
+    def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> Portions:  # type: ignore[override]
+        for _ in range(3):
+            self.full, self.made = True, self.made + 1
+            yield MORE
+            if self.fails:
+                raise KeyError("x")
+        yield PageOutcome(Settled(entry.id, DONE), RESULT, 0)
+
+
+async def answers_in_portions(purpose: InPortions) -> tuple[Answers, Outbox]:
+    plan: Plan = plan_of(SiteSpec(url=URL), fetchers=1, concurrency=1, rendering=None)
+    frontier, outbox = Frontier(plan.pace, window=10, per_host=10), Outbox()
+    parts: Any = (frontier, outbox, Endings(plan.tuning, frontier, outbox, purpose, lambda: None), purpose)
+    reader: Any = CountingReader(False)
+    answers = Answers(plan, reader, None, *parts, FetcherGauges(0.0), lambda: None)
+    answers.take(frontier.host("a.example"), FrontierUrl(0, 1, URL, 0), HTML, 0.0, 1.0)
+    return answers, outbox
+
+
+def test_a_portion_is_made_when_there_is_room() -> None:
+    purpose = InPortions()
+    answers, outbox = asyncio.run(answers_in_portions(purpose))
+    for made in (1, 2, 3):
+        answers.go_on()
+        assert (purpose.made, answers.under_way, answers.full, outbox.pages) == (made, 1, True, [])
+        purpose.full = False
+        assert answers.full, "no request starts while a reading waits"
+        answers.go_on()
+    assert (answers.under_way, answers.full) == (0, False)
+    assert [page.settled.state for page in outbox.pages] == [DONE]
+
+
+def test_a_portion_that_our_code_fails_on_ends_only_its_url() -> None:
+    purpose = InPortions()
+    purpose.fails = True
+    answers, outbox = asyncio.run(answers_in_portions(purpose))
+    purpose.full = False
+    answers.go_on()
+    assert (purpose.made, answers.under_way) == (1, 0)
+    assert [(page.settled.state, page.settled.reason) for page in outbox.pages] == [(FAILED, "parse_failed")]
+
+
+def test_portions_that_are_left_are_dropped_when_the_time_is_over() -> None:
+    purpose = InPortions()
+    answers, outbox = asyncio.run(answers_in_portions(purpose))
+    answers.cut_off()
+    purpose.full = False
+    answers.go_on()
+    assert (purpose.made, answers.under_way, outbox.pages) == (1, 0, [])
+
+
+def test_an_answer_without_room_before_the_reader_is_dropped_and_its_url_put_off() -> None:
+    """At once, or later, when an input with an earlier turn needs the room."""
+    told: list[tuple[str, Any]] = []
+
+    async def work() -> Outbox:
+        plan: Plan = plan_of(SiteSpec(url=URL), fetchers=1, concurrency=1, rendering=None)
+        frontier, outbox, purpose = Frontier(plan.pace, window=10, per_host=10), Outbox(), OneResultEach()
+        waiting: list[Any] = []
+
+        class FullReader(CountingReader):
+            def read(self, body: Body, on_done: Callable[[Reading], None], *, may_wait: bool = False) -> None:
+                assert may_wait
+                on_done(Reading(body.id, READ_LATER))
+
+        class LaterFullReader(CountingReader):
+            def read(self, body: Body, on_done: Callable[[Reading], None], *, may_wait: bool = False) -> None:
+                waiting.append(lambda: on_done(Reading(body.id, READ_LATER)))
+
+        parts: Any = (frontier, outbox, Endings(plan.tuning, frontier, outbox, purpose, lambda: None), purpose)
+        for reader in (FullReader(False), LaterFullReader(False)):
+            answers = Answers(plan, reader, None, *parts, FetcherGauges(0.0), lambda: None)
+            answers.on_waits = lambda host, size: told.append(("waits", size))
+            answers.on_read = lambda host, size: told.append(("read", size))
+            answers.on_put_off = lambda host, entry, size: told.append((entry.url, size))
+            answers.take(frontier.host("a.example"), FrontierUrl(0, 1, URL, 0), HTML, 0.0, 1.0)
+        waiting[0]()
+        assert answers.under_way == 0
+        return outbox
+
+    assert not asyncio.run(work())
+    size = len(HTML.body)
+    assert told == [(URL, size), ("waits", size), ("read", size), (URL, size)]

@@ -31,10 +31,11 @@ from silkline.model.job import Job, NewJob
 from silkline.model.ledger import DONE, FAILED, Checkpoint, NewResult, NewUrl, Settled
 from silkline.model.result_fields import DATA, METADATA
 from silkline.model.url import url_key
-from silkline.store import jobs, urls
+from silkline.store import jobs, results, urls
 from silkline.store.opening import open_database
 from silkline.store.results import Result
 from silkline.store.url_view import result_view
+from tests.support.effort import examples
 
 URL = "https://a.test/"
 FIELDS = {
@@ -94,9 +95,13 @@ class Place:
     def stored(self, data: Any, metadata: Any, *, each: bool, success: bool) -> Job:
         """A crawl that names fields and links, with this one result."""
         payload = {"url": URL, "fields": FIELDS, "facts": ["links"], **({"each": "li"} if each else {})}
+        return self.stored_text(payload, json.dumps(data), json.dumps(metadata), success=success)
+
+    def stored_text(self, payload: dict[str, Any], data: str, metadata: str, *, success: bool = True) -> Job:
+        """The same with any text instead of JSON."""
         jobs.enqueue(self.database, NewJob("site", payload))
         (job,) = jobs.claim(self.database, "w", "here", ["site"], 1)
-        result = NewResult(1, URL, None, URL, 0, json.dumps(data), success, json.dumps(metadata))
+        result = NewResult(1, URL, url_key(URL), URL, url_key(URL), data, success, metadata)
         end = Settled(1, DONE, None, None, 1, 200) if success else Settled(1, FAILED, "odd", None, 1, 404)
         found = [NewUrl(1, url_key(URL), URL, "a.test", 0)]
         urls.record(self.database, job, Checkpoint(found=found, settled=[end], results=[result]))
@@ -121,7 +126,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield Place(folder, database)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20, 60))
 @given(any_of(READ_IN_DATA), any_of(READ_IN_METADATA), st.booleans(), st.booleans())
 @example({}, {"files": 5}, False, True)
 @example({}, {"files": {"screenshot": 5}}, False, True)
@@ -142,7 +147,32 @@ def test_no_reader_of_results_fails(place: Place, data: Any, metadata: Any, each
         assert answer.status_code in ((200, 404) if "/files/" in address else (200,)), (address, answer.text[:300])
 
 
-@settings(max_examples=60)
+NOT_JSON = {
+    "half an object": '{"title": "x", "broken',
+    "half of an escape": '{"title": "\\u00',
+    "too deep": '{"title":' + "[" * 200_000 + "]" * 200_000 + "}",
+    "too deep, with an escape": '{"title":' + "[" * 200_000 + '"\\u0041"' + "]" * 200_000 + "}",
+    "a number that is too long": '{"title":' + "1" * 5000 + "}",
+    "no number": '{"title": NaN, "text": "\\u0041", "n": 1e999}',
+    "nothing": "",
+}
+
+
+@pytest.mark.parametrize("text", NOT_JSON.values(), ids=NOT_JSON)
+def test_text_that_is_no_json_breaks_no_reader(place: Place, text: str) -> None:
+    """A process that was taken over may have sent it, or a program that writes to the database."""
+    payload = {"url": URL, "fields": FIELDS, "facts": ["links"]}
+    for data, metadata in ((text, "{}"), ('{"title": "x"}', text)):
+        job = place.stored_text(payload, data, metadata)
+        for address in place.readings(job.id):
+            answer = place.api.get(address)
+            assert answer.status_code in ((200, 404) if "/files/" in address else (200,)), (address, answer.text[:300])
+        [result] = results.page(place.database, job.id)
+        assert "unreadable" in (result.metadata if data != text else result.data)
+        assert results.cached(place.database, url_key(URL), datetime(2000, 1, 1, tzinfo=UTC)) is None
+
+
+@settings(max_examples=examples(20, 60))
 @given(any_of(READ_IN_DATA), any_of(READ_IN_METADATA), st.booleans())
 @example({"kept": -(10**400), "words": []}, {"files": 5}, True)
 @example({"title": {}}, {"error": [], "files": {"pdf": {"error": 5}}}, False)

@@ -1,9 +1,10 @@
 """What a fetcher does with the time of a host."""
 
-from silkline.crawl.frontier import Frontier, FrontierUrl
+from silkline.crawl.frontier import Frontier
 from silkline.crawl.host_status import Lookout
 from silkline.crawl.plan import PACES
 from silkline.crawl.politeness import Booking
+from silkline.crawl.url_queue import FrontierUrl
 from silkline.model import wait as reasons
 from silkline.model.wait import why
 

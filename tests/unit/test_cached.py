@@ -1,8 +1,11 @@
 """Which stored page may answer for one that is asked for now."""
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 import pytest
 
-from silkline.model.cached import is_for, is_personal, serves
+from silkline.model.cached import EXTRACTED, RULE_FIELDS, is_for, is_personal, is_shaped, serves
 
 MARKDOWN = {"title": "A", "markdown": "# A"}
 
@@ -56,6 +59,36 @@ def test_other_user_agents_and_robots_rules_get_other_pages() -> None:
         assert is_for(stored, asked), (stored, asked)
     for stored, asked in ((mobile, {}), ({}, mobile), (careless, {})):
         assert not is_for(stored, asked), (stored, asked)
+
+
+class Spied(Mapping[str, Any]):
+    """A spec that knows which of its fields were read."""
+
+    def __init__(self) -> None:
+        self.read: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.read.add(name)
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        raise AssertionError("the rule reads single fields")
+
+    def __len__(self) -> int:
+        raise AssertionError("the rule reads single fields")
+
+
+def test_the_fields_of_the_rule_are_those_that_it_reads() -> None:
+    """The cache asks the rule with these fields alone, and only for jobs that show all of them."""
+    spec = Spied()
+    assert not is_personal(spec)
+    assert not is_shaped(spec)
+    assert is_for(spec, spec)
+    assert serves(MARKDOWN, {}, spec, content="markdown", render="never", extracted={})
+    assert not serves(MARKDOWN, {}, spec, content="markdown", render="auto", extracted={})
+    for name in EXTRACTED:
+        assert not serves(MARKDOWN, {}, spec, content="markdown", render="never", extracted={name: ["x"]})
+    assert spec.read == RULE_FIELDS
 
 
 def test_what_is_personal() -> None:

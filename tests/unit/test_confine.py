@@ -20,6 +20,7 @@ FORBIDDEN = {
     **{"bind": (49, 200), "listen": (50, 201), "accept4": (288, 242), "socketpair": (53, 199), "unlinkat": (263, 35)},
     **{"prctl": (157, 167), "seccomp": (317, 277), "setns": (308, 268), "unshare": (272, 97), "chroot": (161, 51)},
     **{"memfd_create": (319, 279), "pidfd_send_signal": (424, 424), "setsid": (112, 157), "capset": (126, 91)},
+    **{"truncate": (76, 45), "ftruncate": (77, 46), "fallocate": (285, 47), "copy_file_range": (326, 285)},
     **syscalls.START_PROGRAM,
     **syscalls.DANGEROUS,
     **syscalls.KEYRING,

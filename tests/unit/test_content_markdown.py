@@ -1,9 +1,12 @@
 """Markdown of a page: links, images, tables, code, lists, and no raw HTML where Markdown has a word for it."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from silkline.model.page import Wanted
 from silkline.parse.html import parse_page
+from silkline.parse.markdown import _without_raw
 
 URL = "https://a.example/dir/page"
 
@@ -144,3 +147,51 @@ def test_plain_text_has_no_marks():
     page = parse_page(markup.encode(), URL, Wanted(content="text"))
     assert page.text == "T\n\nSome bold words & a link that make up a paragraph of prose."
     assert page.markdown == ""
+
+
+@pytest.mark.parametrize("code", ["", "<code>a\\_b c_d</code> "])  # with code, another way of the same result is taken
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("snake_case_name", "snake_case_name"),
+        ("a__b", "a__b"),
+        ("été_2024", "été_2024"),
+        ("http://x.example/a_b_c", "http://x.example/a_b_c"),
+        ("_all_ of it", r"\_all\_ of it"),
+        ("a_ b _c", r"a\_ b \_c"),
+        (r"x\_y", r"x\\\_y"),
+        ("a_*b*", r"a\_\*b\*"),
+    ],
+)
+def test_underscores_inside_of_words_need_no_backslash(code, text, expected):
+    found = parse_page(f"<p>{code}{text}</p>".encode(), URL, Wanted(content="full")).markdown
+    assert found == ("`a\\_b c_d` " if code else "") + expected
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "<strong>",
+                "</strong>",
+                "<em>",
+                "</em>",
+                "<del>",
+                "</del>",
+                "&#160;",
+                r"\_",
+                r"\\",
+                r"\*",
+                "a",
+                " ",
+                "\n",
+                "_",
+            ]
+        )
+    )
+)
+def test_both_ways_to_replace_raw_html_agree(parts):
+    text = "".join(parts)
+    assert _without_raw(text) + "`" == _without_raw(
+        text + "`"
+    )  # a backtick protects what follows, so the slow way is taken

@@ -1,5 +1,6 @@
 """PDF and plain text: what can be read is read, what cannot is said."""
 
+import zlib
 from itertools import count
 
 import pytest
@@ -74,6 +75,28 @@ def test_the_time_is_looked_at_inside_of_a_page():
     found = parse_pdf(body, max_seconds=30.0, clock=lambda: float(next(ticks)))
     assert (found.markdown, found.truncated) == ("First", True)
     assert next(ticks) < 40
+
+
+def with_many_objects(number):
+    """A small file whose table names this many objects. Opening it takes 15 µs for each."""
+    start = b"%PDF-1.5\n1 0 obj<</Pages 2 0 R>>endobj\n"
+    table = zlib.compress(b"\1\1\1" * number, 9)
+    head = b"<</Type/XRef/Size 2000000000/W[1 1 1]/Index[0 2000000000]/Root 1 0 R/Filter/FlateDecode/Length %d>>"
+    stream = head % len(table) + b"stream\n" + table + b"\nendstream"
+    return start + b"3 0 obj\n%b\nendobj\nstartxref\n%d\n%%%%EOF" % (stream, len(start))
+
+
+def test_the_time_limit_holds_while_the_file_is_opened():
+    body = with_many_objects(1_000_000)
+    assert len(body) < 4_000
+    assert parse_pdf(body, max_seconds=0.2).problem == "it could not be opened within 0.2 s"
+
+
+def test_the_time_limit_holds_inside_of_an_operation():
+    """The clock that is looked at between operations stands still here. What was read before is kept."""
+    body = make_pdf(["First"], ["\\1" * 1_000_000])
+    found = parse_pdf(body, max_seconds=0.3, clock=lambda: 0.0)
+    assert (found.markdown, found.pages, found.truncated) == ("First", 2, True)
 
 
 @pytest.mark.parametrize(

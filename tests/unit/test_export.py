@@ -3,6 +3,10 @@
 import csv
 import io
 import json
+import os
+import subprocess
+import sys
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,9 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from silkline.errors import UsageError
+from silkline.export.field_columns import FieldColumns
 from silkline.export.folder import ResultFolder, document, place_of
 from silkline.export.jsonl import JsonLines
 from silkline.export.open import format_of, refuse_to_overwrite, to_path
+from silkline.export.parquet import Parquet, load
 from silkline.export.rows import Filter, with_right_types
 from silkline.export.sitemap import SitemapFile
 from silkline.export.table import Table, harmless
@@ -33,8 +39,21 @@ def test_no_cell_is_a_formula(start: str) -> None:
     assert harmless(f"{start}HYPERLINK(1)") == f"'{start}HYPERLINK(1)"
 
 
+@pytest.mark.parametrize("sign", ["=", "@", "\uff1d", "\ufe66"])
 @pytest.mark.parametrize(
-    ("value", "cell"), [(None, ""), (True, "true"), (-5, -5), (0.5, 0.5), ("a=b", "a=b"), ("", "")]
+    "hidden",
+    ["\ufeff", "\u200b", "\u2003", "\u3000", "\x85", "\x0b", "\u2028", "\u202e", "\u0301", "\u3164", " \ufeff "],
+)
+def test_a_formula_behind_invisible_characters_is_none(hidden: str, sign: str) -> None:
+    assert harmless(f"{hidden}{sign}1+1") == f"'{hidden}{sign}1+1"
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        *((None, ""), (True, "true"), (-5, -5), (0.5, 0.5), ("a=b", "a=b"), ("", "")),
+        *(("\ufeffa=b", "\ufeffa=b"), ("\u200b", "\u200b"), ("e\u0301=", "e\u0301=")),
+    ],
 )
 def test_honest_cells_stay_as_they_are(value: Any, cell: Any) -> None:
     assert harmless(value) == cell
@@ -59,6 +78,9 @@ def test_a_table_can_be_read_back() -> None:
         ("https://example.com/a/b.html", "example.com/a/b.html.md"),
         ("http://127.0.0.1:8000/x", "127.0.0.1_8000/x.md"),
         ("https://example.com/a.md/b", "example.com/a.md_/b.md"),
+        ("https://example.com/a.png/b", "example.com/a.png_/b.md"),
+        ("https://example.com/b.pdf/", "example.com/b.pdf_/index.md"),
+        ("https://example.com/a.png", "example.com/a.png.md"),
     ],
 )
 def test_files_lie_as_the_site_does(url: str, place: str) -> None:
@@ -108,11 +130,8 @@ def test_nothing_is_written_through_a_symbolic_link(tmp_path: Path, force: bool)
     folder = ResultFolder(tmp_path / "out", force=force)
     with pytest.raises(UsageError, match="through a symbolic link"):
         folder.write(result("https://a.example/page"))
-    if force:
-        with pytest.raises(UsageError, match="cannot be written"):
-            folder.write(result("https://b.example/page"))
-    else:
-        folder.write(result("https://b.example/page"))
+    folder.write(result("https://b.example/page"))
+    assert (tmp_path / "out" / "b.example" / "page.md").is_symlink() is not force, "the link is replaced with --force"
     assert precious.read_text() == "mine"
     assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["precious"]
 
@@ -139,6 +158,59 @@ def test_pages_whose_names_meet_are_both_kept(tmp_path: Path) -> None:
     assert len(list(tmp_path.rglob("*.md"))) == 4
 
 
+LONGEST_PATH = 4096  # bytes on Linux, with a NUL at the end
+
+
+def deep_folder(start: Path, length: int) -> Path:
+    """A folder whose path has this length."""
+    folder = start
+    while (missing := length - len(str(folder)) - 1) > 0:
+        folder /= "d" * (missing if missing <= 200 else min(200, missing - 2))
+    return folder
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_page_whose_path_is_too_long_gets_a_short_name(tmp_path: Path, force: bool) -> None:
+    path = deep_folder(tmp_path, LONGEST_PATH - 200)
+    pages = [result(f"https://example.com/{name}") for name in ("a", "x" * 110 + "/" + "y" * 110, "b")]
+    with to_path("md", path, force=force) as folder:
+        for page in pages:
+            folder.write(page)
+    files = [file for file in path.rglob("*") if file.is_file()]
+    assert {file.read_bytes() for file in files} == {document(page).encode() for page in pages}
+    (short,) = set(files) - {path / "example.com" / name for name in ("a.md", "b.md")}
+    assert short.parent == path
+    assert short.name.startswith("page-")
+
+
+def test_pages_that_the_disk_refuses_in_any_case_are_counted_at_the_end(tmp_path: Path) -> None:
+    path = deep_folder(tmp_path, LONGEST_PATH - 20)
+    with pytest.raises(UsageError, match=r"2 pages were not written: .* \(https://example.com/long/name\)"):  # noqa: PT012, SIM117
+        with to_path("md", path) as folder:
+            for url in ("https://example.com/long/name", "https://a.b/c", "https://example.com/other/name"):
+                folder.write(result(url))
+    assert [file.name for file in path.rglob("*.md")] == ["c.md"]
+
+
+def test_a_name_in_letters_that_the_system_does_not_have_is_replaced(tmp_path: Path) -> None:
+    script = """
+import sys
+from pathlib import Path
+from silkline.export.open import to_path
+from tests.unit.test_export import result
+assert sys.getfilesystemencoding() == "ascii"
+with to_path("md", Path(sys.argv[1])) as folder:
+    for name in ("caf%C3%A9", "plain", "%E8%8C%B6/x"):
+        folder.write(result(f"https://example.com/{name}"))
+"""
+    root = Path(__file__).parents[2]
+    ascii_only = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C", "PYTHONPATH": f"{root / 'src'}:{root}"}
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "out")], env={**os.environ, **ascii_only}, check=True)
+    names = sorted(str(file.relative_to(tmp_path / "out")) for file in tmp_path.rglob("*.md"))
+    assert names[0] == "example.com/plain.md"
+    assert [name[:5] for name in names[1:]] == ["page-", "page-"]
+
+
 def test_front_matter_cannot_be_broken_out_of() -> None:
     text = document(result(data={"title": 'x"\n---\nevil: "', "markdown": "text"}))
     head = text.split("---\n")[1]
@@ -147,8 +219,8 @@ def test_front_matter_cannot_be_broken_out_of() -> None:
 
 def test_a_large_sitemap_is_split(tmp_path: Path) -> None:
     path = tmp_path / "map.xml"
-    with path.open("w+b") as stream:
-        sitemap = SitemapFile(stream, path, most=2)
+    with path.open("w+b") as stream, ExitStack() as files:
+        sitemap = SitemapFile(stream, path, files, most=2)
         for number in range(5):
             sitemap.write(result(f"https://example.com/{number}?a=1&b=2"))
         sitemap.write(result(success=False))
@@ -313,3 +385,24 @@ def test_the_files_of_a_page_are_beside_it(tmp_path: Path) -> None:
         writer.write(page)
     assert (tmp_path / "out" / "example.com" / "start.png").read_bytes() == b"picture"
     assert 'screenshot: "start.png"\n' in (tmp_path / "out" / "example.com" / "start.md").read_text()
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_long_values_are_only_in_the_first_row_of_a_page(form: str) -> None:
+    """Rows of a few bytes repeated the data of their page, which can have megabytes, and its long URL."""
+    url = "https://example.com/" + "x" * 7_000
+    data = {"title": "A", "markdown": "# A", "images": ["y" * 1_000], "rows": [{"name": "a"}, {"name": "b"}]}
+    stream = io.BytesIO()
+    table = (Table if form == "csv" else Parquet)(stream, FieldColumns({"name": {}}, rows=True))
+    table.write(result(url, data=data, metadata={"redirected_from": [url] * 10, "http_status": 200}))
+    table.close()
+    if form == "csv":
+        first, second = csv.DictReader(io.StringIO(stream.getvalue().decode(), newline=""))
+    else:
+        first, second = load().parquet.read_table(io.BytesIO(stream.getvalue())).to_pylist()
+    assert (first["final_url"], second["final_url"] or None) == (url, None)
+    assert [(str(each["url_id"]), each["title"], each["name"]) for each in (first, second)] == [
+        ("1", "A", "a"),
+        ("1", "A", "b"),
+    ]
+    assert sum(len(str(value)) for value in second.values()) < 500

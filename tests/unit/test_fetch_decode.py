@@ -4,6 +4,7 @@ import gzip
 import random
 import zlib
 from collections.abc import Callable
+from functools import partial
 
 import brotli  # type: ignore[import-untyped]
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from silkline.fetch.decode import MAX_MEMBERS, decode
 from silkline.model.fetched import BAD_ENCODING, BODY_TOO_LARGE
+from tests.support.empty_blocks import deflated_with_empty_blocks, gzipped_thrice, gzipped_with_empty_blocks
 
 
 def raw_deflate(data: bytes) -> bytes:
@@ -30,7 +32,7 @@ WAYS: list[tuple[str, Callable[[bytes], bytes]]] = [
     ("x-gzip", gzip.compress),
     ("deflate", zlib.compress),
     ("deflate", raw_deflate),
-    ("br", brotli.compress),
+    ("br", partial(brotli.compress, quality=5)),
     ("zstd", zstandard.ZstdCompressor().compress),
     ("zstd", unsized_zstd),
 ]
@@ -114,3 +116,35 @@ def test_brotli_of_blocks_that_stand_for_next_to_nothing_is_given_up(block: byte
 def test_brotli_of_what_cannot_be_compressed_comes_whole() -> None:
     page = random.Random(1).randbytes(3_000_000)
     assert decode(brotli.compress(page, quality=1), "br", 20_000_000) == (page, None)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "pack"), [("gzip", gzipped_with_empty_blocks), ("deflate", deflated_with_empty_blocks)]
+)
+def test_blocks_that_take_long_and_stand_for_nothing_are_given_up(
+    encoding: str, pack: Callable[[bytes, int], bytes]
+) -> None:
+    assert decode(pack(b"page", 1_000), encoding, 20_000_000) == (b"page", None)
+    assert decode(pack(b"page", 5_000_000), encoding, 20_000_000) == (b"", BAD_ENCODING)
+
+
+def test_layers_cannot_make_a_small_body_a_large_one_to_decode() -> None:
+    body = gzipped_thrice(b"page", 3_000_000)
+    assert len(body) < 30_000
+    assert decode(body, "gzip, gzip, gzip", 20_000_000) == (b"", BAD_ENCODING)
+    page = random.Random(1).randbytes(1_000_000)
+    packed = gzip.compress(brotli.compress(gzip.compress(page), quality=1))
+    assert decode(packed, "gzip, br, gzip", 20_000_000) == (page, None)
+
+
+@EACH_WAY
+def test_a_large_body_comes_whole(encoding: str, encode: Callable[[bytes], bytes]) -> None:
+    words = random.Random(1).choices([b"%d" % number for number in range(3_000)], k=600_000)
+    page = b" ".join(words)
+    assert decode(encode(page), encoding, 20_000_000) == (page, None)
+
+
+def test_large_members_of_gzip_come_whole() -> None:
+    pages = [random.Random(number).randbytes(700_000) for number in range(3)]
+    packed = b"".join(map(gzip.compress, pages))
+    assert decode(packed + b"\0" * 300_000, "gzip", 20_000_000) == (b"".join(pages), None)

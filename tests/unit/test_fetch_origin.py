@@ -41,6 +41,12 @@ def test_numeric_hosts_are_addresses(host: str) -> None:
     assert target.origin.literal == "127.0.0.1"
 
 
+@pytest.mark.parametrize("host", ["a" * 6_000 + ".test", "a." * 130 + "test", "b." * 3_000 + "test"])
+def test_a_host_that_no_network_can_have_is_no_target(host: str) -> None:
+    assert locate(f"http://{host}/x") == "bad_url"
+    assert locate(f"http://{host}:8080/\u00fc") == "bad_url"
+
+
 def test_credentials_and_fragments_leave_the_url() -> None:
     target = locate("http://user:pa%3Ass@example.com/a?b#c")
     assert isinstance(target, Target)

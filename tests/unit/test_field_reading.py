@@ -42,6 +42,30 @@ def one(field: Any, page: str = PAGE) -> Any:
     return data["fields"]["x"]
 
 
+def test_defaults_count_as_values_of_the_page() -> None:
+    fields = {
+        "x": {"css": ".none", "default": 50_000 * "x"},
+        "y": {"css": ".none", "many": True, "default": ["a", "b"]},
+    }
+    data, _ = read(fields, "<p>x" * module.MAX_ROWS, "p")
+    assert len(data["rows"]) == module.MAX_ROWS
+    assert data["rows"][0] == {"x": 50_000 * "x", "y": ["a", "b"]}
+    assert data["rows"][-1] == {"x": None, "y": []}
+    assert len(json.dumps(data)) < 2 * module.MAX_CHARACTERS
+    assert {"field": "x", "error": "too_large", "raw": None, "row": 21} in data["field_errors"]
+
+
+def test_a_pattern_that_matches_everywhere_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is found at each place of the text, after a look at the whole rest of it."""
+    clock = iter(range(1_000_000))
+    monkeypatch.setattr(module.time, "process_time", lambda: next(clock) / 1_000)
+    name = json.dumps({"@type": "Product", "name": "x " * 100_000})
+    page = f"<script type=application/ld+json>{name}</script>"
+    data, _ = read({"x": {"json_ld": "Product.name", "regex": r"(\d*)\s*(?:[\w\s]*kg)?", "many": True}}, page)
+    assert data == {"fields": {"x": []}, "field_errors": [{"field": "x", "error": "time", "raw": None}]}
+    assert next(clock) < 5_000
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [

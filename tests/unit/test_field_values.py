@@ -66,6 +66,10 @@ def test_numbers(text: str, value: float) -> None:
         ("was $20, now $15", "several_numbers"),
         ("5-10 €", "several_numbers"),
         ("1" * 201, "not_a_number"),
+        ("1e999", "not_a_number"),
+        ("-1e999", "not_a_number"),
+        ("1e999 EUR", "not_a_number"),
+        ("1e3 EUR", "not_a_number"),
     ],
 )
 def test_no_number(text: str, error: str) -> None:

@@ -4,8 +4,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from silkline.crawl.frontier import Frontier, FrontierUrl
+from silkline.crawl.frontier import Frontier
 from silkline.crawl.plan import Pace
+from silkline.crawl.url_queue import FrontierUrl
 
 PACE = Pace(delay=1.0, per_host=1, per_address=8, patience=0.0, most=60.0)
 HOSTS = ("a.example", "b.example", "c.example")

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from silkline.crawl.frontier import Frontier, FrontierUrl
+from silkline.crawl.frontier import Frontier
 from silkline.crawl.host_bookings import HostBookings
 from silkline.crawl.host_gate import HostGate
 from silkline.crawl.plan import PACES, Plan
 from silkline.crawl.politeness import MOST_UNREAD, Address, Clock, address_key
+from silkline.crawl.url_queue import FrontierUrl
 from silkline.fetch.robots import ALLOW_ALL, Robots
 from silkline.kinds.site import plan_of
 from silkline.model import wait as reasons
@@ -46,7 +47,7 @@ class EndlessRobots:
     def of(self, _origin: str) -> None:
         return None
 
-    async def load(self, _origin: str) -> tuple[Robots, int]:
+    async def load(self, _origin: str, _place: object) -> tuple[Robots, int]:
         self.loading += 1
         await self.arrived.wait()
         return Robots(ALLOW_ALL, float("inf")), 0
@@ -123,7 +124,7 @@ def test_new_hosts_leave_slots_for_hosts_that_answer_soon() -> None:
         slow = frontier.host("slow.example")
         slow.address = Address(gate._plan.pace, 1)
         assert gate.may_start(slow, 0.0)
-        gate.started(slow)
+        place = gate.started(slow)
         good.clock.answered(1.0, 0.2)
         assert [introduce(gate, frontier, f"192.0.2.{number}") for number in range(8)] == [1] * 5 + [0] * 3
         await asyncio.sleep(0)
@@ -135,7 +136,7 @@ def test_new_hosts_leave_slots_for_hosts_that_answer_soon() -> None:
         assert gate.may_start(good, 1.0), "the pump counts the slots of all requests together"
         gate.unproven.admit(1.0)
         assert frontier.host("192.0.2.5").parked == reasons.TURN
-        gate.ended(slow, 2.0)
+        gate.ended(slow, place, 2.0)
         gate.unproven.admit(2.0)
         assert not frontier.host("192.0.2.5").parked
         assert frontier.host("192.0.2.6").parked == reasons.TURN
@@ -157,11 +158,11 @@ def test_a_new_host_that_waits_for_a_slot_lets_a_quick_one_of_its_address_go_fir
             frontier.put_back(host.name, FrontierUrl(0, 1, f"https://{host.name}/", 0), 0.0)
             host.address = shared
         quick.clock.answered(1.0, 0.2)
-        shared.in_flight = shared.most
+        places = [gate._addresses.place(shared, quick=True, is_new=False) for _ in range(shared.most)]
         assert not gate.may_start(new, 1.0)
         assert not gate.may_start(quick, 1.0)
         assert sum(introduce(gate, frontier, f"192.0.2.{number}") for number in range(4)) == 3
-        gate.ended(quick, 2.0)
+        places[0].leave(2.0)
         assert (new.parked, quick.parked) == ("", reasons.ADDRESS)
         assert not gate.may_start(new, 2.0)
         assert (new.parked, quick.parked) == (reasons.TURN, "")
@@ -228,6 +229,59 @@ def test_only_the_address_whose_large_pages_wait_to_be_read_waits() -> None:
     asyncio.run(work())
 
 
+def test_urls_without_room_before_the_reader_are_fetched_again_in_the_order_of_their_turns() -> None:
+    """An address with several of them waits alone. With one, its hosts go on."""
+
+    async def work() -> None:
+        gate, frontier, plan = empty_gate("max", 1)
+        reader: Any = FullReader({"a.example": 3.0, "b.example": 2.0})
+        gate.put_offs._reader = reader
+        frontier.held |= {1, 2, 3, 4}
+        slow, other = frontier.host("a.example"), frontier.host("b.example")
+        slow.address, other.address = Address(plan.pace, 1), Address(plan.pace, 1)
+        first, second, third, fourth = (FrontierUrl(0, id, f"http://{id}.example/", 0) for id in (1, 2, 3, 4))
+        gate.put_offs.add(slow, first, LARGE)
+        assert gate.may_start(slow, 1.0)
+        gate.put_offs.add(slow, second, LARGE)
+        gate.put_offs.add(other, third, LARGE)
+        gate.put_offs.add(slow, fourth, LARGE)
+        frontier.put_back(slow.name, FrontierUrl(0, 5, "http://a.example/5", 0), 1.0)
+        assert not gate.may_start(slow, 2.0)
+        assert slow.parked == reasons.READING
+        assert gate.may_start(other, 2.0)
+
+        gate.put_offs.let_in(3.0)
+        assert len(gate.put_offs) == 4, "there is no room yet"
+        reader.room = 2 * LARGE
+        gate.put_offs.let_in(4.0)
+        assert (list(other.queue), [entry.id for entry in slow.queue], slow.parked) == ([third], [1, 5], "")
+        assert gate.may_start(slow, 5.0), "two of its URLs wait, but one may be fetched"
+        gate.put_offs.let_in(5.0)
+        assert len(gate.put_offs) == 2, "the room is for those that are on their way"
+
+        gate.put_offs.arrived(first.id)
+        reader.room = LARGE
+        assert not gate.may_start(slow, 6.0)
+        gate.put_offs.let_in(6.0)
+        assert len(gate.put_offs) == 2
+        frontier.forget(third.id)  # it has ended without an answer
+        gate.put_offs.let_in(7.0)
+        assert (len(gate.put_offs), [entry.id for entry in slow.queue], slow.parked) == (1, [1, 5, 2], "")
+
+    asyncio.run(work())
+
+
+class FullReader:
+    """Knows only its room, and when it would read an input of each host."""
+
+    def __init__(self, places: dict[str, float]) -> None:
+        self._places = places
+        self.room = 0
+
+    def place_of(self, host: str) -> float:
+        return self._places[host]
+
+
 def test_an_address_with_many_pages_before_the_browser_waits_alone() -> None:
     """Otherwise one host with slow pages would fill the queue for browsers, and stop all others of its fetcher."""
 
@@ -246,8 +300,7 @@ def test_an_address_with_many_pages_before_the_browser_waits_alone() -> None:
         assert gate.may_start(slow, 3.0)
         gate.waits_for_browser(slow, 20_000_000)
         assert not gate.may_start(slow, 4.0), "a large page counts more"
-        gate.started(slow)
-        gate.ended(slow, 4.0)
+        gate.ended(slow, gate.started(slow), 4.0)
         assert slow.parked, "the end of a request changes nothing"
 
     asyncio.run(work())
@@ -278,7 +331,7 @@ def test_requests_for_robots_txt_that_wait_for_one_host_are_sent_one_after_the_o
             return waits
 
         async def hop() -> float:
-            return (await gate.before_hop("https://a.example/robots.txt")).next_at
+            return (await gate.before_hop("https://a.example/robots.txt"))[0].clock.next_at
 
         gate.bookings.turn = turn  # type: ignore[method-assign]
         hops = [asyncio.create_task(hop()) for _ in range(3)]

@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from silkline.crawl import host_status as lookout
-from silkline.crawl.frontier import Frontier, FrontierUrl, HostQueue
+from silkline.crawl.frontier import Frontier, HostQueue
 from silkline.crawl.host_status import SHOWN, Lookout
 from silkline.crawl.plan import Pace
+from silkline.crawl.url_queue import FrontierUrl
 from silkline.model import wait as reasons
 from silkline.model.wait import Wait, in_words, waits_in, what_next, why
 

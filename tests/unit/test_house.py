@@ -193,3 +193,14 @@ def test_every_dependency_is_pinned_and_has_its_reason() -> None:
     assert runtime | extras | tools <= pinned("dev.txt")
     reasons = set(re.findall(r"[\w-]+", (ROOT / "docs" / "decisions" / "0001-dependencies.md").read_text().lower()))
     assert runtime | extras | tools <= reasons
+
+
+def test_no_digit_is_taken_for_a_number_that_python_cannot_read() -> None:
+    """`isdigit` and `isnumeric` accept "²", which `int` and `float` refuse: a header with it ended a job."""
+    wrong = [
+        f"{name(path)}: {line.strip()}"
+        for path in modules()
+        for line in path.read_text().splitlines()
+        if re.search(r"\.(isdigit|isnumeric)\(", line) and ".isascii()" not in line
+    ]
+    assert wrong == []

@@ -2,8 +2,8 @@
 
 import pytest
 
-from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.kept_pages import SAMPLES, KeptPage, PageKeeper, PageOpener, page_to_keep
+from silkline.crawl.url_queue import FrontierUrl
 from silkline.model.fetched import Fetched, Rendered
 from tests.support.shop import product
 

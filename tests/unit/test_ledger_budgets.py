@@ -10,7 +10,7 @@ from silkline.crawl.messages import KnownBudgets, Links
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import PACES, Plan, Tuning
 from silkline.crawl.seen import Seen
-from silkline.crawl.traps import ROW_BYTES
+from silkline.crawl.traps import CLOSE_LOOK, ROW_BYTES
 
 PLAN = Plan(
     fetchers=1, parsers=0, concurrency=1, pace=PACES["max"], user_agent="x", scope="host", content="none", depth=5
@@ -138,11 +138,33 @@ def test_honest_sites_do_not_notice() -> None:
 
 
 def test_a_url_can_be_forgotten() -> None:
-    seen = Seen(buckets=2)
+    seen = Seen(0x5EED, buckets=2)
     urls = [f"https://a.example/{number}" for number in range(500)] + [f"https://a.example/{LONG}"]
     seen.add_all(urls)
     for url in urls[::2]:
         seen.forget(url)
     seen.forget("https://a.example/never")
     assert len(seen) == 250
-    assert [url for url, _ in seen.add_all(urls)] == urls[::2]
+    assert seen.add_all(urls) == urls[::2]
+
+
+def test_links_of_other_hosts_do_not_use_up_the_budget_of_a_host() -> None:
+    found, outbox = discovery(Tuning(), scope="any")
+    own = [f"https://a.example/{number}" for number in range(CLOSE_LOOK + 1)]
+    found.links(own, page())
+    foreign = [f"https://a.example/list?x={number}&y=1" for number in range(3 * Tuning().query_budget)]
+    found.links(foreign, page("evil.example"))
+    real = [f"https://a.example/list?page={number}&cat=2" for number in range(60)]
+    found.links(real, page())
+    by_url = {row.url: row.reason for row in outbox.found}
+    assert {by_url[url] for url in own + real} == {None}
+    assert "trap" in {by_url.get(url) for url in foreign}, "what others link to has a budget too"
+
+
+def test_links_that_are_only_counted_use_up_no_budget_of_their_host() -> None:
+    found, outbox = discovery(msgspec.structs.replace(SMALL, host_bytes=150_000))
+    many = [f"https://a.example/list?x={number}&y={LONG}" for number in range(200)]
+    found.links(many, page("evil.example"))
+    assert outbox.not_stored > 100
+    found.links([f"https://a.example/{number}/{LONG[:1_000]}" for number in range(10)], page())
+    assert [row.reason for row in outbox.found[-10:]] == [None] * 10

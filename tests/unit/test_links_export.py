@@ -28,7 +28,7 @@ def test_pages_with_very_many_links_are_looked_up_a_few_at_a_time(monkeypatch, l
     assert sum(1 for _ in links._with_texts(None, "job")) == 150_000
     monkeypatch.setattr(links.links, "every", lambda _database, _job: ((n, [n] * 5_000) for n in range(30)))
     monkeypatch.setattr(links.urls, "by_keys", lambda _database, _job, keys: looked_up.append(5_000 * len(keys)) or {})
-    assert list(links._by_key(None, "job")) == []
+    assert not any(links._by_key(None, "job"))
     assert max(looked_up) <= links.LINKS + 5_000
 
 

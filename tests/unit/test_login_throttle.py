@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from silkline.api.auth import Caller, Doorkeeper
-from silkline.api.login_throttle import ADDRESSES, ALL, ALL_EVERY, EACH, EACH_EVERY, LoginThrottle
 from silkline.api.problems import Problem
 from silkline.api.token_making import new_token
+from silkline.login_throttle import ADDRESSES, ALL, ALL_EVERY, EACH, EACH_EVERY, LOGINS, LOGINS_EVERY, LoginThrottle
 from silkline.store import tokens
 from silkline.store.opening import open_database
 
@@ -32,16 +32,12 @@ def throttle(clock: Clock) -> LoginThrottle:
 
 def fail(throttle: LoginThrottle, address: str, times: int) -> None:
     for _ in range(times):
-        throttle.admit(address, "wrong")
+        assert throttle.wait(address, "wrong") == 0
         throttle.was_wrong(address, "wrong")
 
 
 def refused(throttle: LoginThrottle, address: str, digest: str = "wrong") -> bool:
-    try:
-        throttle.admit(address, digest)
-    except Problem as problem:
-        return problem.kind == "too-many-tries" and int(problem.headers["Retry-After"]) > 0
-    return False
+    return throttle.wait(address, digest) > 0
 
 
 def test_after_many_wrong_tokens_an_address_has_to_wait(throttle: LoginThrottle, clock: Clock) -> None:
@@ -92,8 +88,9 @@ def test_a_token_that_we_made_never_waits_for_the_failures_of_others(tmp_path: P
         id, token = new_token(database, "mine", "read")
         for _ in range(EACH):
             assert doorkeeper.by_token("a guess", "shared") is None
-        with pytest.raises(Problem):
+        with pytest.raises(Problem) as refusal:
             doorkeeper.by_token("a guess", "shared")
+        assert (refusal.value.kind, int(refusal.value.headers["Retry-After"]) > 0) == ("too-many-tries", True)
         assert doorkeeper.by_token(token, "shared") == Caller(id, "read"), "its first use, from the same address"
         with pytest.raises(Problem):
             doorkeeper.by_token("chosen by the operator", "shared")  # else guessing it would not be slowed down
@@ -102,3 +99,24 @@ def test_a_token_that_we_made_never_waits_for_the_failures_of_others(tmp_path: P
         tokens.forget(database, id)
         with pytest.raises(Problem):
             doorkeeper.by_token(token, "shared")
+
+
+def test_a_token_that_signs_in_very_often_has_to_wait(throttle: LoginThrottle, clock: Clock) -> None:
+    for _ in range(LOGINS):
+        assert throttle.take_login("token") == 0
+    assert all(throttle.take_login("token") > 0 for _ in range(1_000))
+    assert throttle.take_login("another") == 0
+    clock.now += LOGINS_EVERY
+    assert throttle.take_login("token") == 0
+
+
+def test_a_login_that_has_to_wait_writes_no_session(tmp_path: Path) -> None:
+    with closing(open_database(f"sqlite:///{tmp_path / 'silkline.db'}")) as database:
+        doorkeeper = Doorkeeper(database, "an-operator-token", open=False)
+        for _ in range(LOGINS):
+            doorkeeper.begin_session(Caller("one", "read"))
+        with pytest.raises(Problem, match="signed in too often"):
+            doorkeeper.begin_session(Caller("one", "read"))
+        with database.transaction() as transaction:
+            rows = transaction.connection.execute("SELECT count(*) FROM web_sessions").fetchall()  # type: ignore[attr-defined]
+        assert rows == [(LOGINS,)]

@@ -178,7 +178,7 @@ ANNOTATED = f"<semantics>{MATHML}<annotation encoding=application/x-tex>a + b^2<
         ("<p>x <img class=latex src=/i.png alt='x^2'></p>", "x $x^2$"),
         ("<p>x <span class='math notranslate'>\\(a_1\\)</span></p>", "x $a_1$"),
         ("<div class=math>\\[a_1\\]</div>", "$$a_1$$"),
-        ("<p><span class=math>no formula_1</span></p>", "no formula\\_1"),
+        ("<p><span class=math>no formula_1</span></p>", "no formula_1"),
         ("<table><tr><td>a<td><math alttext='|x|'></math></table>", "| a | $\\vert x\\vert $ |\n| --- | --- |"),
         ("<p>It costs $5 or $6.</p>", "It costs $5 or $6."),
     ],

@@ -220,6 +220,19 @@ def test_the_text_is_what_prometheus_reads(data: Path) -> None:
     assert (queue.labels, queue.value) == ({"kind": "page", "tenant": 'a "tenant"\\\n'}, 3.0)
 
 
+def test_no_label_contains_a_control_character() -> None:
+    """A terminal would obey it. Prometheus refuses an answer with two lines for the same labels."""
+    gathered = Gathered()
+    for number, tenant in enumerate(["a\x1b[2J", "a\x07[2J", "a\x9b[2J", "a\u202e[2J", "b\r\n"], 1):
+        gathered.set("silkline_queue_jobs", number, "page", tenant)
+    text = exposition(gathered)
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
+    read = {family.name: family for family in text_string_to_metric_families(text)}
+    queue = {sample.labels["tenant"]: sample.value for sample in read["silkline_queue_jobs"].samples}
+    assert queue == {"a\ufffd[2J": 10.0, "b\ufffd\n": 5.0}
+    assert text.count("silkline_queue_jobs{") == 2
+
+
 def test_families_of_processes_have_values_before_the_first_event() -> None:
     shown = {family.name: family.samples for family in text_string_to_metric_families(exposition(Gathered()))}
     assert [sample.value for sample in shown["silkline_rescues"]] == [0.0]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from silkline.api import address
 from silkline.config import Settings
 from silkline.errors import UsageError
+from silkline.login_throttle import EACH
 from silkline.metrics import process
 from silkline.metrics.instruments import ROBOTS_REFUSALS
 from silkline.runner.readiness import why_not_ready
@@ -104,15 +106,76 @@ def test_a_worker_that_others_can_reach_does_not_start_without_a_token() -> None
         address.listen("0.0.0.0", 9100, Settings(), option="metrics-")
 
 
-def test_connections_that_say_nothing_do_not_pile_up(tmp_path: Path) -> None:
-    with serving(tmp_path) as url:
+def test_wrong_tokens_have_to_wait(tmp_path: Path) -> None:
+    with serving(tmp_path, "secret") as url:
+        statuses = [get(f"{url}/metrics", f"guess{number}")[0] for number in range(EACH)]
+        assert statuses == [401] * EACH
+        request = urllib.request.Request(f"{url}/metrics", headers={"Authorization": "Bearer secret"})
+        with pytest.raises(urllib.error.HTTPError) as refused, urllib.request.urlopen(request, timeout=30):
+            pass
+        assert (refused.value.status, int(refused.value.headers["Retry-After"]) > 0) == (429, True)
+        refused.value.close()
+        assert get(f"{url}/metrics")[0] == 401, "without a token there is nothing to wait for"
+        assert get(f"{url}/healthz")[0] == 200
+
+
+def test_a_token_that_was_right_passes_during_an_attack(tmp_path: Path) -> None:
+    with serving(tmp_path, "secret") as url:
+        assert get(f"{url}/metrics", "secret")[0] == 200
+        statuses = [get(f"{url}/metrics", f"guess{number}")[0] for number in range(EACH + 1)]
+        assert statuses == [401] * EACH + [429]
+        assert get(f"{url}/metrics", "secret")[0] == 200
+
+
+@contextmanager
+def no_deadlines(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patch:
+        for name in ("seconds", "head_seconds"):
+            patch.setattr(metrics_server._Server, name, 3600.0)
+        patch.setattr(metrics_server._Handler, "timeout", 3600.0)
+        yield
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\n"])
+def test_the_oldest_connection_without_a_request_makes_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    with no_deadlines(monkeypatch), serving(tmp_path) as url, ExitStack() as opened:
         port = int(url.rpartition(":")[2])
-        silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(MOST_AT_ONCE)]
-        one_more = socket.create_connection(("127.0.0.1", port))
-        one_more.settimeout(30)
+        silent = []
+        for _ in range(MOST_AT_ONCE):
+            silent.append(opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60)))
+            silent[-1].sendall(sent)
+        assert get(f"{url}/healthz")[0] == 200
+        assert silent[0].recv(1) == b""
+        silent[-1].sendall((b"" if sent else b"GET /healthz HTTP/1.1\r\n") + b"Host: localhost\r\n\r\n")
+        assert silent[-1].recv(12) == b"HTTP/1.0 200", "the others stay"
+
+
+def test_connections_that_are_answered_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrived, go_on = threading.Semaphore(0), threading.Event()
+
+    def slow() -> str:
+        arrived.release()
+        go_on.wait()
+        return "the metrics"
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = MetricsServer(MetricsListener(listener, ""), slow, lambda: None)
+    server.start()
+    with no_deadlines(monkeypatch), ExitStack() as opened:
+        opened.callback(server.stop)
+        opened.callback(go_on.set)
+        asking = []
+        for _ in range(MOST_AT_ONCE):
+            asking.append(opened.enter_context(socket.create_connection(listener.getsockname(), timeout=60)))
+            asking[-1].sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            arrived.acquire()
+        one_more = opened.enter_context(socket.create_connection(listener.getsockname(), timeout=60))
         assert one_more.recv(1) == b"", "it is closed at once"
-        for connection in (*silent, one_more):
-            connection.close()
+        go_on.set()
+        for connection in asking:
+            assert connection.recv(12) == b"HTTP/1.0 200"
 
 
 def test_connections_without_a_request_give_their_places_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.outcomes import body_of, page_of
 from silkline.crawl.plan import PACES, Plan
 from silkline.crawl.reading import PageReader
+from silkline.crawl.url_queue import FrontierUrl
 from silkline.model.fetched import Fetched, Rendered
 from silkline.model.url import url_key
 

@@ -1,5 +1,6 @@
 """Page hooks: what they add, how they refuse, and that no failure of theirs is more than a reason."""
 
+import json
 import sys
 import time
 from collections.abc import Callable
@@ -45,6 +46,15 @@ def loop(page: HookedPage) -> None:
             continue
 
 
+class MuteError(Exception):
+    def __str__(self) -> str:
+        raise ValueError
+
+
+def mute(page: HookedPage) -> None:
+    raise MuteError
+
+
 @pytest.mark.parametrize(
     ("hook", "words"),
     [
@@ -52,9 +62,11 @@ def loop(page: HookedPage) -> None:
         (lambda page: {"a": 1}, "Additions or None, not dict"),
         (lambda page: Additions(data={"a": object()}), "TypeError"),
         (lambda page: Additions(data={"a": "x" * 2_000_000}), "larger than"),
+        (lambda page: Additions(data=json.loads('{"a":' + "[" * 100 + "]" * 100 + "}")), "more than 100 levels"),
         (lambda page: Additions(links="https://a.example/"), "links must be a list"),
         (lambda page: sys.setrecursionlimit, "Additions or None"),
         (loop, "longer than 0.1 s"),
+        (mute, "MuteError: its text cannot be shown"),
     ],
 )
 def test_a_failure_is_a_reason(hook: Any, words: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,3 +171,11 @@ def test_speeds_are_ordered() -> None:
     assert [pace.delay for pace in paces] == sorted((pace.delay for pace in paces), reverse=True)
     assert [pace.per_host for pace in paces] == sorted(pace.per_host for pace in paces)
     assert [pace.per_address for pace in paces] == sorted(pace.per_address for pace in paces)
+
+
+@given(st.floats(0.0, 1e6))
+def test_waits_are_counted_without_rounding(now: float) -> None:
+    """Otherwise a host that asks for the longest wait is given up at some times of the day, and not at others."""
+    clock = Clock(NORMAL)
+    clock.refused(now, now, 3600.0, 300.0)
+    assert clock.waited_in_all <= 3600.0

@@ -13,6 +13,55 @@ from silkline.api.auth import _session_in
 assert _session_in('silkline_session="' + '\\\\' * 60_000 + '"') == ""
 assert _session_in("a=b; silkline_session=" + "x" * 43 + "; c=d") == "x" * 43
 """,
+    "a search for a text that fits almost everywhere": """
+import tempfile
+from silkline.model.job import NewJob
+from silkline.store import jobs, logs
+from silkline.store.opening import open_database
+with tempfile.TemporaryDirectory() as folder:
+    database = open_database(f"sqlite:///{folder}/silkline.db")
+    url = "https://a.example/" + "a" * 8_000
+    new = NewJob("page", {"url": url}, request_url=url, paused=True)
+    ids = [jobs.enqueue(database, new)[0].id for _ in range(1_500)]
+    assert jobs.search(database, "a" * 499 + "b") == []
+    assert len(jobs.search(database, "A" * 499, wanted=3)) == 3
+    logs.append(database, [logs.NewLine(ids[0], 1, "info", "a" * 16_000 + "%_", database.now())] * 1_500)
+    assert logs.search(database, ids[0], text="a" * 199 + "b") == []
+    assert len(logs.search(database, ids[0], text="A%_", wanted=3)) == 3
+    database.close()
+""",
+    "a page of an external worker with very many names": """
+from datetime import UTC, datetime
+from silkline.api.web.field_table import fields_of_page
+from silkline.api.web.job_pages import content_of
+from silkline.store.results import Result
+rows = [{f"n{row}_{number}": 1 for number in range(2_900)} for row in range(100)]
+data = {"rows": rows, **{f"n{number}": "x" for number in range(100_000)}}
+result = Result(1, "job", 1, None, "https://a.example/", data, True, {}, datetime.now(UTC))
+shown = fields_of_page(result)
+assert (len(shown["field_rows"]), len(shown["field_names"]), shown["more_fields"]) == (100, 100, 289_900)
+assert len(content_of(result)["facts"]) == 500
+""",
+    "spaces in a Content-Type": """
+from silkline.fetch.response import _CHARSET
+spaces = " " * 250_000
+for value in (f"charset={spaces};", f"charset{spaces}", f"charset='{spaces}'", 'charset=";' * 30_000):
+    assert _CHARSET.search("text/html; " + value) is None
+assert _CHARSET.search('text/html; charset = " UTF-8 "')[1] == "UTF-8"
+""",
+    "hosts with thousands of labels": """
+from silkline.crawl.registrable_domain import domain_of
+for number in range(200):
+    assert domain_of("a." * 4_000 + f"site{number}.co.uk") == f"site{number}.co.uk"
+    assert domain_of("xn--a." * 1_000 + f"site{number}.com:8080") == f"site{number}.com"
+""",
+    "backslashes before code and raw tags": """
+from silkline.parse.markdown import _tidy
+for text in ("\\\\" * 4_000_000 + "`", ("\\\\" * 999 + "`") * 4_000, "\\\\_" * 2_000_000, "\\\\<strong>" * 300_000):
+    assert _tidy("a </em>" + text, [])[:3] == "a *"
+assert _tidy("a</em>" + "`" * 2_000_000 + "\\\\<em>", []).startswith("a*`")
+assert _tidy("".join("`" * number + " x</em> " for number in range(3_000)), []).startswith("x*")
+""",
     "tags that never end": """
 from silkline.parse.bomb_guard import defused
 defused(b"<b " * 60_000)
@@ -122,6 +171,18 @@ except SpecError as error:
     assert len(str(error)) < 1000
 else:
     raise AssertionError
+""",
+    "a typed host of dots": """
+from silkline.api.web.forms import posted_job
+from silkline.cli.typed_url import with_scheme
+from silkline.errors import UsageError
+for end in ("@", " x", ":", "/", ""):
+    for text in ("a." * 200_000 + end, "." * 400_000 + end, "a" * 400_000 + end, "[" + ":" * 400_000 + end):
+        posted_job({"kind": "page", "url": text, "urls": text})
+        try:
+            with_scheme(text)
+        except UsageError as error:
+            assert len(str(error)) < 1000
 """,
     "URLs that are all wrong": """
 from silkline.errors import SpecError

@@ -8,7 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from silkline.crawl.suspects import Suspects
-from silkline.reading_marks import LEADER, LINKS, MOST_NAME, PAGE, RULES, SLOTS, Mark, ReadingMarks, clipped
+from silkline.reading_marks import (
+    LEADER,
+    LINKS,
+    MOST_NAME,
+    PAGE,
+    RULES,
+    SLOT_BYTES,
+    SLOTS,
+    Mark,
+    MarksFile,
+    ReadingMarks,
+    clipped,
+)
 
 URL = "https://www.example.com/some/path/to/a/page-with-a-name.html?id=123"
 
@@ -27,6 +39,47 @@ def test_a_mark_outlives_the_process_that_made_it(tmp_path: Path) -> None:
     assert mark._replace(started=0.0) == Mark(7, PAGE, URL, pid, 0.0)
     assert 0 <= time.monotonic() - mark.started < 3600
     assert ReadingMarks.open(tmp_path / "x.marks").mark_of(7) == mark, "it is in the file"
+
+
+def test_who_outlives_the_readers_survives_a_file_of_any_size(tmp_path: Path) -> None:
+    """A process that has the file mapped would end with SIGBUS."""
+    path = tmp_path / "x.marks"
+    marks = MarksFile.create(path)
+    pid = os.fork()
+    if pid == 0:
+        ReadingMarks.open(path).slot(7).begin(PAGE, URL)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert [mark.name for mark in marks.active()] == [URL]
+    for size in (7 * SLOT_BYTES + 100, 7 * SLOT_BYTES, 1, 0, 1 << 30):
+        os.truncate(path, size)
+        assert marks.active() == []
+        assert marks.mark_of(7) is None
+        assert marks.mark_of(LEADER) is None
+
+
+def test_without_a_descriptor_the_process_marks_as_before(tmp_path: Path) -> None:
+    path = tmp_path / "x.marks"
+    marks = ReadingMarks.create(path)
+    pid = os.fork()
+    if pid == 0:
+        marks.give_up_descriptors()
+        marks.slot(7).begin(PAGE, URL)
+        file = path.stat()
+        still_open = [name for name in Path("/proc/self/fd").iterdir() if name.exists() and name.samefile(path)]
+        os._exit(0 if not still_open and file.st_size == SLOTS * SLOT_BYTES and marks.mark_of(7) else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert [mark.name for mark in marks.active()] == [URL]
+    marks.close()
+
+
+def test_any_text_in_a_mark_can_be_blamed() -> None:
+    """A process that was taken over chooses what its mark says."""
+    suspects = Suspects()
+    for kind in (PAGE, RULES, 77):
+        for name in ("", "x", "http:/", "a//", "\x00\ufffd", URL):
+            suspects.blame(mark_of(kind, name))
+    assert Suspects(suspects.listed()).listed() == suspects.listed()
 
 
 def test_what_has_been_read_is_not_marked(tmp_path: Path) -> None:

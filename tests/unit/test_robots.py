@@ -149,6 +149,8 @@ def test_delay_and_sitemaps() -> None:
         b"User-agent: *\rDisallow: /x",
         b"User-agent: *\r\n\r\nDisallow: /x\r\n",
         b"\0User-agent: *\n\0Disallow: /x",
+        b"\xff\xfe" + "User-agent: *\nDisallow: /x".encode("utf-16-le"),
+        b"\xfe\xff" + "User-agent: *\nDisallow: /x".encode("utf-16-be"),
         b"\xff\xfe\x80junk\nUser-agent: *\n\xffnonsense: \xfe\nDisallow: /x",
         b"<html>not found</html>\nUser-agent: *\nDisallow: /x",
         b"USER-AGENT:*\nDISALLOW:/x#y",

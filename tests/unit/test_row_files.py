@@ -1,11 +1,13 @@
 """Rows of any size are written in pieces of limited size."""
 
 import io
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
 
-from silkline.export.row_files import GROUP_ROWS, ROWS, Columns, batched, row_pieces
+from silkline.export.row_files import GROUP_ROWS, ROWS, Columns, row_pieces
+from silkline.portions import portions_of
 
 
 class Row(NamedTuple):
@@ -27,8 +29,8 @@ class Pieces(io.BytesIO):
 
 
 def test_batches_end_at_a_number_or_at_a_size():
-    assert list(batched([1, 1, 1, 1, 9, 1, 1], 3, int, 5)) == [[1, 1, 1], [1, 9], [1, 1]]
-    assert list(batched([], 3, int, 5)) == []
+    assert list(portions_of([1, 1, 1, 1, 9, 1, 1], 3, int, 5)) == [[1, 1, 1], [1, 9], [1, 1]]
+    assert list(portions_of([], 3, int, 5)) == []
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
@@ -56,3 +58,20 @@ def test_a_group_of_parquet_has_a_limited_size():
     assert [row["name"][:2] for row in read] == [str(number) for number in range(10, 30)]
     short = (Row("x", []) for _ in range(GROUP_ROWS + 1))
     assert list(row_pieces(short, COLUMNS, "parquet", io.BytesIO())) == [GROUP_ROWS, 1]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_pages_without_rows_yield_too(form: str) -> None:
+    """Otherwise one step of a download would read a whole job in which nothing is to be written."""
+    asked = 0
+
+    def rows() -> Iterator[Row | None]:
+        nonlocal asked
+        for number in range(100):
+            asked = number
+            yield Row("x", []) if number == 50 else None
+
+    pieces = row_pieces(rows(), COLUMNS, form, io.BytesIO())
+    assert next(pieces) == 0
+    assert asked < 10
+    assert sum(pieces) == 1

@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.test_house import ROOT, everything, name
 
+ABOVE = 3  # levels above a file in tests/crawl: outside of the repository
 UPWARDS = re.compile(r"(?<![\w/.])(?:\.\./)+[\w./-]*")
 # Written in pieces, so that this file does not find itself.
 ABSENT = re.compile(
@@ -83,8 +84,8 @@ def outside(path: Path, text: str) -> list[str]:
 @pytest.mark.parametrize(
     "code",
     [
-        'DATA = Path(__file__).parents[3] / "elsewhere"',
-        'DATA = Path(__file__).resolve().parents[3] / "elsewhere"',
+        f'DATA = Path(__file__).parents[{ABOVE}] / "elsewhere"',
+        f'DATA = Path(__file__).resolve().parents[{ABOVE}] / "elsewhere"',
         'DATA = ROOT.parent / "elsewhere"',
         "DATA = ROOT.parents[0]",
         "DATA = Path(__file__).parent.parent.parent.parent",

@@ -56,6 +56,27 @@ def test_pages_that_are_all_alike_close_their_template() -> None:
     assert traps.judge(host, "https://a.example/article/65") is None
 
 
+def test_pages_that_others_link_to_close_their_template_only_for_others() -> None:
+    """Others can link to many pages that do not exist, which the host answers with one and the same page."""
+    traps, host = Traps(SMALL), HostBudget()
+    host.found = CLOSE_LOOK + 1
+    assert host.of_foreign() is host.foreign
+    host.foreign.found = CLOSE_LOOK + 1
+    for number in range(64):
+        traps.fetched(host, f"https://a.example/item/{number}", 0b1011, foreign=True)
+    assert "alike" in (traps.judge(host, "https://a.example/item/65", foreign=True) or "")
+    assert traps.judge(host, "https://a.example/item/66") is None
+
+
+def test_a_template_that_the_host_itself_closed_is_closed_for_others() -> None:
+    traps, host = Traps(SMALL), HostBudget()
+    host.found = CLOSE_LOOK + 1
+    host.of_foreign().found = CLOSE_LOOK + 1
+    for number in range(64):
+        traps.fetched(host, f"https://a.example/item/{number}", 0b1011)
+    assert "alike" in (traps.judge(host, "https://a.example/item/65", foreign=True) or "")
+
+
 def test_pages_that_differ_keep_their_template_open() -> None:
     traps, host = Traps(SMALL), HostBudget()
     host.found = CLOSE_LOOK + 1

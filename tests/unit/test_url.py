@@ -22,6 +22,7 @@ from silkline.model.url import (
     slot_of,
     url_key,
 )
+from tests.support.effort import examples
 
 WPT = Path(__file__).parent.parent / "data" / "wpt-url" / "urltestdata.json"
 CASES = [case for case in json.loads(WPT.read_text()) if isinstance(case, dict)]
@@ -173,6 +174,18 @@ def test_a_url_without_end_is_refused_both_ways():
         assert way("/a#" + longest * 2) == "http://a.example/a"
 
 
+@pytest.mark.parametrize("scheme", ["http:", "https:", ""])
+@pytest.mark.parametrize("label", ["a" * 63, "b-" * 20 + "c", "x"])
+def test_a_host_that_no_network_can_have_is_refused_both_ways(scheme, label):
+    base = "http://a.example/"
+    longest = ".".join([label] * 300)[-249:].lstrip(".-")
+    for way in (lambda href: canonical(href, base=base), lambda href: canonical_links(base, [href])[0]):
+        for port in ("", ":8080"):
+            assert way(f"{scheme}//{longest}.com{port}/p") is not None
+            for more in ("yyyyy.", "y" * 6_000 + ".", "y." * 2_000):
+                assert way(f"{scheme}//{more}{longest}.com{port}/p") is None
+
+
 def test_a_page_whose_own_url_is_no_url_has_no_links():
     assert canonical_links("nonsense", ["/a", "http://a.example/"]) == [None, None]
 
@@ -244,13 +257,13 @@ BASES = st.sampled_from(
 RULES = st.sampled_from([KEEP_ALL, TIDY])
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=examples(400, 1500), deadline=None)
 @given(HREFS, BASES, RULES)
 def test_the_short_way_is_the_long_way(href, base, rules):
     assert canonical_links(base, [href], rules) == [canonical(href, rules, base)]
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=examples(400, 1500), deadline=None)
 @given(HREFS, BASES, RULES)
 def test_canonical_is_final_and_keeps_no_secret(href, base, rules):
     url = canonical(href, rules, base)

@@ -1,15 +1,15 @@
 """What a server sends cannot end the archive of a job."""
 
+import gzip
 import logging
+import random
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from silkline.model.fetched import Fetched
 from silkline.warc_files import Archive, records
-
-# warcio leaves its temporary files to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 def answer(body: bytes = b"<p>words", url: str = "https://a.example/", **headers: str) -> Fetched:
@@ -29,6 +29,32 @@ def test_a_header_whose_name_is_not_allowed_is_left_out(tmp_path: Path, name: st
     assert stored(tmp_path) == [(1, b"<p>words", [("x-good", "1"), length])]
 
 
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        ('attachment; filename="ä.txt"; other=\xff', 'attachment; filename="%C3%A4.txt"; other=%C3%BF'),
+        ("ü; plain", "%C3%BC; plain"),
+        ("half \ud800", "half %3F"),
+        ("two\r\nlines", "two  lines"),
+    ],
+)
+def test_any_value_of_a_header_is_kept(tmp_path: Path, value: str, kept: str) -> None:
+    archive = Archive(tmp_path, "job", 1)
+    archive.add(1, answer(x=value))
+    archive.close()
+    assert stored(tmp_path) == [(1, b"<p>words", [("x", kept), ("Content-Length", "8")])]
+
+
+def test_a_large_answer_needs_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A confined fetcher cannot make one. A text of two letters took a minute to compress."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    text = "".join(random.Random(1).choices("ab", k=200_000)) * 50
+    archive = Archive(tmp_path, "job", 1)
+    archive.add(1, answer(text.encode()))
+    archive.close()
+    assert [(id, len(body)) for id, body, _ in stored(tmp_path)] == [(1, len(text))]
+
+
 def test_a_record_that_cannot_be_made_costs_only_itself(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     archive = Archive(tmp_path, "job", 1)
     archive.add(1, answer())
@@ -38,3 +64,37 @@ def test_a_record_that_cannot_be_made_costs_only_itself(tmp_path: Path, caplog: 
     archive.close()
     assert [(id, body) for id, body, _ in stored(tmp_path)] == [(1, b"<p>words"), (4, b"<p>more")]
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
+
+
+GOOD = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+
+
+def record(head: str, block: bytes, length: str = "", kind: str = "response") -> bytes:
+    start = f"WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: http://x/\r\nContent-Type: application/http\r\n"
+    return f"{start}{head}Content-Length: {length or len(block)}\r\n\r\n".encode() + block + b"\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        record("", GOOD),
+        record("WARC-Silkline-Id: abc\r\n", GOOD),
+        record(f"WARC-Silkline-Id: {'9' * 5_000}\r\n", GOOD),
+        record(f"WARC-Silkline-Id: {2**70}\r\n", GOOD),
+        record("WARC-Silkline-Id: 1\r\n", GOOD.replace(b"h: 2", b"h: x")),
+        record("WARC-Silkline-Id: 1\r\n", GOOD.replace(b"h: 2", b"h: 999999999999")),
+        record("WARC-Silkline-Id: 1\r\n", GOOD, "abc"),
+        record("WARC-Silkline-Id: 1\r\n", GOOD, "-5"),
+        record("WARC-Silkline-Id: 1\r\n", GOOD, kind="warcinfo"),
+        record("WARC-Silkline-Id: 1\r\n", GOOD.replace(b"OK\r\n", b"OK\r\nContent-Encoding: br\r\n")),
+        b"nothing of the kind\r\n\r\n" * 50,
+    ],
+)
+def test_a_record_that_is_not_ours_ends_only_its_file(tmp_path: Path, broken: bytes) -> None:
+    for number in (1, 3):
+        archive = Archive(tmp_path, "job", number)
+        archive.add(number, answer())
+        archive.close()
+    (tmp_path / "warc" / "job" / "000002-000-1.warc.gz").write_bytes(gzip.compress(broken))
+    found = [(each.url_id, each.record.payload) for each in records(tmp_path, "job")]
+    assert found == [(1, b"<p>words"), (3, b"<p>words")]

@@ -103,7 +103,7 @@ class ErrorPage:
 
     __pydantic_config__ = EXACT
 
-    reasons: list[ReasonView]
+    reasons: list[ReasonView] = field(metadata={"description": "The most frequent reasons, at most 500."})
     items: list[ErrorView]
     next_cursor: str | None
 
@@ -315,6 +315,7 @@ def add_route(
 
 def problems(*kinds: str) -> dict[int | str, dict[str, Any]]:
     """The problems that an operation may answer with, and those that every operation may answer with."""
-    named = ("bad-request", "unauthorized", "forbidden", "wrong-host", "invalid", "unavailable", "internal", *kinds)
+    refused = ("bad-request", "unauthorized", "forbidden", "wrong-host", "invalid", "too-many")
+    named = (*refused, "unavailable", "internal", *kinds)
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}}
     return {KINDS[kind][0]: {"description": KINDS[kind][1], "content": content} for kind in named}

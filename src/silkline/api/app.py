@@ -12,12 +12,14 @@ from starlette.types import ASGIApp
 import silkline
 from silkline.api import problems
 from silkline.api.address import is_loopback
-from silkline.api.answer_limit import AnswerLimit
+from silkline.api.answer_limit import AnswerLimit, AnswerRoom
 from silkline.api.auth import Doorkeeper
 from silkline.api.body_limits import BodyLimit
 from silkline.api.downloads import Downloads
 from silkline.api.events import Hub
+from silkline.api.long_answers import LongAnswers
 from silkline.api.metrics import Watching
+from silkline.api.read_turns import ReadLimit
 from silkline.api.request_gate import AllowedHosts, RequestGate
 from silkline.api.request_id import RequestIds
 from silkline.api.routes.events import EventRoutes
@@ -30,10 +32,13 @@ from silkline.api.routes.system import SystemRoutes
 from silkline.api.routes.tokens import TokenRoutes
 from silkline.api.tallies import Tallies
 from silkline.api.web import site
+from silkline.api.write_turns import WriteLimit, write_turns
 from silkline.config import Settings
 from silkline.model.database import Database
 
-THREADS = 16  # each may hold a connection to the database
+# Each may hold a connection to the database. At most `read_turns.READS` of them read, and `write_turns.WRITES` write.
+# The others are for short requests such as a login, and the request gate has its own.
+THREADS = 12
 ABOUT = """Silkline crawls web sites in jobs that survive crashes. Errors are RFC 9457 problem documents. Their field
 `retryable` says whether the same request may succeed later. If the server requires a token, send
 `Authorization: Bearer TOKEN`."""
@@ -50,13 +55,19 @@ def create_app(settings: Settings, database: Database, hub: Hub, host: str, port
         lifespan=_lifespan,
     )
     tallies = Tallies(database)
-    downloads = Downloads(most=settings.api_downloads, most_each=settings.api_downloads_each)
+    turns, writes, room = hub.turns, write_turns(), AnswerRoom()
+    downloads = Downloads(
+        turns,
+        most=settings.api_downloads,
+        most_each=settings.api_downloads_each,
+        check_every=settings.api_stream_check,
+    )
     for routes in (
-        JobRoutes(database, settings, hub),
+        JobRoutes(database, settings, hub, turns, LongAnswers(room)),
         LedgerRoutes(database, tallies, downloads),
         ExportRoutes(database, settings, downloads),
         EventRoutes(database, hub),
-        FetchRoutes(database, settings, hub),
+        FetchRoutes(database, settings, hub, writes),
         ExternalRoutes(database, settings),
         TokenRoutes(database),
         SystemRoutes(database, settings),
@@ -66,7 +77,7 @@ def create_app(settings: Settings, database: Database, hub: Hub, host: str, port
     page = site.install(app, settings, database, doorkeeper, tallies, with_sample=is_loopback(host))
     problems.install(app, page)
     describe(app)
-    limited = AnswerLimit(BodyLimit(app, settings.api_body_limit))
+    limited = AnswerLimit(BodyLimit(ReadLimit(WriteLimit(app, writes), turns), settings.api_body_limit), room)
     gate = RequestGate(limited, AllowedHosts(host, port, settings.api_hosts), doorkeeper)
     return RequestIds(Watching(gate))
 

@@ -14,14 +14,15 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from silkline.api.login_throttle import LoginThrottle
 from silkline.api.problems import Problem
 from silkline.api.token_making import digest
+from silkline.login_throttle import LoginThrottle
 from silkline.model.database import Database
 from silkline.store import sessions, tokens
 
 SCOPES = ("read", "write", "admin")  # each includes the scopes before it
 WORKER = "worker"  # only for the requests of external workers
+ANY = "any"  # every token has it
 OPERATOR = "operator"
 COOKIE = "silkline_session"
 SESSION_SECONDS = int(sessions.LIFETIME.total_seconds())
@@ -38,6 +39,8 @@ class Caller:
     scope: str
 
     def may(self, scope: str) -> bool:
+        if scope == ANY:
+            return True
         if WORKER in (self.scope, scope):
             return self.scope in (scope, "write", "admin")
         return SCOPES.index(self.scope) >= SCOPES.index(scope)
@@ -76,7 +79,7 @@ class Doorkeeper:
         if caller is not None:
             return caller
         presented = digest(token)
-        self._throttle.admit(address, presented)
+        _refuse("this address sent too many wrong tokens", self._throttle.wait(address, presented))
         if self._operator and hmac.compare_digest(presented, self._operator):
             self._throttle.was_right(presented)
             return Caller(OPERATOR, "admin")
@@ -104,6 +107,7 @@ class Doorkeeper:
 
     def begin_session(self, caller: Caller) -> str:
         """The value of a cookie for this caller."""
+        _refuse("this token signed in too often", self._throttle.take_login(caller.id))
         session = secrets.token_urlsafe(32)
         sessions.add(self._database, self._hash(session), caller.id)
         return session
@@ -124,6 +128,18 @@ class Doorkeeper:
 
     def _hash(self, session: str) -> str:
         return hmac.new(self._operator.encode(), session.encode(), hashlib.sha256).hexdigest()
+
+
+def _refuse(why: str, wait: int) -> None:
+    """Raise a `Problem` if there are seconds to wait."""
+    if wait:
+        headers = {"Retry-After": str(wait)}
+        raise Problem("too-many-tries", f"{why}; try again in {wait} s", headers=headers)
+
+
+def has_credentials(headers: Mapping[str, str]) -> bool:
+    """Whether the caller of a request is looked up in the database."""
+    return "authorization" in headers or bool(_session_in(headers.get("cookie", "")))
 
 
 def _session_in(cookies: str) -> str:

@@ -8,8 +8,8 @@ from collections import Counter
 from starlette.types import Scope
 
 from silkline.api.auth import ANYBODY
-from silkline.api.connections import network_of
 from silkline.api.problems import Problem
+from silkline.model.client_network import network_of
 
 
 class CallerLimit:

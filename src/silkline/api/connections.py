@@ -1,26 +1,34 @@
 """Limits the number of connections, and the time in which a request must arrive.
 
 uvicorn has no such limits. `LimitedProtocol` adds them to its protocol for HTTP/1.1: a deadline for the headers of a
-request, a deadline for the body (longer if the sender is fast enough), and a deadline for a client that stops reading
-an answer. After a deadline the client gets a problem document, if it still reads, and the connection ends.
+request, a deadline for the body (every byte moves it, but never far beyond the last byte), and a deadline for a client
+that stops reading an answer. After a deadline the client gets a problem document, if it still reads, and the connection
+ends. So does a body in very small chunks, and a request with very many headers: each of them takes time on the event
+loop, however short it is.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import resource
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 import h11
 import msgspec
+from h11._receivebuffer import ReceiveBuffer
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from silkline.api.problems import MEDIA_TYPE, Problem
+from silkline.model.client_network import network_of
 
-SLOWEST = 16_384  # bytes a second that the sender of a long body must reach
+SLOWEST = 65_536  # bytes a second that the sender of a long body must reach
 LINGER = 2.0  # seconds in which a refused client can read the problem document
+HEADERS = 200  # lines of a head, and of the trailers of a body
+CHUNKS = 256  # of a body, which may be small
+SMALLEST = 64  # bytes that its other chunks must have on average
+LINGERING = 50  # refused connections that are kept until they have read the problem document
 FOR_OURSELVES = 100  # descriptors reserved for the database, files and threads
 
 
@@ -44,6 +52,7 @@ class ConnectionCount:
         self._most = max(1, min(limits.in_all, descriptors - FOR_OURSELVES))
         self._each: dict[str, dict[LimitedProtocol, None]] = {}
         self._all = 0
+        self.lingering = 0
 
     def enter(self, address: str, connection: LimitedProtocol) -> Problem | None:
         """Count a new connection. If the limit is exceeded, one that sends no request makes room. If there is none,
@@ -80,17 +89,38 @@ def _give_way(connections: dict[LimitedProtocol, None]) -> bool:
     return True
 
 
-def network_of(peer: Any) -> str:
-    """The address that a connection counts for. For IPv6 it is the /64 network, since most clients have a whole one."""
-    try:
-        address = ipaddress.ip_address(peer[0])
-    except (TypeError, IndexError, ValueError):
-        return "unknown"
-    if isinstance(address, ipaddress.IPv6Address):
-        if address.ipv4_mapped is not None:
-            return str(address.ipv4_mapped)
-        return str(ipaddress.IPv6Network((int(address) >> 64 << 64, 64)))
-    return str(address)
+class TooManyParts(h11.RemoteProtocolError):
+    """A request has too many headers, or small chunks."""
+
+
+class FewLines(ReceiveBuffer):
+    """Refuses a head or trailers with very many lines, before h11 reads each of them."""
+
+    def maybe_extract_lines(self) -> list[bytearray] | None:
+        lines = super().maybe_extract_lines()
+        if lines is not None and len(lines) > HEADERS:
+            raise TooManyParts(f"a request may have at most {HEADERS} headers")
+        return lines
+
+
+class CountedParts(h11.Connection):
+    """Refuses requests with very many headers, or a body in very small chunks."""
+
+    def __init__(self) -> None:
+        super().__init__(h11.SERVER)
+        self._receive_buffer = FewLines()
+        self._chunks = self._bytes = 0
+
+    def next_event(self) -> Any:
+        event = super().next_event()
+        if isinstance(event, h11.Data):
+            self._chunks += event.chunk_start
+            self._bytes += len(event.data)
+            if self._chunks > CHUNKS + self._bytes // SMALLEST:
+                raise TooManyParts(f"a body with more than {CHUNKS} chunks needs {SMALLEST} bytes in each, on average")
+        elif isinstance(event, h11.Request):
+            self._chunks = self._bytes = 0
+        return event
 
 
 class LimitedProtocol(H11Protocol):
@@ -98,12 +128,14 @@ class LimitedProtocol(H11Protocol):
 
     def __init__(self, *args: Any, connections: ConnectionCount, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.conn = CountedParts()
         self._count = connections
         self._limits = connections.limits
         self._address = ""
         self._refused = False
+        self._lingers = False
         self._phase: Any = None
-        self._began = 0.0
+        self._until = 0.0  # the deadline for the next bytes of a body
         self._came = 0
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
@@ -112,13 +144,23 @@ class LimitedProtocol(H11Protocol):
         super().connection_made(transport)
         self._address = network_of(self.client)
         problem = self._count.enter(self._address, self)
-        if problem is not None:
-            self._refuse(problem)
-        else:
+        if problem is None:
             self._watch()
+            return
+        # It is not counted any more: refused connections must not keep out those of others.
+        self._count.leave(self._address, self)
+        if self._count.lingering >= LINGERING:
+            self._refused = True
+            transport.abort()
+            return
+        self._lingers = True
+        self._count.lingering += 1
+        self._refuse(problem)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._count.leave(self._address, self)
+        self._count.lingering -= self._lingers
+        self._lingers = False
         self._stop_timers()
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
@@ -140,6 +182,9 @@ class LimitedProtocol(H11Protocol):
         self._came += len(data)
         super().data_received(data)
         self._watch()
+        # What came fast is no credit for silence later.
+        now = self.loop.time()
+        self._until = min(self._until + len(data) / SLOWEST, now + self._limits.body)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -156,8 +201,10 @@ class LimitedProtocol(H11Protocol):
             self._writing = None
 
     def send_400_response(self, msg: str) -> None:
-        """uvicorn also calls this for bytes that are not HTTP."""
-        self._refuse(Problem("bad-request", "this is not an HTTP request"))
+        """uvicorn calls this while it handles an error of the protocol."""
+        error = sys.exception()
+        detail = str(error) if isinstance(error, TooManyParts) else "this is not an HTTP request"
+        self._refuse(Problem("bad-request", detail))
 
     def _watch(self) -> None:
         """Set the deadline for what the client must send next, if anything."""
@@ -171,10 +218,9 @@ class LimitedProtocol(H11Protocol):
             self._stop_reading()
         elif self._reading is None or phase is not self._phase:
             self._stop_reading()
-            self._phase, self._began = phase, self.loop.time()
-            if phase is h11.SEND_BODY:
-                self._came = 0
+            self._phase = phase
             allowed = self._limits.head if phase is h11.IDLE else self._limits.body
+            self._until = self.loop.time() + allowed
             self._reading = self.loop.call_later(allowed, self._too_slow)
 
     def _too_slow(self) -> None:
@@ -185,15 +231,15 @@ class LimitedProtocol(H11Protocol):
         if self._phase is h11.IDLE:
             self._refuse(Problem("too-slow", f"the headers of a request must arrive within {self._limits.head:g} s"))
             return
-        left = self._limits.body + self._came / SLOWEST - (self.loop.time() - self._began)
+        now = self.loop.time()
         if self.flow.read_paused:  # the server paused reading, so the client is not to blame
-            left = max(left, 1.0)
+            self._until = now + self._limits.body
+        left = self._until - now
         if left > 0:
             self._reading = self.loop.call_later(left, self._too_slow)
             return
-        self._refuse(
-            Problem("too-slow", f"a body must arrive within {self._limits.body:g} s, or at {SLOWEST:,} bytes a second")
-        )
+        allowed = f"{self._limits.body:g} s, or at {SLOWEST:,} bytes a second without a longer pause"
+        self._refuse(Problem("too-slow", f"a body must arrive within {allowed}"))
 
     def _refuse(self, problem: Problem) -> None:
         """Send the problem if no answer was started, then end the connection. Further input is read and dropped;

@@ -11,8 +11,8 @@ import random
 import re
 import secrets
 import threading
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +30,7 @@ from silkline.store import jobs, urls
 _LEASE = re.compile(r"(\d{1,18})\.([\w.-]{1,40})-([0-9a-f]{32})", re.ASCII)
 ENDS = (End.COMPLETED, End.TEMPORARY, End.PERMANENT, End.RELEASED, End.PAUSED, End.STOPPED, End.CANCELLED)
 SKIP_CHUNK = 5_000
+CLAIM_SIZE = 4 << 20  # bytes of specs and metadata after which one claim takes no further job
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class Delivered:
     recorded: int
     known: int
     counts: Counts
+    job: Job
 
 
 class ExternalWorkers:
@@ -76,43 +78,70 @@ class ExternalWorkers:
         self._database = database
         self._settings = settings
         self._backoff = Backoff(settings.backoff_base, settings.backoff_cap)
-        # Serialize deliveries for one job: two at once would use the same new ids of its ledger.
-        self._locks: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
+        self._lock = threading.Lock()
+        self._busy: set[str] = set()  # jobs whose ledger a request changes now
 
     def claim(self, kinds: Sequence[str], wanted: int, name: str) -> list[tuple[Lease, Job]]:
-        """Claim jobs of the kinds that external workers run, never of the kinds that a supervisor runs."""
+        """Claim jobs of the kinds that external workers run, never of the kinds that a supervisor runs.
+
+        Fewer than `wanted`, if they are large.
+        """
         known = registry.kinds(test_kinds=self._settings.test_kinds)
         for kind in kinds:
             if kind not in known or not known[kind].external:
                 can = ", ".join(sorted(name for name, each in known.items() if each.external))
                 raise SpecError(f"external workers cannot run {kind!r} jobs; they can run: {can}")
         unclaimed = Lease(0, name, secrets.token_hex(16))
-        claimed = jobs.claim(self._database, unclaimed.worker_id, "outside", kinds, wanted)
-        return [(replace(unclaimed, number=job.run_lease), job) for job in claimed]
+        claimed: list[tuple[Lease, Job]] = []
+        size = 0
+        while len(claimed) < wanted and size < CLAIM_SIZE:  # one by one, because each may have 16 MB
+            found = jobs.claim(self._database, unclaimed.worker_id, "outside", kinds, 1)
+            if not found:
+                break
+            job = jobs.owned(self._database, found[0].id, found[0].run_lease, unclaimed.worker_id)
+            claimed.append((replace(unclaimed, number=job.run_lease), job))
+            size += len(to_json([job.payload, job.metadata]))
+        return claimed
 
     def renew(self, id: str, lease: Lease) -> Wish:
         return jobs.renew(self._database, id, lease.number, lease.worker_id)
 
     def deliver(self, id: str, lease: Lease, pages: Sequence[dict[str, Any]]) -> Delivered:
         """Store pages in one checkpoint. A delivery can be repeated: pages that are already stored do not change."""
-        job = jobs.owned(self._database, id, lease.number, lease.worker_id)
-        with self._locks[hash(id) % 64]:
+        job = jobs.owned_outline(self._database, id, lease.number, lease.worker_id)
+        with self._alone(job.id):
             try:
                 return self._record(job, pages)
             except Unavailable:
                 raise
             except StoreError as error:
-                raise Problem("conflict", "another request delivers pages for this job at the same time") from error
+                raise _conflict() from error
 
     def finish(self, id: str, lease: Lease, ended: AttemptEnd) -> Job:
         """End the attempt. The same rules as for every job decide what happens to it."""
-        job = jobs.owned(self._database, id, lease.number, lease.worker_id)
+        job = jobs.owned_outline(self._database, id, lease.number, lease.worker_id)
         if ended.end is End.COMPLETED:
-            with self._locks[hash(id) % 64]:
+            with self._alone(job.id):
                 self._open(job)
                 self._skip_the_rest(job)
         jobs.finish(self._database, job, lambda now: self._decide(now, ended))
-        return jobs.get(self._database, id)
+        return jobs.outline(self._database, id)
+
+    @contextmanager
+    def _alone(self, id: str) -> Iterator[None]:
+        """Refuse a second delivery for one job: two at once would use the same new ids of its ledger.
+
+        Nobody waits here, because a request here has a turn to write. `WriteLimit` lets those of one lease wait.
+        """
+        with self._lock:
+            if id in self._busy:
+                raise _conflict()
+            self._busy.add(id)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._busy.remove(id)
 
     def _decide(self, job: Job, ended: AttemptEnd) -> Decision:
         jitter = random.random()  # noqa: S311 - spreads retries, guards nothing
@@ -122,11 +151,10 @@ class ExternalWorkers:
         self._open(job)
         settled: list[Settled] = []
         results: dict[str, NewResult] = {}
-        for page in pages:
-            address = canonical(page["url"])
-            if address is None:
-                raise SpecError(f"{page['url'][:200]!r} is not a web address")
-            row = urls.by_key(self._database, job.id, url_key(address))
+        addresses = [_address(page) for page in pages]
+        rows = urls.by_urls(self._database, job.id, addresses)
+        for address, page in zip(addresses, pages, strict=True):
+            row = rows.get(address)
             if row is None:
                 raise SpecError(f"{address[:200]!r} is not one of the URLs of this job; nothing was stored")
             if address in results or row.state != QUEUED:
@@ -134,12 +162,13 @@ class ExternalWorkers:
             settled.append(_end(row.id, page))
             results[address] = _result(row.id, address, page)
         counts = urls.record(self._database, job, Checkpoint(settled=settled, results=[*results.values()]))
-        return Delivered(len(results), len(pages) - len(results), counts)
+        return Delivered(len(results), len(pages) - len(results), counts, job)
 
     def _open(self, job: Job) -> None:
-        """Write the URLs of the job into the ledger, before the first delivery."""
+        """Write the URLs of the job into the ledger, before the first delivery. Only this reads the whole payload."""
         if urls.last_id(self._database, job.id):
             return
+        job = jobs.owned(self._database, job.id, job.run_lease, job.worker_id)
         asked = dict.fromkeys(filter(None, map(canonical, _asked(job))))
         found = [NewUrl(id, url_key(url), url, host_of(url), 0) for id, url in enumerate(asked, 1)]
         urls.record(self._database, job, Checkpoint(found=found))
@@ -155,6 +184,17 @@ def _asked(job: Job) -> Iterator[str]:
     if job.payload.get("url"):
         yield job.payload["url"]
     yield from job.payload.get("urls", ())
+
+
+def _address(page: dict[str, Any]) -> str:
+    address = canonical(page["url"])
+    if address is None:
+        raise SpecError(f"{page['url'][:200]!r} is not a web address")
+    return address
+
+
+def _conflict() -> Problem:
+    return Problem("conflict", "another request delivers pages for this job at the same time")
 
 
 def _end(url_id: int, page: dict[str, Any]) -> Settled:

@@ -6,11 +6,14 @@ crawl is a job that runs while the model does something else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import Annotated, Any, Literal
 
+import anyio
+import anyio.to_thread
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
@@ -20,6 +23,7 @@ import silkline
 from silkline.api.client import Client, Document, RequestFailed
 
 PART = 40_000  # characters of a page given at once
+THREADS = 32  # of all tools
 HALF = 0.5  # if less of a page is kept, the model is told
 INSTRUCTIONS = """Silkline fetches web pages as Markdown and crawls whole sites in jobs that survive crashes.
 One page: fetch_page. A site: crawl_site starts a job; look at it with job, read it with job_pages and read_page.
@@ -38,7 +42,7 @@ Kept = Annotated[
 Selectors = Annotated[list[str] | None, Field(description="CSS selectors of the only content, or of what is none.")]
 NoLinks = Annotated[bool, Field(description="Keep only the words of links.")]
 NoImages = Annotated[bool, Field(description="Leave images out.")]
-LinkTitles = Annotated[bool, Field(description="Keep the titles of links.")]
+LinkTitles = Annotated[bool, Field(description="Keep the titles of links and images.")]
 Patterns = Annotated[list[str] | None, Field(description="Regular expressions over URLs.")]
 Offset = Annotated[int, Field(ge=0, description="The position in a long page to continue from.")]
 Wait = Annotated[float, Field(ge=0, le=60, description="Seconds to wait for the end of the job.")]
@@ -187,6 +191,7 @@ def server_of(tools: Tools) -> MCPServer[Any]:
     server: MCPServer[Any] = MCPServer(
         "silkline", title="Silkline", version=silkline.__version__, instructions=INSTRUCTIONS, log_level="WARNING"
     )
+    own_threads = ToolThreads()
     for tool, notes in (
         (tools.fetch_page, _READS),
         (tools.crawl_site, _STARTS),
@@ -198,8 +203,32 @@ def server_of(tools: Tools) -> MCPServer[Any]:
         (tools.job_errors, _LOOKS),
         (tools.steer_job, _STEERS),
     ):
-        server.add_tool(tool, annotations=notes, structured_output=False)
+        server.add_tool(own_threads(tool), annotations=notes, structured_output=False)
     return server
+
+
+class ToolThreads:
+    """The threads in which tools wait for the Silkline server.
+
+    The library would run tools in the threads in which it reads stdin and writes stdout: calls that each wait for a
+    minute would stop everything, also pings and cancellations. A call beyond the number of threads waits for another
+    call to end.
+    """
+
+    def __init__(self, number: int = THREADS) -> None:
+        self._number = number
+        self._limiter: anyio.CapacityLimiter | None = None
+
+    def __call__(self, tool: Callable[..., str]) -> Callable[..., Awaitable[str]]:
+        """The tool as a coroutine function, with the same name, parameters and description."""
+
+        @functools.wraps(tool)
+        async def in_thread(**arguments: Any) -> str:
+            if self._limiter is None:  # it belongs to the event loop of the server
+                self._limiter = anyio.CapacityLimiter(self._number)
+            return await anyio.to_thread.run_sync(functools.partial(tool, **arguments), limiter=self._limiter)
+
+        return in_thread
 
 
 def _title(result: Document) -> str:

@@ -15,19 +15,22 @@ from contextlib import ExitStack
 from functools import partial
 from urllib.parse import quote
 
+import anyio
+import anyio.to_thread
 from fastapi.responses import RedirectResponse
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from silkline.api.address import is_loopback
-from silkline.api.auth import WORKER, Caller, Doorkeeper
-from silkline.api.connections import network_of
+from silkline.api.auth import ANY, WORKER, Caller, Doorkeeper, has_credentials
 from silkline.api.problems import Problem
+from silkline.model.client_network import network_of
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 MOST_PARAMETERS = 100
-PUBLIC = ("/healthz", "/readyz", "/login")
+THREADS = 4  # more than those of the routes, so that no slow request keeps others from the gate
+HEALTH = "/healthz"
+PUBLIC = (HEALTH, "/readyz", "/login")
 PUBLIC_FOLDERS = ("/static/",)
 # The requests of external workers. The claim gives them their job; they cannot read other jobs.
 WORKER_PATHS = re.compile(r"/v1/claims|/v1/jobs/[^/]+/(heartbeat|results|finish)")
@@ -82,7 +85,7 @@ def scope_needed(method: str, path: str) -> str | None:
     if path.startswith("/v1/tokens"):
         return "admin"
     if path == "/logout":
-        return "read"
+        return ANY
     if method == "POST" and WORKER_PATHS.fullmatch(path):
         return WORKER
     return "read" if method in SAFE else "write"
@@ -93,6 +96,7 @@ class RequestGate:
         self._app = app
         self._hosts = hosts
         self._doorkeeper = doorkeeper
+        self._threads: anyio.CapacityLimiter | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -128,7 +132,7 @@ class RequestGate:
         if "transfer-encoding" in headers and "content-length" in headers:
             # A proxy may use the other header and treat the rest of the body as another request.
             raise Problem("bad-request", "send Content-Length or Transfer-Encoding, not both")
-        caller = await run_in_threadpool(self._doorkeeper.caller, headers, network_of(scope.get("client")))
+        caller = await self._caller(path, headers, network_of(scope.get("client")))
         if method not in SAFE:
             _same_site(names[0], headers, by_token="authorization" in headers)
         needed = scope_needed(method, path)
@@ -141,6 +145,17 @@ class RequestGate:
                     "forbidden", f"this token has the scope {caller.scope}; this request needs the scope {needed}"
                 )
         return caller
+
+    async def _caller(self, path: str, headers: Headers, address: str) -> Caller | None:
+        """Who calls. Threads that only the gate has look it up, and none for a request that needs no look."""
+        if path == HEALTH:
+            return None
+        if not has_credentials(headers):
+            return self._doorkeeper.caller(headers, address)
+        if self._threads is None:  # made on the event loop
+            self._threads = anyio.CapacityLimiter(THREADS)
+        look = partial(self._doorkeeper.caller, headers, address)
+        return await anyio.to_thread.run_sync(look, limiter=self._threads)
 
 
 def _same_site(host: str, headers: Headers, *, by_token: bool) -> None:

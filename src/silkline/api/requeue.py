@@ -15,16 +15,22 @@ from silkline.store import jobs, urls
 
 
 def requeue(database: Database, job: Job, reason: str) -> Job:
-    """Queue the URLs again. Returns the job that retries them: the same job, or a new one if it has completed."""
+    """Queue the URLs again. Returns the job that retries them: the same job, or a new one if it has completed.
+
+    The job may be an outline: only a new job needs the whole spec. A retry is refused before the ledger changes.
+    """
+    if job.shard is not None:
+        raise Refused(f"cannot retry job {job.id}: it is shard {job.shard} of the crawl {job.parent_id}")
     match job.status:
         case Status.PAUSED:
             urls.requeue(database, job.id, reason)
-            return jobs.get(database, job.id)
+            return jobs.outline(database, job.id)
         case Status.FAILED | Status.STOPPED:
+            jobs.check_dedupe_key(database, job)
             urls.requeue(database, job.id, reason)
             return jobs.wish(database, job.id, Verb.RETRY)
         case Status.COMPLETED:
-            return _again(database, job, reason)
+            return _again(database, jobs.get(database, job.id), reason)
     raise Refused(f"job {job.id} is {job.status}: pause it first, so that its ledger does not change")
 
 

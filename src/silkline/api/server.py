@@ -53,7 +53,8 @@ def serve(settings: Settings, listener: socket.socket, host: str) -> None:
             loop="uvloop",
             timeout_graceful_shutdown=GRACE,
         )
-        logging.getLogger("uvicorn").setLevel(logging.WARNING)
+        # Its warnings are about bytes that are no HTTP, and upgrades: anybody could fill the log with them.
+        logging.getLogger("uvicorn").setLevel(logging.ERROR)
         Server(config, hub).run([listener])
     finally:
         database.close()

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field
 
 from silkline.api.private_addresses import ASK_OPERATOR, check_allowed, private_url
+from silkline.api.request_body import RequestBody
 from silkline.config import Settings
 from silkline.errors import SpecError
 from silkline.fetch.guard import parse_exemption
@@ -18,7 +19,7 @@ from silkline.model.job import NewJob
 from silkline.model.spec import PageSpec, Spec, UrlSpec, validate
 
 INT4 = 2**31 - 1
-MOST_METADATA = 65_536
+MOST_METADATA = 65_536  # bytes
 # Only the command line accepts these: a job from the API must not reach a private network, nor claim that its seeds are
 # already in the ledger.
 PRIVATE = ("allow_private", "proxy")
@@ -33,13 +34,13 @@ def _sane(moment: datetime) -> datetime:
 
 def _small(metadata: dict[str, Any]) -> dict[str, Any]:
     """Limit the size, because every list of jobs and every event contains the metadata."""
-    size = len(json.dumps(metadata, ensure_ascii=False))
+    size = len(json.dumps(metadata, ensure_ascii=False).encode(errors="surrogatepass"))
     if size > MOST_METADATA:
-        raise ValueError(f"has {size:,} characters, {MOST_METADATA:,} are allowed")
+        raise ValueError(f"has {size:,} bytes, {MOST_METADATA:,} are allowed")
     return metadata
 
 
-class JobRequest(Spec):
+class JobRequest(RequestBody):
     """A request for a job. These fields belong to the job itself; all others belong to the spec of its kind."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra=lambda schema: _one_schema_per_kind(schema))

@@ -21,11 +21,14 @@ from silkline.store.logs import LogLine
 from silkline.store.tokens import Token
 from silkline.store.workers import Worker
 
+MOST_REASONS = 500  # an external worker may have given each page a reason of its own
+
 
 def reason_views(reasons: Sequence[tuple[str, str, int]]) -> list[ReasonView]:
+    """The most frequent reasons, in their order."""
     return [
         ReasonView(state=state, reason=reason, urls=number)  # type: ignore[arg-type]
-        for state, reason, number in reasons
+        for state, reason, number in reasons[:MOST_REASONS]
     ]
 
 

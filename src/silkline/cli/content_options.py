@@ -38,7 +38,7 @@ def content_options(command: Command) -> Command:
             ),
             click.option("--no-links", is_flag=True, help="Keep only the words of links."),
             click.option("--no-images", is_flag=True, help="Leave images out."),
-            click.option("--link-titles", is_flag=True, help="Keep the titles of links."),
+            click.option("--link-titles", is_flag=True, help="Keep the titles of links and images."),
         )
     ):
         command = option(command)

@@ -15,7 +15,7 @@ from silkline.cli.terminal import moment, safe
 from silkline.cli.typed_url import with_scheme
 from silkline.cli.urls import sources_of
 from silkline.errors import UsageError
-from silkline.model.ledger import QUEUED, Url
+from silkline.model.ledger import FOREIGN, QUEUED, Url
 from silkline.model.url import canonical, url_key
 from silkline.model.wait import in_words
 from silkline.store import explain as told
@@ -49,8 +49,9 @@ def explain(session: Session, id: str, url: str) -> None:
     if wanted is None:
         raise UsageError(f"{url!r} is not a web address")
     with opened_to_find(settings_of(session)) as database:
+        key = url_key(wanted)
         job = chosen(
-            session, database, id, lambda job: urls.by_key(database, job.id, url_key(wanted)) is not None, "that saw it"
+            session, database, id, lambda job: urls.by_key(database, job.id, key, wanted) is not None, "that saw it"
         )
         found = told.explain(database, job.id, wanted)
         if session.json:
@@ -65,6 +66,7 @@ def explain(session: Session, id: str, url: str) -> None:
 
 def _story(url: Url, way: list[Url], result: Result | None) -> list[tuple[str, str]]:
     because = f": {url.reason}" if url.reason else ""
+    how = "link of another host" if url.found_via == FOREIGN else url.found_via
     return [
         ("URL", safe(url.url)),
         ("State", safe(f"{url.state}, it {STATES.get(url.state, 'is in the ledger')}{because}")),
@@ -72,7 +74,7 @@ def _story(url: Url, way: list[Url], result: Result | None) -> list[tuple[str, s
         ("HTTP", str(url.http_status or "")),
         ("Tries", str(url.attempts)),
         ("Depth", str(url.depth)),
-        ("Found", safe(f"as a {url.found_via}") if not way else safe(f"as a {url.found_via} on {way[0].url}")),
+        ("Found", safe(f"as a {how}") if not way else safe(f"as a {how} on {way[0].url}")),
         ("Way", "\n".join(safe(each.url) for each in reversed(way)) if len(way) > 1 else ""),
         *_result_lines(result),
     ]

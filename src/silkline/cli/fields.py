@@ -31,7 +31,7 @@ from silkline.model.database import Database
 from silkline.model.job import Job, NewJob
 from silkline.model.reasons import at_command_line
 from silkline.model.spec import ExtractSpec, PageSpec
-from silkline.model.url import canonical, url_key
+from silkline.model.url import canonical
 from silkline.runner.inline import run_here
 from silkline.store import html, jobs, page_cache, results
 from silkline.store.results import Result
@@ -80,10 +80,10 @@ def _stored(database: Database, url: str) -> tuple[Job, Result] | None:
     if address is None:
         return None
     since = database.now() - timedelta(seconds=page_cache.LONGEST_AGE)
-    found = page_cache.newest_page(database, url_key(address), since)
+    found = page_cache.newest_page(database, address, since)
     if found is None or html.by_url_id(database, found.job_id, found.url_id) is None:
         return None
-    job = jobs.get(database, found.job_id)
+    job = jobs.outline(database, found.job_id)
     return None if is_personal(job.payload) else (job, found)
 
 

@@ -48,6 +48,7 @@ def mcp(session: Session, server: str | None, allow_private: tuple[str, ...]) ->
     try:
         from silkline.api.client import Client
         from silkline.api.mcp import Tools, server_of
+        from silkline.api.mcp_stdio import run_on_stdio
         from silkline.fetch.guard import parse_exemption
     except ImportError as error:
         raise UsageError(
@@ -60,11 +61,11 @@ def mcp(session: Session, server: str | None, allow_private: tuple[str, ...]) ->
     more: dict[str, Any] = {"allow_private": list(allow_private)} if allow_private else {}
     if server is not None:
         Client(server).close()  # raises an error if it is not an address
-        server_of(Tools(lambda: Client(server, token=settings.api_token), **more)).run()
+        run_on_stdio(server_of(Tools(lambda: Client(server, token=settings.api_token), **more)))
         return 0
     token = secrets.token_urlsafe(32)  # other users of this machine must not use this server
     with _own_server(settings, token, allow_private) as url:
-        server_of(Tools(lambda: Client(url, token=token), **more)).run()
+        run_on_stdio(server_of(Tools(lambda: Client(url, token=token), **more)))
     return 0
 
 

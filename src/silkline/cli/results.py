@@ -17,7 +17,7 @@ from silkline.cli.session import Session, everywhere, text
 from silkline.errors import UsageError
 from silkline.export.field_columns import columns_of
 from silkline.export.markdown_chunks import CHUNK_SIZE, LARGEST, SMALLEST
-from silkline.export.open import FORMATS, TABLES, format_of, refuse_to_overwrite, to_path, to_stream, whole_file
+from silkline.export.open import FORMATS, TABLES, format_of, output_file, refuse_to_overwrite, to_path, to_stream
 from silkline.export.rows import Filter, stream
 from silkline.export.table import COLUMNS
 from silkline.model.database import Database
@@ -119,7 +119,7 @@ def save(
     if form == "warc":
         from silkline.export.warc import write_warc
 
-        with whole_file(output) as file:
+        with output_file(output) as file:
             number = write_warc(database, data, job_id, wanted, file)
     elif form in TABLES:
         number = _save_table(database, job_id, form, output, wanted, chunk_size)
@@ -172,7 +172,7 @@ def _save_table(database: Database, job_id: str, form: str, output: Path, wanted
 
     kind = format_of(output.name)
     rows, columns = table_of(database, job_id, form, wanted, chunk_size=chunk_size)
-    with whole_file(output) as file:
+    with output_file(output) as file:
         return write_rows(rows, columns, kind if kind in ("csv", "parquet") else "jsonl", file)
 
 
@@ -183,7 +183,8 @@ def _print_table(database: Database, job_id: str, form: str, wanted: Filter, chu
     rows, columns = table_of(database, job_id, form, wanted, chunk_size=chunk_size)
     if sys.stdout.isatty():
         for row in rows:
-            terminal.print_json(row._asdict(), indent=None)
+            if row is not None:
+                terminal.print_json(row._asdict(), indent=None)
         return
     terminal.flush()
     with terminal.noticed():

@@ -116,13 +116,13 @@ class Seeds:
                 self.wrong += 1
                 self.first_wrong = self.first_wrong or line
                 continue
-            key = url_key(url)
-            if key not in seen:
-                seen.add(key)
+            hashed = hash(url)  # with a secret seed, unlike the key: no line can be made to hide another one
+            if hashed not in seen:
+                seen.add(hashed)
                 self.planted += 1
                 if self._most_origins:
                     self._collect_origin(url)
-                yield NewUrl(self.planted, key, url, host_of(url), 0)
+                yield NewUrl(self.planted, url_key(url), url, host_of(url), 0)
 
     def _collect_origin(self, url: str) -> None:
         self.origins.add(origin_of(url))

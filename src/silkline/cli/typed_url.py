@@ -6,15 +6,11 @@ import difflib
 import re
 
 from silkline.errors import UsageError
+from silkline.model.bare_host import is_host
 from silkline.model.user_info import has_user_info, without_user_info
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 _PORT = re.compile(r":\d{1,5}(?:[/?#]|$)")
-# A word without a dot is a host only if it is localhost or has a port.
-_NAME = r"[^\s/?#:@\[\]]"
-_HOST = re.compile(
-    rf"(localhost|{_NAME}+\.{_NAME}*|{_NAME}+(?=:\d)|\[[0-9a-f:.]+\])(:\d{{1,5}})?([/?#]|$)", re.IGNORECASE
-)
 LOCAL = re.compile(r"localhost\b|[\d.]+(:\d+)?(/|$)|\[", re.IGNORECASE)
 _MISTYPED = re.compile(r"(https?)(?::{1,2}/?|//|:///+|;//|/)(?![/:])(?=[\w\[])", re.IGNORECASE)
 
@@ -29,7 +25,7 @@ def with_scheme(address: str) -> str:
     wrong = wrong_scheme(text)
     if wrong:
         raise UsageError(wrong)
-    if "@" not in text and not _HOST.match(text):
+    if "@" not in text and not is_host(text):
         raise UsageError(f"{text[:80]!r} is not a web address; if it is the name of a host, write http://{text[:80]}/")
     return f"{'http' if LOCAL.match(text) else 'https'}://{text}"
 

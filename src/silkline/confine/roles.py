@@ -13,6 +13,7 @@ import ctypes
 import functools
 import os
 import resource
+import stat
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -30,6 +31,10 @@ _DAC_OVERRIDE: Final = 1 << 1  # the right of root to write into folders of othe
 # boot, time, MAC, syslog, performance, BPF, checkpoints. No crawl, browser or plug-in needs them.
 _OF_THE_MACHINE: Final = sum(1 << number for number in (16, 17, 19, 21, 22, 25, 32, 33, 34, 38, 39, 40))
 _ALL: Final = (1 << 64) - 1
+_FILE_BYTES: Final = 1 << 20
+"""More than a meter has (metrics/meter.py)."""
+_OUTPUT_BYTES: Final = 64 << 20
+"""What standard output may grow by if it is a file."""
 
 # The folders of the resolver, the CA bundle, time zones and shared libraries. Home folders are not included.
 _OF_THE_SYSTEM: Final = (
@@ -68,6 +73,7 @@ def confine_reader() -> Confinement:
     It cannot open a file, import a module, create a socket, start a program or a process, or affect another process.
     """
     no_core_dumps = _no_core_dumps()
+    _limit_file_size()
     no_capabilities = _keep_capabilities(0)
     if not _no_new_privileges():
         return Confinement(no_core_dumps, no_capabilities=no_capabilities)
@@ -80,9 +86,13 @@ def confine_reader() -> Confinement:
 def confine_fetcher(writable: Iterable[Path] = ()) -> Confinement:
     """For a process that connects to the web and starts no program: it can write only to `writable`.
 
-    It can read the files that the resolver, TLS and late imports need, but no home folder and no database.
+    It can read the files that the resolver, TLS and late imports need, but no home folder and no database. Without a
+    folder to write to, the size of what it writes is limited too. An archive has no limit of its own.
     """
+    writable = tuple(writable)
     no_core_dumps = _no_core_dumps()
+    if not writable:
+        _limit_file_size()
     no_capabilities = _keep_capabilities(_DAC_OVERRIDE)
     if not _no_new_privileges():
         return Confinement(no_core_dumps, no_capabilities=no_capabilities)
@@ -139,6 +149,22 @@ def _no_core_dumps() -> bool:
     except (OSError, ValueError):
         return False
     return True
+
+
+def _limit_file_size() -> None:
+    """Such a process has its meter open, and perhaps standard output: it must not fill the disk through them.
+
+    A write beyond the limit fails with EFBIG, because Python ignores the signal that comes with it. Where standard
+    output or error is a file, as for a command in the foreground, it may grow.
+    """
+    most = _FILE_BYTES
+    for descriptor in (1, 2):
+        with contextlib.suppress(OSError):
+            status = os.fstat(descriptor)
+            if stat.S_ISREG(status.st_mode):
+                most = max(most, status.st_size + _OUTPUT_BYTES)
+    with contextlib.suppress(OSError, ValueError):  # a lower limit is in force
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
 
 def _no_new_privileges() -> bool:

@@ -65,7 +65,6 @@ READER: Final[Numbers] = {
     "lseek": (8, 62),
     "pread64": (17, 67),
     "pwrite64": (18, 68),
-    "ftruncate": (77, 46),
     "fsync": (74, 82),
     "fdatasync": (75, 83),
     "msync": (26, 227),

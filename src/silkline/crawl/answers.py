@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
 from silkline.crawl.decisions import (
     NO_TROUBLES,
+    Answered,
     Follow,
     Note,
     Read,
@@ -27,15 +29,17 @@ from silkline.crawl.decisions import (
 )
 from silkline.crawl.endings import Endings
 from silkline.crawl.fetcher_gauges import FetcherGauges
-from silkline.crawl.frontier import Frontier, FrontierUrl, HostQueue
+from silkline.crawl.frontier import Frontier, HostQueue
 from silkline.crawl.guarded_reader import GuardedReader
+from silkline.crawl.messages import PageOutcome
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Plan
-from silkline.crawl.purpose import Purpose
-from silkline.crawl.reading import LONGEST_DETAIL, PARSE_FAILED, Reading
+from silkline.crawl.purpose import MORE, Portions, Purpose
+from silkline.crawl.reading import LONGEST_DETAIL, PARSE_FAILED, READ_LATER, Reading
 from silkline.crawl.render_queue import RenderQueue
+from silkline.crawl.url_queue import FrontierUrl
 from silkline.metrics.instruments import RETRIES, reason_label
-from silkline.model.fetched import Fetched
+from silkline.model.fetched import HOST_UNAVAILABLE, Fetched
 from silkline.model.ledger import FAILED, QUEUED, Settled
 from silkline.model.url import host_of
 
@@ -44,6 +48,10 @@ Done = TypeVar("Done")
 
 def _ignore(host: HostQueue, size: int) -> None:
     """Nobody limits how much of a host waits to be read or rendered."""
+
+
+def _refuse(host: HostQueue, entry: FrontierUrl, size: int) -> None:
+    raise RuntimeError("nobody fetches the URL again")
 
 
 class Answers:
@@ -75,15 +83,18 @@ class Answers:
         self._reading: dict[int, tuple[HostQueue, FrontierUrl, Fetched]] = {}
         self._elsewhere: dict[int, int] = {}
         """The sizes of the bodies that another process reads, by the ids of their URLs."""
+        self._portions: deque[tuple[FrontierUrl, Portions]] = deque()
         self.on_waits: Callable[[HostQueue, int], None] = _ignore
         self.on_read: Callable[[HostQueue, int], None] = _ignore
+        self.on_put_off: Callable[[HostQueue, FrontierUrl, int], None] = _refuse
+        """The answer is dropped. The URL is to be fetched again when the reader has room for this size."""
         self.on_shows: Callable[[HostQueue, int], None] = _ignore
         self.on_shown: Callable[[HostQueue, int], None] = _ignore
 
     @property
     def under_way(self) -> int:
         """Answers that arrived and are not finished yet."""
-        return len(self._reading) + self.showing
+        return len(self._reading) + len(self._portions) + self.showing
 
     @property
     def showing(self) -> int:
@@ -93,7 +104,13 @@ class Answers:
     @property
     def full(self) -> bool:
         """More answers wait to be read, rendered or stored than memory should hold."""
-        return self._reader.full or (self._render_queue is not None and self._render_queue.full) or self._purpose.full
+        rendering_full = self._render_queue is not None and self._render_queue.full
+        return self._reader.full or rendering_full or self._purpose.full or bool(self._portions)
+
+    @property
+    def set_aside(self) -> int:
+        """Answers under way that use no request slot: they are in a browser, in isolation, or wait for it."""
+        return self.showing + self._reader.isolated
 
     def shown_urls(self, most: int) -> list[str]:
         return self._render_queue.urls(most) if self._render_queue is not None else []
@@ -104,12 +121,14 @@ class Answers:
         note = note_for(fetched, time.time())
         if note is not None:
             tell(host.clock, note, fetched, started, now, self._tuning.longest_wait)
+            host.queue.note(entry, failed=not isinstance(note, Answered))
         self._act(host, entry, fetched, note, now)
 
     def cut_off(self) -> None:
         """Drop the answers that are not finished. Their URLs stay queued in the ledger."""
         self._reading.clear()
         self._elsewhere.clear()
+        self._portions.clear()
         if self._render_queue is not None:
             self._render_queue.cut_off()
 
@@ -141,7 +160,7 @@ class Answers:
             return
         action, give_up = decided
         if give_up:
-            self._endings.give_up(host, give_up)
+            self._endings.give_up(host, give_up, now)
         match action:
             case Read():
                 self._read(host, entry, fetched)
@@ -172,7 +191,7 @@ class Answers:
         if body is None:
             return
         self._reading[entry.id] = (host, entry, fetched)
-        self._reader.read(body, self._was_read)
+        self._reader.read(body, self._was_read, may_wait=True)
         if entry.id in self._reading:
             self._elsewhere[entry.id] = len(fetched.body)
             self.on_waits(host, len(fetched.body))
@@ -184,14 +203,44 @@ class Answers:
         host, entry, fetched = known
         if reading.id in self._elsewhere:
             self.on_read(host, self._elsewhere.pop(reading.id))
-        if needs_rendering(fetched, needs_scripts=reading.needs_scripts, rendering=self._rendering):
+        if reading.reason == READ_LATER:
+            self._put_off(host, entry, max(len(fetched.body), len((fetched.rendered or fetched).body)))
+        elif needs_rendering(fetched, needs_scripts=reading.needs_scripts, rendering=self._rendering):
             self._show(host, entry, fetched)
         else:
             ended = self._survive(entry, partial(self._purpose.read, host.name, entry, fetched, reading))
-            if ended is not None:
-                self._outbox.page(ended)
-                self._gauges.page()
+            if isinstance(ended, PageOutcome):
+                self._end(ended)
+            elif ended is not None:
+                self._portions.append((entry, ended))
+                self._make_portions()
         self._after()
+
+    def _put_off(self, host: HostQueue, entry: FrontierUrl, size: int) -> None:
+        given_up = self._endings.given_up.get(host.name)
+        if given_up is None:
+            self.on_put_off(host, entry, size)
+        else:  # it would wait for as long as the host asked for
+            self._endings.end(entry, FAILED, HOST_UNAVAILABLE, given_up)
+
+    def _end(self, ended: PageOutcome) -> None:
+        self._outbox.page(ended)
+        self._gauges.page()
+
+    def go_on(self) -> None:
+        """Results were stored, so there may be room for those of readings that are used in portions."""
+        if self._portions:
+            self._make_portions()
+            self._after()
+
+    def _make_portions(self) -> None:
+        while self._portions and not self._purpose.full:
+            entry, portions = self._portions[0]
+            made = self._survive(entry, partial(next, portions))
+            if isinstance(made, PageOutcome):
+                self._end(made)
+            if made != MORE:
+                self._portions.popleft()
 
     def _survive(self, entry: FrontierUrl, work: Callable[[], Done]) -> Done | None:
         """Do a part of the work on an answer. If this page makes it fail, only the page fails, not the attempt.

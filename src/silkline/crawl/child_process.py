@@ -22,7 +22,18 @@ from silkline.crawl.connection import Wire
 from silkline.crawl.equip import calm_collector, open_client
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.guarded_reader import GuardedReader
-from silkline.crawl.messages import Batch, Book, Drained, FetcherStatus, Ping, Pong, Refill, StartFetcher, to_fetcher
+from silkline.crawl.messages import (
+    Batch,
+    Book,
+    Drained,
+    FetcherStatus,
+    LostParser,
+    Ping,
+    Pong,
+    Refill,
+    StartFetcher,
+    to_fetcher,
+)
 from silkline.crawl.parser import Parser, ParserPool
 from silkline.crawl.process_end import die_with
 from silkline.crawl.suspects import Suspects
@@ -84,6 +95,7 @@ class Process:
     def _begin(self, message: StartFetcher) -> None:
         if self._role == "parser":
             load_everything(message.plan)
+            self._marks.give_up_descriptors()
             confine_reader()
             parser = Parser(message.plan, self._marks, message.slot)
             self._open_door(lambda _, end: self._spawn(parser.adopt(end)))
@@ -92,10 +104,12 @@ class Process:
             suspects = Suspects(message.blamed, everything=message.isolate_all)
             reader = GuardedReader(message.plan, self._marks, message.slot, pool=pool, suspects=suspects)
             reader.prepare()  # a confined fetcher cannot start a process
+            self._marks.give_up_descriptors()
             confine_fetcher_of(message.plan)
             client = open_client(message.plan)
             self._fetcher = Fetcher(message.index, message.plan, client, reader, RemoteDesk(self._wire))
             if pool is not None:
+                pool.on_lost = lambda slot: self._wire.send(LostParser(slot))
                 self._open_door(pool.adopt)
 
     def _open_door(self, adopt: Callable[[int, socket.socket], Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from silkline.crawl.messages import encoder
+from silkline.crawl.messages import UNREADABLE, encoder
 
 _HEAD: Final = 4
 MOST: Final = 1 << 30
@@ -29,6 +29,7 @@ class Wire(asyncio.Protocol):
         self._on_message = on_message
         self._on_close = on_close
         self._buffer = bytearray()
+        self._is_cut_off = False
         self._transport: asyncio.WriteTransport | None = None
 
     async def open(self, end: socket.socket) -> None:
@@ -46,9 +47,10 @@ class Wire(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
-    def _cut_off(self) -> None:
+    def cut_off(self) -> None:
         """The other side sent an invalid message. It may be under the control of an attacker: abort the connection."""
         self._buffer = bytearray()
+        self._is_cut_off = True
         if self._transport is not None:
             cast(asyncio.Transport, self._transport).abort()
 
@@ -67,16 +69,18 @@ class Wire(asyncio.Protocol):
             length = int.from_bytes(buffer[start : start + _HEAD], "big")
             end = start + _HEAD + length
             if length > MOST:
-                self._cut_off()
+                self.cut_off()
                 return
             if end > have:
                 break
             try:
                 message = self._decode(memoryview(buffer)[start + _HEAD : end])
-            except msgspec.DecodeError:
-                self._cut_off()
+            except UNREADABLE:
+                self.cut_off()
                 return
             self._on_message(message)
+            if self._is_cut_off:
+                return
             start = end
         if start:
             self._buffer = buffer[start:]

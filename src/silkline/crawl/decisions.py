@@ -6,20 +6,23 @@ is told first. The clock counts failures, and `decide` needs these counts to giv
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Final, NamedTuple
 
-from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.plan import Rendering, Tuning
 from silkline.crawl.politeness import Clock, retry_delay
+from silkline.crawl.registrable_domain import domain_of
 from silkline.crawl.sitemap_limits import SITEMAP_VIAS
+from silkline.crawl.url_queue import FrontierUrl
 from silkline.model import fetched as reasons
 from silkline.model.fetched import Fetched, is_temporary, retry_after
 from silkline.model.ledger import FAILED
-from silkline.model.url import canonical
+from silkline.model.url import canonical, host_of
 from silkline.parse.sniff import sniff
 
 _MOST_PUT_OFF: Final = 8
 _REFUSALS: Final = frozenset({"http_429", "http_503"})
+_OUR_OWN: Final = frozenset({reasons.MEMORY_FULL, reasons.ADDRESS_BUSY})
 
 
 # What the clock of a host is told.
@@ -120,7 +123,7 @@ _FORGET: Final = AnswerDecision(FORGET)
 def note_for(fetched: Fetched, time_of_day: float) -> Note | None:
     """What the clock of the host is told about an answer. None: nothing."""
     reason = fetched.reason
-    if reason == reasons.CLOSED:
+    if reason in (reasons.CLOSED, reasons.ADDRESS_BUSY):
         return None
     if reason is None or not is_temporary(reason) or reason == reasons.MEMORY_FULL:
         return ANSWERED
@@ -189,9 +192,17 @@ def _redirected(entry: FrontierUrl, fetched: Fetched, tuning: Tuning) -> Follow 
     before = entry.chain.split()
     if target == entry.url or target in before:
         return Settle(FAILED, reasons.REDIRECT_LOOP, target)
-    if len(before) >= tuning.max_redirects:
+    home = _domain(entry.url)
+    own = sum(1 for _ in takewhile(lambda url: _domain(url) == home, reversed(before)))
+    # A host that redirects to another domain must not use up the redirects of that domain.
+    if (own if _domain(target) == home else len(before)) >= tuning.max_redirects:
         return Settle(FAILED, reasons.TOO_MANY_REDIRECTS, target)
     return Follow(target)
+
+
+def _domain(url: str) -> str:
+    """The domain of a URL. The chain of a sitemap has its nesting depth instead of URLs: that counts as its own."""
+    return domain_of(host_of(url)) if "://" in url else ""
 
 
 def _why_given_up(note: Note | None, troubles: Troubles, tuning: Tuning) -> str:
@@ -210,7 +221,7 @@ def _failed(
 ) -> TryAgain | Settle:
     reason = fetched.reason or reasons.BAD_RESPONSE
     attempts, put_off = entry.attempts + 1, entry.put_off
-    if reason == reasons.MEMORY_FULL and put_off < _MOST_PUT_OFF:
+    if reason in _OUR_OWN and put_off < _MOST_PUT_OFF:
         attempts, put_off = entry.attempts, put_off + 1
     wait = (note.wait or 0.0) if isinstance(note, HostRefused) else 0.0
     too_long = tuning.fail_long_waits and wait > tuning.longest_wait

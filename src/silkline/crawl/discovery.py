@@ -7,7 +7,6 @@ URLs seen before. New ones enter the ledger, as queued or as skipped with the re
 from __future__ import annotations
 
 import sys
-from array import array
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -17,16 +16,18 @@ from silkline.crawl.messages import FoundUrl, KnownBudgets
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Plan
 from silkline.crawl.scope import EXCLUDED, OUT_OF_SCOPE, Scope
-from silkline.crawl.seen import Seen, key_of
-from silkline.crawl.sitemap_limits import FOREIGN, MOST_NESTED, OVER_LIMIT, SITEMAP_VIAS, level_of
+from silkline.crawl.seen import Seen
+from silkline.crawl.sitemap_limits import FOREIGN_SITEMAP, MOST_NESTED, OVER_LIMIT, SITEMAP_VIAS, level_of
 from silkline.crawl.traps import ROW_BYTES, TRAP
 from silkline.metrics.instruments import TRAP_URLS
-from silkline.model.ledger import QUEUED, SKIPPED
+from silkline.model.ledger import FOREIGN, QUEUED, SKIPPED
 from silkline.model.parcel import Links
-from silkline.model.url import host_of
+from silkline.model.url import host_of, url_key
 
 _MOST_KNOWN_ELSEWHERE: Final = 1_000_000
 _MOST_COUNTED: Final = 1_000_000
+_SHARED: Final = ("link", "redirect", "sitemap")
+"""In these ways, a host can add URLs of other hosts to the crawl."""
 
 
 class Discovery:
@@ -38,16 +39,17 @@ class Discovery:
         self._has_closed_hosts = bool(plan.exclude_hosts)
         self._outbox = outbox
         self._owners = HostOwners(plan.fetchers, plan.shard, plan.shards)
-        self._seen = Seen()
-        self._known_elsewhere = Seen()
-        self._counted = Seen()
+        self._seed = plan.seen_seed
+        self._seen = Seen(self._seed)
+        self._known_elsewhere = Seen(self._seed)
+        self._counted = Seen(self._seed)
         self._scope = Scope(plan)
         self._traps = traps.Traps(plan.tuning)
         self._hosts: dict[str, traps.HostBudget] = {}
 
-    def know(self, keys: array[int]) -> None:
+    def know(self, digests: bytes) -> None:
         """Add URLs that the ledger already has."""
-        self._seen.load(keys)
+        self._seen.load(digests)
 
     def know_budgets(self, known: KnownBudgets) -> None:
         """Add what the ledger says about how much of their budgets hosts have used."""
@@ -99,15 +101,21 @@ class Discovery:
         source = links.source if via != "redirect" else ""
         room = self._traps.room_of(source) if source else 0
         size, used, most = 0, 0, links.most_bytes or sys.maxsize
-        for url, digest in self._seen.add_all(urls):
+        shared = _SHARED if links.source and depth else ()  # a redirect of a seed leads to the site that was meant
+        for url in self._seen.add_all(urls):
             row = ROW_BYTES + len(url)
             size += row
             if size > most:
                 self._only_count(url)
                 continue
             host = host_of(url)
-            state, reason, detail = judge(url, host, depth, via, links.chain)
-            if source and (reason is not None or host != source):
+            foreign = bool(source) and host != source
+            # Before the judge, who counts what is found of a host: links that are not stored use up no budget of it.
+            if foreign and used + row > room:
+                self._only_count(url)
+                continue
+            state, reason, detail = judge(url, host, depth, via, links.chain, foreign=foreign)
+            if foreign or (source and reason is not None):
                 if used + row > room:
                     self._only_count(url)
                     continue
@@ -118,7 +126,8 @@ class Discovery:
                 if detail is None:
                     self._outbox.not_stored += 1
                     continue
-            found.append(make((key_of(digest), url, host, depth, state, reason, detail, found_on, via, chain)))
+            how = FOREIGN if host != links.source and state == QUEUED and via in shared else via
+            found.append(make((url_key(url), url, host, depth, state, reason, detail, found_on, how, chain)))
         if used:
             self._traps.spend(source, used)
 
@@ -131,15 +140,15 @@ class Discovery:
     def arrived(self, urls: list[str]) -> None:
         """The other fetchers have stored these links durably: do not send them again."""
         if len(self._known_elsewhere) > _MOST_KNOWN_ELSEWHERE:
-            self._known_elsewhere = Seen()
+            self._known_elsewhere = Seen(self._seed)
         self._known_elsewhere.add_all(urls)
 
     def wants_simhash(self, host: str) -> bool:
         return self._traps.wants_simhash(self._host(host))
 
-    def fetched(self, host: str, url: str, simhash: int | None) -> None:
-        """A page was fetched: update whether the host still has new content."""
-        self._traps.fetched(self._host(host), url, simhash)
+    def fetched(self, host: str, url: str, simhash: int | None, *, foreign: bool) -> None:
+        """A page was fetched: update whether the host still has new content. `foreign`: others linked to it."""
+        self._traps.fetched(self._host(host), url, simhash, foreign=foreign)
 
     def refuses_seed(self, url: str, host: str) -> str | None:
         """The reason not to fetch a seed that is already in the ledger. None: it may be fetched."""
@@ -156,13 +165,19 @@ class Discovery:
         """Whether a host is part of the crawl."""
         return self._scope.covers(host)
 
-    def _judge(self, url: str, host: str, depth: int, via: str, chain: str) -> tuple[str, str | None, str | None]:
+    def wants_page(self, url: str, depth: int) -> bool:
+        """Whether a URL may be fetched as a page of the crawl."""
+        return self._scope.judge(url, host_of(url), depth) is None
+
+    def _judge(
+        self, url: str, host: str, depth: int, via: str, chain: str, *, foreign: bool
+    ) -> tuple[str, str | None, str | None]:
         if via in SITEMAP_VIAS:
             return self._judge_sitemap(host, via, chain)
         reason = self._scope.judge(url, host, depth)
         if reason is not None:
             return SKIPPED, reason, None
-        trap = self._traps.judge(self._host(host), url)
+        trap = self._traps.judge(self._host(host), url, foreign=foreign)
         if trap is not None:
             return SKIPPED, TRAP, trap
         return QUEUED, None, None
@@ -173,7 +188,7 @@ class Discovery:
         if level_of(chain) > MOST_NESTED:
             return SKIPPED, OVER_LIMIT, f"more than {MOST_NESTED} sitemap indexes above it"
         if via != "robots" and not self._scope.covers(host):
-            return SKIPPED, OUT_OF_SCOPE, FOREIGN
+            return SKIPPED, OUT_OF_SCOPE, FOREIGN_SITEMAP
         return QUEUED, None, None
 
     def _host(self, name: str) -> traps.HostBudget:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from silkline.crawl.frontier import Frontier, FrontierUrl, HostQueue
+from silkline.crawl.frontier import Frontier, HostQueue
 from silkline.crawl.host_status import too_long
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.outcomes import storable
 from silkline.crawl.plan import Tuning
 from silkline.crawl.politeness import retry_delay
 from silkline.crawl.purpose import Purpose
+from silkline.crawl.put_offs import PutOffs
 from silkline.crawl.robots_cache import unreachable
+from silkline.crawl.url_queue import FrontierUrl
 from silkline.fetch.robots import Robots
 from silkline.model import wait as waiting
 from silkline.model.fetched import HOST_UNAVAILABLE, Fetched, is_temporary
@@ -34,6 +36,8 @@ class Endings:
         self._on_end = on_end
         self.given_up: dict[str, str] = {}
         """Hosts that get no more requests, with the reason."""
+        self.put_offs: PutOffs | None = None
+        """URLs that are not in the frontier, but end with their hosts too."""
 
     def end(
         self,
@@ -56,17 +60,19 @@ class Endings:
             self._outbox.page(ended)
         self._on_end()
 
-    def give_up(self, host: HostQueue, reason: str) -> None:
+    def give_up(self, host: HostQueue, reason: str, now: float) -> None:
         """Stop requests to the host. Its remaining URLs fail, and can be requeued later."""
         self.given_up[host.name] = reason
-        for entry in (*self._frontier.clear_host(host), *self._frontier.clear_retries(host)):
+        put_off = self.put_offs.clear_host(host.name, now) if self.put_offs is not None else ()
+        for entry in (*self._frontier.clear_host(host), *self._frontier.clear_retries(host), *put_off):
             self.end(entry, FAILED, HOST_UNAVAILABLE, reason)
 
     def give_up_long_waits(self, now: float) -> None:
         """Nothing else is left to do: give up the hosts that asked us to wait too long."""
         longest = self._tuning.longest_wait
-        for host in self._frontier.asleep_after(now + longest):
-            self.give_up(host, too_long(host, now, longest))
+        put_off = self.put_offs.hosts_asleep if self.put_offs is not None else frozenset[str]()
+        for host in self._frontier.asleep_after(now + longest, put_off):
+            self.give_up(host, too_long(host, now, longest), now)
 
     def without_robots(self, host: HostQueue, url: str, rules: Robots, failures: int, now: float) -> None:
         """The robots.txt of an origin is not available: retry a few times, then settle its queued URLs."""

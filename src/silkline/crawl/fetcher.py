@@ -13,13 +13,12 @@ Messages of the leader arrive in `receive`. Each has a method with its name here
 from __future__ import annotations
 
 import asyncio
-from array import array
 
 from silkline.crawl.answers import Answers
 from silkline.crawl.discovery import Discovery
 from silkline.crawl.endings import Endings
 from silkline.crawl.fetcher_gauges import FetcherGauges
-from silkline.crawl.frontier import Frontier, FrontierUrl
+from silkline.crawl.frontier import Frontier
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.messages import (
     Assigned,
@@ -47,6 +46,7 @@ from silkline.crawl.render_queue import RenderQueue
 from silkline.crawl.reporter import LeaderInbox, Reporter
 from silkline.crawl.robots_notes import RobotsNotes
 from silkline.crawl.site_crawl import SiteCrawl
+from silkline.crawl.url_queue import FrontierUrl
 from silkline.fetch.client import HttpClient
 from silkline.model.ledger import QUEUED, SKIPPED
 
@@ -85,7 +85,7 @@ class Fetcher:
             plan, client, reader, *parts, self._answers, self._purpose, ask, self._after, notes.add, leader.book
         )
         self.gate = self._pump.gate
-        self._links_decoder = links_decoder()
+        self._links_in = links_decoder()
         self._running = False
         self._draining = False
 
@@ -124,7 +124,7 @@ class Fetcher:
             case Granted():
                 self.gate.bookings.granted(message)
             case Known():
-                self._discovery.know(array("q", message.keys))
+                self._discovery.know(message.digests)
             case KnownBudgets():
                 self._discovery.know_budgets(message)
             case Roots():
@@ -145,7 +145,7 @@ class Fetcher:
         self._running = True
         self._frontier.more = True
         self._pump.start()
-        self._reporter.look_on(self._pump.give_up_long_waits)
+        self._reporter.look_on(self._pump.look_after_waits)
 
     def _assigned(self, message: Assigned) -> None:
         """New URLs of ours have ids: they may be fetched."""
@@ -170,11 +170,12 @@ class Fetcher:
         if idle:
             self.gate.forget(idle)
             self._discovery.forget_hosts(idle)
+        self._answers.go_on()
         self._pump.soon()
 
     def _incoming(self, message: Incoming) -> None:
         """Links to our hosts, found by another fetcher."""
-        for links in self._links_decoder.decode(message.links):
+        for links in self._links_in(message.links):
             self._discovery.ours(links.urls, links)
         self._outbox.answers.append(message.ticket)
         self._reporter.flush_next()  # pages wait for this answer before they count

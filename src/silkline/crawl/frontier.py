@@ -7,28 +7,19 @@ ledger again never adds a URL twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from heapq import heapify, heappop, heappush
+from collections.abc import Iterator, Set
+from heapq import heappop, heappush
 from itertools import count, islice
 from math import inf
-from typing import NamedTuple
+from typing import Final
 
+from silkline.crawl.host_heap import HostHeap
 from silkline.crawl.plan import Pace
 from silkline.crawl.politeness import Address, Booking, Clock
+from silkline.crawl.url_queue import FrontierUrl, UrlQueue
 
-
-class FrontierUrl(NamedTuple):
-    """A URL to fetch. `chain` has the URLs that redirected to it, first to last, separated by blanks."""
-
-    rank: float
-    id: int
-    url: str
-    depth: int
-    attempts: int = 0
-    chain: str = ""
-    via: str = ""
-    put_off: int = 0
-    """How often it was tried without counting an attempt, because the failure was our own."""
+ALONE_AFTER: Final = 30.0
+"""If a level takes longer than this, hosts without a URL at this level go on, each with one request at a time."""
 
 
 class HostQueue:
@@ -40,6 +31,7 @@ class HostQueue:
         "booking",
         "clock",
         "due",
+        "held",
         "in_flight",
         "name",
         "parked",
@@ -51,9 +43,10 @@ class HostQueue:
     def __init__(self, name: str, pace: Pace) -> None:
         self.name = name
         self.clock = Clock(pace)
-        self.queue: list[FrontierUrl] = []
+        self.queue = UrlQueue()
         self.in_flight = 0
         self.unproven = 0  # requests in flight that were started before the host was known to be quick
+        self.held = 0  # bytes of its answers that wait to be read or rendered
         self.due = False
         self.parked = ""  # why it is left out until `wake`; empty: it is not
         self.reserved = False
@@ -70,12 +63,14 @@ class Frontier:
         self._window = window
         self._per_host = per_host
         self._due: list[tuple[float, int, HostQueue]] = []
-        self._later: list[tuple[float, int, str, FrontierUrl]] = []
+        self._later: HostHeap[tuple[str, FrontierUrl]] = HostHeap()
         self._tie = count()
         self.hosts: dict[str, HostQueue] = {}
         self.held: set[int] = set()
         self.size = 0
         self.level: float = inf
+        self._level_since = inf
+        self._alone = False
         # The ledger was read up to the cursor, and `more`: it may have further rows. `_behind` is the lowest id that
         # had no room. `_again`: there may be room now, so read from `_behind` again.
         self.cursor = 0
@@ -113,7 +108,7 @@ class Frontier:
     def retry(self, name: str, entry: FrontierUrl, at: float) -> None:
         """Add a URL that is to be tried again, not before `at`."""
         self.size += 1
-        heappush(self._later, (at, entry.id, name, entry))
+        self._later.push(at, entry.id, name, (name, entry))
 
     def forget(self, id: int) -> None:
         """The end of the URL is in the ledger."""
@@ -123,8 +118,8 @@ class Frontier:
 
     def take(self, now: float) -> tuple[HostQueue, FrontierUrl] | None:
         """The next URL that may be fetched now."""
-        while self._later and self._later[0][0] <= now:
-            _, _, name, entry = heappop(self._later)
+        while (first := self._later.first()) is not None and first[0] <= now:
+            name, entry = self._later.pop()
             self.size -= 1
             self._enqueue(self.host(name), entry, now)
         while self._due and self._due[0][0] <= now:
@@ -136,7 +131,7 @@ class Frontier:
                 self._schedule(host, now)
                 continue
             self.size -= 1
-            return host, heappop(host.queue)
+            return host, host.queue.pop(self.level if host.queue.allows(self.level) else inf)
         return None
 
     def started(self, host: HostQueue, now: float) -> None:
@@ -160,21 +155,31 @@ class Frontier:
     def set_level(self, depth: int, now: float) -> None:
         """Take only URLs down to this depth."""
         self.level = depth
-        for host in self.hosts.values():
-            self._schedule(host, now)
+        self._level_since, self._alone = now, False
+        self._schedule_all(now)
+
+    def look_at_level(self, now: float) -> None:
+        """If the level takes long, for example because of one slow host, the others need not wait for it."""
+        if not self._alone and now - self._level_since > ALONE_AFTER:
+            self._alone = True
+            self._schedule_all(now)
+
+    def waits_for_level(self, host: HostQueue) -> bool:
+        return bool(host.queue) and not self._alone and not host.queue.allows(self.level)
 
     def clear_host(self, host: HostQueue) -> Iterator[FrontierUrl]:
         """Remove and return everything queued for a host."""
         while host.queue:
             self.size -= 1
-            yield heappop(host.queue)
+            yield host.queue.pop()
         if host.behind:
             host.behind = False
             self._again = True
 
-    def asleep_after(self, moment: float) -> list[HostQueue]:
-        """Hosts with something to do whose clock allows no request before `moment`, and which are not parked."""
-        later = {name for at, _, name, _ in self._later if at > moment}
+    def asleep_after(self, moment: float, also: Set[str] = frozenset()) -> list[HostQueue]:
+        """Hosts with something to do whose clock allows no request before `moment`, and which are not parked. Those in
+        `also` have something to do that is not here."""
+        later = {name for at, name in self._later if at > moment} | also
         return [
             host
             for host in self.hosts.values()
@@ -183,20 +188,17 @@ class Frontier:
 
     def clear_retries(self, host: HostQueue) -> list[FrontierUrl]:
         """Remove and return all URLs of a host that wait for a retry."""
-        mine = [entry for _, _, name, entry in self._later if name == host.name]
-        if mine:
-            self._later = [each for each in self._later if each[2] != host.name]
-            heapify(self._later)
-            self.size -= len(mine)
+        mine = [entry for _, entry in self._later.remove(host.name)]
+        self.size -= len(mine)
         return mine
 
     def retries(self, most: int) -> Iterator[tuple[float, str]]:
         """Some of the URLs that wait for a retry: the time, and the host."""
-        return ((at, name) for at, _, name, _ in islice(self._later, most))
+        return islice(self._later, most)
 
     def next_at(self) -> float | None:
         """The next time at which there may be a URL to take."""
-        moments = [heap[0][0] for heap in (self._due, self._later) if heap]
+        moments = [first[0] for first in (*self._due[:1], self._later.first()) if first is not None]
         return min(moments) if moments else None
 
     def wants_more(self) -> bool:
@@ -235,13 +237,18 @@ class Frontier:
         return max(self._per_host, self._window // (2 * len(self.hosts) or 1))
 
     def _enqueue(self, host: HostQueue, entry: FrontierUrl, now: float) -> None:
-        heappush(host.queue, entry)
+        host.queue.push(entry)
         self.size += 1
         self._schedule(host, now)
 
     def _may_go(self, host: HostQueue) -> bool:
-        queue = host.queue
-        return bool(queue) and not host.parked and host.in_flight < host.clock.at_once and queue[0].depth <= self.level
+        if not host.queue or host.parked or host.in_flight >= host.clock.at_once:
+            return False
+        return host.queue.allows(self.level) or (self._alone and not host.in_flight)
+
+    def _schedule_all(self, now: float) -> None:
+        for host in self.hosts.values():
+            self._schedule(host, now)
 
     def _schedule(self, host: HostQueue, now: float) -> None:
         if host.due or not self._may_go(host):

@@ -1,4 +1,4 @@
-"""Decides where an input is read: here, in a parser, or, if it looks risky or its host is suspect, in isolation.
+"""Decides where an input is read: here, in a parser, or in isolation, if it looks risky or its host is suspect or slow.
 
 Every input read in this process is marked first (reading_marks.py), including links that are checked. There is one for
 each fetcher, and one for each job that fetches pages. The test for "risky" costs well below a microsecond.
@@ -15,11 +15,13 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from silkline.crawl.isolated_reader import IsolatedReader, ReaderDied
+from silkline.crawl.isolated_reader import NO_ROOM, IsolatedReader, NoRoom, ReaderDied
 from silkline.crawl.parser import ParserPool
 from silkline.crawl.plan import Plan
 from silkline.crawl.reader_process import ReadPage, ReadRobots
-from silkline.crawl.reading import Body, OnReading, PageReader, Reading, timed_reading
+from silkline.crawl.reading import READ_LATER, SLOW, Body, OnReading, PageReader, Reading, timed_reading
+from silkline.crawl.reading_turns import Sender, sender_of
+from silkline.crawl.slow_senders import SlowSenders
 from silkline.crawl.suspects import Suspects
 from silkline.fetch import robots
 from silkline.fetch.robots import Robots
@@ -70,20 +72,39 @@ class GuardedReader:
         self._pool = pool
         if pool is not None:
             pool.on_blamed = lambda body, on_done: self._isolate(body, on_done, blamed=True)
+            pool.sender_of = self._sender
         self._isolated = IsolatedReader(plan, marks, slot + 1, here=isolate_all)
+        self.address_of: Callable[[str], str] = lambda host: ""
+        """The address of a host, so that hosts with one address share its turn."""
+        self._slow = SlowSenders(self._sender)
         self.suspects = suspects or Suspects()
         if isolate_all:
             self.suspects.everything = True
 
     @property
     def full(self) -> bool:
-        """More inputs wait to be read than memory should hold."""
-        return self._isolated.full or (self._pool is not None and self._pool.full)
+        """More pages wait for parsers than memory should hold. Inputs that need isolation never stop the others."""
+        return self._pool is not None and self._pool.full
+
+    @property
+    def isolated(self) -> int:
+        """Inputs in isolation or before it that use no request slot. If everything is read there, inputs use slots: no
+        page would come past them."""
+        return 0 if self.suspects.everything else self._isolated.waiting
+
+    @property
+    def room(self) -> int:
+        """Bytes that may still come to be read in isolation."""
+        return self._isolated.room
 
     @property
     def at_parsers(self) -> int:
         """Pages that wait for a parser, or are in one."""
         return len(self._pool) if self._pool is not None else 0
+
+    def place_of(self, host: str) -> float:
+        """When a further input of this host would be read in isolation. Small is soon."""
+        return self._isolated.place(host, self.address_of(host))
 
     def prepare(self) -> None:
         """Start the processes for isolated reading, before this process gives up the right to start any."""
@@ -97,20 +118,34 @@ class GuardedReader:
 
     # Pages and sitemaps.
 
-    def read(self, body: Body, on_done: OnReading) -> None:
-        if (self.suspects and self._suspect(body.url)) or _risky(body):
-            self._isolate(body, on_done)
+    def read(self, body: Body, on_done: OnReading, *, may_wait: bool = False) -> None:
+        """`may_wait`: if too many bytes wait to be read in isolation, the reason of the reading is `READ_LATER`."""
+        if (self.suspects and self._suspect(body.url)) or _risky(body) or self._is_slow(body):
+            self._isolate(body, on_done, may_wait=may_wait)
         elif self._pool is not None:
-            self._pool.read(body, partial(self._judge, body, on_done))
+            after_waiting = partial(self._isolate_after_waiting, body, on_done, may_wait)
+            self._pool.read(body, partial(self._noted, body, on_done), after_waiting)
         else:
             slot = self._slot
             slot.begin(SITEMAP if body.sitemap else PAGE, body.url)
             try:
-                on_done(timed_reading(self._pages, body))
+                reading = timed_reading(self._pages, body)
+                self._slow.note(body.url, len(body.body), reading.seconds)
+                on_done(reading)
             except BaseException:
                 slot.keep()
                 raise
             slot.end()
+
+    def _is_slow(self, body: Body) -> bool:
+        return bool(self._slow) and self._slow.includes(body.url, len(body.body))
+
+    def _isolate_after_waiting(self, body: Body, on_done: OnReading, may_wait: bool) -> bool:
+        """A page waited for a parser. Isolate it if its sender is known as slow or suspect by now."""
+        if (self.suspects and self._suspect(body.url)) or self._is_slow(body):
+            self._isolate(body, on_done, may_wait=may_wait)
+            return True
+        return False
 
     async def reading_of(self, body: Body) -> Reading:
         """The same, for a caller that waits for the reading."""
@@ -118,7 +153,7 @@ class GuardedReader:
         self.read(body, done.set_result)
         return await done
 
-    def _isolate(self, body: Body, on_done: OnReading, *, blamed: bool = False) -> None:
+    def _isolate(self, body: Body, on_done: OnReading, *, blamed: bool = False, may_wait: bool = False) -> None:
         suspects = self.suspects
         if suspects.hopeless(body.url) and not body.bare:
             if not self._extracts:
@@ -128,8 +163,13 @@ class GuardedReader:
 
         began = time.perf_counter()
 
-        def answered(answer: Reading | ReaderDied) -> None:
+        def answered(answer: Reading | ReaderDied | NoRoom) -> None:
+            if answer is NO_ROOM:
+                on_done(Reading(body.id, READ_LATER))
+                return
             PARSE_SECONDS.observe(time.perf_counter() - began, "reader")
+            if not _risky(body):  # large files and PDFs are always read there: they say nothing about the other pages
+                self._slow.note(body.url, len(body.body), SLOW if isinstance(answer, ReaderDied) else answer.seconds)
             if isinstance(answer, ReaderDied) and self._extracts and not body.bare:
                 self._isolate(_bare(body), on_done, blamed=True)
             elif isinstance(answer, ReaderDied):
@@ -137,8 +177,21 @@ class GuardedReader:
             else:
                 self._judge(body, on_done, answer)
 
-        blamed = blamed or suspects.blamed(body.url)
-        self._isolated.submit(ReadPage(body), len(body.body), host_of(body.url), answered, blamed=blamed)
+        host, blamed = host_of(body.url), blamed or suspects.blamed(body.url)
+        self._isolated.submit(
+            ReadPage(body),
+            len(body.body),
+            host,
+            answered,
+            address=self.address_of(host),
+            blamed=blamed,
+            may_wait=may_wait,
+        )
+
+    def _noted(self, body: Body, on_done: OnReading, reading: Reading) -> None:
+        """A parser has read the page."""
+        self._slow.note(body.url, len(body.body), reading.seconds)
+        self._judge(body, on_done, reading)
 
     def _judge(self, body: Body, on_done: OnReading, reading: Reading) -> None:
         """The page was read in another process; its reading is used here."""
@@ -153,6 +206,9 @@ class GuardedReader:
     def _suspect(self, url: str) -> bool:
         return self.suspects.includes(host_of(url))
 
+    def _sender(self, host: str) -> Sender:
+        return sender_of(host, self.address_of(host))
+
     # robots.txt.
 
     async def robots(self, answer: Fetched, origin: str, now: float, product: str) -> Robots:
@@ -164,7 +220,10 @@ class GuardedReader:
             return _no_rules(now)
         if len(body) > LARGE_ROBOTS or self._suspect(url):
             task, blamed = ReadRobots(url, body, now, product), self.suspects.blamed(origin)
-            found: Robots | ReaderDied = await self._isolated.read(task, len(body), host_of(url), blamed=blamed)
+            host = host_of(url)
+            found: Robots | ReaderDied = await self._isolated.read(
+                task, len(body), host, address=self.address_of(host), blamed=blamed
+            )
             return _no_rules(now) if isinstance(found, ReaderDied) else _shared(found)
         return self._marked(ROBOTS, url, lambda: robots.decide(answer, now, product))
 

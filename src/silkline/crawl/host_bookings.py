@@ -16,7 +16,7 @@ from typing import Final
 from silkline.crawl.frontier import Frontier, HostQueue
 from silkline.crawl.messages import Book, BookHost, Granted
 from silkline.crawl.plan import Plan
-from silkline.crawl.politeness import Booking
+from silkline.crawl.politeness import Address, Booking
 from silkline.model import wait as reasons
 
 UNUSED: Final = 10.0
@@ -33,7 +33,8 @@ a longer one for itself, but it does not own the host."""
 
 
 class HostBookings:
-    """`send` gives a message to the leader; `on_open` is called when a host may get requests."""
+    """`send` gives a message to the leader; `on_open` is called when a host may get requests; `on_fewer` when fewer
+    hosts of an address wait for a booking."""
 
     def __init__(
         self, plan: Plan, frontier: Frontier, send: Callable[[Book], None], on_open: Callable[[], None]
@@ -49,7 +50,8 @@ class HostBookings:
         self._flush: asyncio.TimerHandle | None = None
         self._flush_at = 0.0
         self._unanswered: set[str] = set()
-        self._parked: dict[str, HostQueue] = {}
+        self.on_fewer: Callable[[Address, float], None] = lambda address, now: None
+        self._parked: dict[str, tuple[HostQueue, Address | None]] = {}
         self._turns: dict[str, list[asyncio.Future[None]]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._closed = False
@@ -70,8 +72,15 @@ class HostBookings:
         if self._is_open(host, time.monotonic()):
             return True
         host.parked = reasons.BOOKED
-        self._parked[host.name] = host
+        address = None if host.clock.quick else host.address
+        if address is not None:
+            address.asking += 1
+        self._parked[host.name] = (host, address)
         return False
+
+    def has_time(self, host: HostQueue) -> bool:
+        """Whether `may_send` would ask for no booking."""
+        return host.clock.delay <= 0 or (host.booking is not None and host.booking.covers(time.monotonic()))
 
     async def turn(self, host: HostQueue) -> bool:
         """Wait until the time of the host is ours. Returns whether there was a wait."""
@@ -140,9 +149,13 @@ class HostBookings:
     def _open(self, host: HostQueue) -> None:
         """The time of the host has come: those who wait look again."""
         self._timers.pop(host.name, None)
-        if self._parked.pop(host.name, None) is not None:
+        parked = self._parked.pop(host.name, None)
+        if parked is not None:
             host.parked = ""
             self._frontier.wake(host, self._loop.time())
+            if parked[1] is not None:
+                parked[1].asking -= 1
+                self.on_fewer(parked[1], self._loop.time())
         for future in self._turns.pop(host.name, ()):
             if not future.done():
                 future.set_result(None)

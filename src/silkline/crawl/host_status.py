@@ -83,7 +83,7 @@ class Lookout:
             return host.parked, "", 0.0, None
         if not host.queue and clock.next_at < retry_at:
             return reasons.PAGE_RETRY, "", 0.0, retry_at
-        if host.queue and host.queue[0].depth > self._frontier.level:
+        if self._frontier.waits_for_level(host):
             return reasons.LEVEL, "", 0.0, None
         if clock.next_at > now:
             return (*clock.waits_for(), clock.next_at)

@@ -1,7 +1,10 @@
 """The owner's side of the reader process: it reads risky inputs one at a time, with limits on time and memory.
 
-Time is CPU time of the reader, so that an input does not fail because the machine is loaded. Hosts take turns: an input
-waits for one input of each other host, not for all inputs that one host sent before.
+Time is CPU time of the reader, so that an input does not fail because the machine is loaded. Domains, addresses and
+hosts take turns (reading_turns.py): those whose inputs take long, or kill readers, come last.
+
+The bytes that wait are limited. If there is no room, the input that would be read last is given back (`NO_ROOM`), so
+that its owner fetches it again later. Nobody else waits for that.
 
 If a reader dies or takes too long, only its current input is affected. The input gets one more try, alone in a new
 reader. If it had already killed a process before, it is given up instead. Must be created and used inside an event
@@ -11,21 +14,19 @@ loop.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-import signal
 import socket
-import subprocess
-import sys
-import time
-from collections import Counter, OrderedDict, deque
+from collections import Counter
 from collections.abc import Callable
+from enum import Enum
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from silkline.confine.environment import scrubbed
+from silkline.crawl.foreign_readings import is_sound
+from silkline.crawl.messages import UNREADABLE
 from silkline.crawl.plan import Plan
+from silkline.crawl.reader_link import ReaderLink, ReaderServer
 from silkline.crawl.reader_process import (
     ANSWERS,
     EXIT_MEMORY,
@@ -33,25 +34,20 @@ from silkline.crawl.reader_process import (
     LEAVES,
     ReadingTask,
     fork_reader,
-    fork_server,
     needs_more,
 )
+from silkline.crawl.reading_turns import ReadingTurns, Sender, sender_of
 from silkline.reading_marks import ReadingMarks
 
 _MOST_BYTES: Final = 64 << 20
-_CONTROL_BYTES: Final = 64
-_STATUS_SECONDS: Final = 2.0
-_START_SECONDS: Final = 60.0
-_LOOK_AGAIN: Final = 0.02
-_CPU_CLOCK: Final = 2
-"""The kernel's CPUCLOCK_SCHED: together with the complement of a pid it is the clock id of that process."""
+LEAST_BYTES: Final = 64 << 10
+"""What an input counts at least, so that the number of inputs that wait is limited too."""
 _START_WAITS: Final = (0.1, 1.0, 5.0, 15.0)
-# A host whose inputs kill readers repeatedly gets less time for each input, so that a thousand of them finish as well.
+# A domain whose inputs kill readers repeatedly gets less time for each input, so that a thousand of them finish too.
 _PATIENT_UNTIL: Final = 3
 _LEAST_SECONDS: Final = 0.5
 _LEAST_SECONDS_FOR_MIB: Final = 0.5
-_WALL_FACTOR: Final = 4
-"""The limit on wall time, as a multiple of the CPU limit: for a reader that waits, or on a loaded machine."""
+_INVALID: Final = "the reader sent an answer that is not valid, and was killed"
 
 
 class ReaderDied(NamedTuple):
@@ -60,16 +56,28 @@ class ReaderDied(NamedTuple):
     why: str
 
 
+class NoRoom(Enum):
+    """The input was not read, because too many bytes wait before it."""
+
+    NO_ROOM = "no_room"
+
+
+NO_ROOM: Final = NoRoom.NO_ROOM
 OnAnswer = Callable[[Any], None]
-"""Gets the answer to the task, or `ReaderDied`."""
+"""Gets the answer to the task, `ReaderDied`, or, if it may, `NO_ROOM`."""
 
 
 class QueuedInput(NamedTuple):
     task: ReadingTask
     size: int
-    host: str
     blamed: bool
+    may_wait: bool
     on_answer: OnAnswer
+
+    @property
+    def held(self) -> int:
+        """The bytes that it counts."""
+        return max(self.size, LEAST_BYTES)
 
 
 class IsolatedReader:
@@ -83,11 +91,14 @@ class IsolatedReader:
         self._plan = plan_for_readers(plan)
         self._seconds = plan.tuning.read_seconds
         self._memory = plan.tuning.read_memory
+        self._most_bytes = max(_MOST_BYTES, 2 * plan.tuning.max_body)  # one is read, and the next one waits
         self._marks = marks
         self._slot = slot
         self._here = here
-        self._queues: OrderedDict[str, deque[QueuedInput]] = OrderedDict()
+        self._turns: ReadingTurns[QueuedInput] = ReadingTurns()
         self._bytes = 0
+        self.waiting = 0
+        """Inputs that wait or are being read."""
         self._deaths: Counter[str] = Counter()
         self._reader: ReaderLink | None = None
         self._server: ReaderServer | None = None
@@ -96,27 +107,62 @@ class IsolatedReader:
         self._closed = False
 
     @property
-    def full(self) -> bool:
-        """More inputs wait to be read than memory should hold."""
-        return self._bytes > _MOST_BYTES
+    def room(self) -> int:
+        """Bytes that may come in addition to those that wait."""
+        return self._most_bytes - self._bytes
+
+    def place(self, host: str, address: str) -> float:
+        """When a further input of a host would be read. Small is soon."""
+        return self._turns.place(sender_of(host, address))
 
     def prepare(self) -> None:
         """Start the reader server now, as a copy of this process, because no process can be started later."""
         self._server = ReaderServer(self._plan, self._marks, self._slot, self._memory, forked=True)
         self._prepared = True
 
-    def submit(self, task: ReadingTask, size: int, host: str, on_answer: OnAnswer, *, blamed: bool = False) -> None:
-        """Queue the input. `blamed`: it killed a process before, and gets one try only."""
+    def submit(
+        self,
+        task: ReadingTask,
+        size: int,
+        host: str,
+        on_answer: OnAnswer,
+        *,
+        address: str = "",
+        blamed: bool = False,
+        may_wait: bool = False,
+    ) -> None:
+        """Queue the input. `blamed`: it killed a process before, and gets one try only. `may_wait`: the answer may be
+        `NO_ROOM`, at once or later."""
         if self._closed:
             return
-        self._bytes += size
-        self._queues.setdefault(host, deque()).append(QueuedInput(task, size, host, blamed, on_answer))
+        sender, waiting = sender_of(host, address), QueuedInput(task, size, blamed, may_wait, on_answer)
+        if may_wait and not self._make_room(sender, waiting.held):
+            on_answer(NO_ROOM)
+            return
+        self._bytes += waiting.held
+        self.waiting += 1
+        self._turns.add(sender, waiting)
         # A finished task may still be in `_task`: an input submitted at that moment needs a new task.
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._work())
             self._task.add_done_callback(self._ended)
 
-    async def read(self, task: ReadingTask, size: int, host: str, *, blamed: bool = False) -> Any:
+    def _make_room(self, sender: Sender, size: int) -> bool:
+        """Give back inputs that would be read after this one, until it has room. False: there are too few of them."""
+        place = self._turns.place(sender)
+        while self.waiting and self._bytes + size > self._most_bytes:
+            last = self._turns.drop_last(place, size, lambda waiting: waiting.held if waiting.may_wait else 0)
+            if last is None:
+                return False
+            self._left(last)
+            last.on_answer(NO_ROOM)
+        return True
+
+    def _left(self, waiting: QueuedInput) -> None:
+        self._bytes -= waiting.held
+        self.waiting -= 1
+
+    async def read(self, task: ReadingTask, size: int, host: str, *, address: str = "", blamed: bool = False) -> Any:
         """The answer to the task, or `ReaderDied`."""
         answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
@@ -124,12 +170,12 @@ class IsolatedReader:
             if not answered.done():
                 answered.set_result(value)
 
-        self.submit(task, size, host, answer, blamed=blamed)
+        self.submit(task, size, host, answer, address=address, blamed=blamed)
         return await answered
 
     def close(self) -> None:
         self._closed = True
-        self._queues.clear()
+        self._turns.clear()
         if self._task is not None:
             self._task.cancel()
         if self._reader is not None:
@@ -139,22 +185,12 @@ class IsolatedReader:
             self._server.close()
 
     async def _work(self) -> None:
-        while self._queues:
-            waiting = self._next_input()
-            answer = await self._tried(waiting)
-            self._bytes -= waiting.size
+        while self._turns:
+            sender, waiting = self._turns.take()
+            answer = await self._tried(sender, waiting)
+            self._left(waiting)
             if not self._closed:
                 waiting.on_answer(answer)
-
-    def _next_input(self) -> QueuedInput:
-        """The oldest input of the host whose turn it is."""
-        host, queue = next(iter(self._queues.items()))
-        waiting = queue.popleft()
-        if queue:
-            self._queues.move_to_end(host)
-        else:
-            del self._queues[host]
-        return waiting
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if self._task is task:
@@ -163,19 +199,20 @@ class IsolatedReader:
             loop = asyncio.get_running_loop()
             loop.call_exception_handler({"message": "the isolated reader failed", "exception": error})
 
-    async def _tried(self, waiting: QueuedInput) -> Any:
+    async def _tried(self, sender: Sender, waiting: QueuedInput) -> Any:
         if self._here and self._reader is not None and needs_more(waiting.task):
             await self._dismiss(self._reader)
         frame = msgspec.msgpack.encode(waiting.task)
         head = len(frame).to_bytes(HEAD - 1, "big") + b"\0"
-        tries = 1 if waiting.blamed or self._deaths[waiting.host] >= _PATIENT_UNTIL else 2
+        tries = 1 if waiting.blamed or self._deaths[sender.domain] >= _PATIENT_UNTIL else 2
         why = ""
         for _ in range(tries):
-            seconds = self._seconds_for(waiting.host, waiting.size)
-            answer, why = await self._once(head + frame, seconds, ANSWERS[type(waiting.task)])
+            seconds = self._seconds_for(sender.domain, waiting.size)
+            answer, why, took = await self._once(head + frame, seconds, ANSWERS[type(waiting.task)])
+            self._turns.took(sender, took)
             if not why:
                 return answer
-            self._deaths[waiting.host] += 1
+            self._deaths[sender.domain] += 1
         return ReaderDied(why)
 
     async def _dismiss(self, reader: ReaderLink) -> None:
@@ -183,35 +220,41 @@ class IsolatedReader:
         reader.kill()
         await reader.status()
 
-    def _seconds_for(self, host: str, size: int) -> float:
-        """The time limit. It falls with the deaths of the host, but a normal input of this size can always be read in
-        it."""
-        deaths = self._deaths[host]
+    def _seconds_for(self, domain: str, size: int) -> float:
+        """The time limit. It falls with the deaths of the domain, but a normal input of this size can always be read
+        in it."""
+        deaths = self._deaths[domain]
         if deaths < _PATIENT_UNTIL:
             return self._seconds
         least = _LEAST_SECONDS + _LEAST_SECONDS_FOR_MIB * size / (1 << 20)
         return max(min(least, self._seconds), self._seconds / deaths)
 
-    async def _once(self, frame: bytes, seconds: float, kind: Any) -> tuple[Any, str]:
-        """The answer of one reader, or the reason why there is none."""
+    async def _once(self, frame: bytes, seconds: float, kind: Any) -> tuple[Any, str, float]:
+        """The answer of one reader, or the reason why there is none, and the seconds that count for it. A death counts
+        like the whole time limit."""
         try:
             reader = self._reader = self._reader or await self._started()
         except (OSError, TimeoutError) as error:
             if self._prepared:  # this process cannot start another server, but the process that replaces it can
                 raise
-            return None, f"no reader could be started: {error}"
+            return None, f"no reader could be started: {error}", 0.0
         try:
-            meant, data = await reader.exchange_within(frame, seconds)
+            meant, data, took = await reader.exchange_within(frame, seconds)
         except TimeoutError:
             await self._dismiss(reader)
-            return None, f"time: it was not read within {seconds:g} s"
+            return None, f"time: it was not read within {seconds:g} s", seconds
         except OSError:
             self._reader = None
-            return None, self._cause(await reader.status())
+            return None, self._cause(await reader.status()), seconds
         if meant == LEAVES:  # its memory has grown too much: it exits, and a new reader replaces it
             self._reader = None
             await reader.status()
-        return msgspec.msgpack.decode(data, type=kind), ""
+        answer = _decoded(data, kind)
+        if answer is not None:
+            return answer, "", took
+        if self._reader is not None:
+            await self._dismiss(reader)
+        return None, _INVALID, seconds
 
     def _cause(self, status: int) -> str:
         limit = f"{self._memory >> 20} MiB"
@@ -244,152 +287,13 @@ class IsolatedReader:
             return ReaderLink(ours, await self._server.fork(theirs), self._server)
 
 
-class ReaderLink:
-    """A reader process: its socket, and its pid."""
-
-    def __init__(self, end: socket.socket, pid: int, server: ReaderServer | None) -> None:
-        self._end = end
-        self._pid = pid
-        self._server = server
-        self._loop = asyncio.get_running_loop()
-
-    async def exchange(self, frame: bytes) -> tuple[int, bytes]:
-        """Send a task. Returns the answer, and its flag. `OSError`: the reader has exited."""
-        await self._loop.sock_sendall(self._end, frame)
-        head = await self._receive(HEAD)
-        return head[-1], await self._receive(int.from_bytes(head[: HEAD - 1], "big"))
-
-    async def exchange_within(self, frame: bytes, seconds: float) -> tuple[int, bytes]:
-        """The same with a limit. `TimeoutError`: the reader used this much CPU time, or several times as much wall
-        time."""
-        exchange = self._loop.create_task(self.exchange(frame))
-        started, cpu_started = time.monotonic(), cpu_seconds(self._pid)
-        try:
-            left = seconds
-            while not (await asyncio.wait({exchange}, timeout=left))[0]:
-                left = min(
-                    seconds - (cpu_seconds(self._pid) - cpu_started),
-                    started + seconds * _WALL_FACTOR - time.monotonic(),
-                )
-                if left <= 0:
-                    raise TimeoutError
-                left = max(left, _LOOK_AGAIN)
-            return exchange.result()
-        finally:
-            if not exchange.done():
-                exchange.cancel()
-                await asyncio.wait({exchange})  # it must release the socket before that is closed
-
-    async def _receive(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            some = await self._loop.sock_recv(self._end, min(size - len(data), 1 << 20))
-            if not some:
-                raise ConnectionError("the reader has exited")
-            data += some
-        return bytes(data)
-
-    def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self._pid, signal.SIGKILL)
-
-    def end(self) -> None:
-        """Kill it, without asking for its exit status."""
-        self._end.close()
-        self.kill()
-        if self._server is None:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(self._pid, 0)
-
-    async def status(self) -> int:
-        """Its exit status. It is killed if it does not exit soon."""
-        self._end.close()
-        if self._server is not None:
-            return await self._server.status(self.kill)
-        give_up = time.monotonic() + _STATUS_SECONDS
-        while time.monotonic() < give_up:
-            if (status := _wait_for(self._pid, os.WNOHANG)) is not None:
-                return status
-            await asyncio.sleep(0.002)
-        self.kill()
-        return _wait_for(self._pid, 0) or signal.SIGKILL
-
-
-class ReaderServer:
-    """The process that forks readers: a new program, or a copy of this process if no program can be started later."""
-
-    def __init__(self, plan: Plan, marks: ReadingMarks, slot: int, memory: int, *, forked: bool = False) -> None:
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._loop = asyncio.get_running_loop()
-        self._receiving: asyncio.Task[bytes] | None = None
-        with theirs:
-            if forked:
-                self._pid = fork_server(theirs, marks, slot, memory)
-            else:
-                numbers = (theirs.fileno(), marks.descriptor, slot, memory, os.getpid())
-                process = subprocess.Popen(  # noqa: S603
-                    [sys.executable, "-P", "-m", "silkline.crawl.reader_process", *map(str, numbers)],
-                    env=scrubbed(),
-                    pass_fds=(theirs.fileno(), marks.descriptor),
-                    stdin=subprocess.DEVNULL,
-                )
-                process.returncode = 0  # this class waits for the process, so subprocess must not
-                self._pid = process.pid
-        self._control.send(msgspec.msgpack.encode(plan))
-        self._control.setblocking(False)
-
-    async def fork(self, end: socket.socket) -> int:
-        """Fork a reader that uses the other end of this socket. Returns its pid."""
-        socket.send_fds(self._control, [b"fork"], [end.fileno()])
-        return int(await self._hear(_START_SECONDS))
-
-    async def status(self, kill: Callable[[], None]) -> int:
-        try:
-            try:
-                return int(await self._hear(_STATUS_SECONDS))
-            except TimeoutError:
-                kill()
-                return int(await self._hear(_START_SECONDS))
-        except TimeoutError:
-            self.close()  # the next caller that needs a reader starts another server
-            return signal.SIGKILL
-        except OSError:
-            return signal.SIGKILL
-
-    async def _hear(self, seconds: float) -> bytes:
-        """The next message. A late message is kept for the next call, because cancelling the receive would lose it."""
-        if self._receiving is None:
-            self._receiving = self._loop.create_task(self._loop.sock_recv(self._control, _CONTROL_BYTES))
-        done, _ = await asyncio.wait({self._receiving}, timeout=seconds)
-        if not done:
-            raise TimeoutError
-        received, self._receiving = self._receiving, None
-        said = received.result()
-        if not said:
-            raise ConnectionError("the reader server has exited")
-        return said
-
-    def close(self) -> None:
-        if self._receiving is not None:
-            self._receiving.cancel()
-        self._control.close()
-        with contextlib.suppress(ProcessLookupError, ChildProcessError):
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
-
-
-def cpu_seconds(pid: int) -> float:
-    """CPU time that a process has used. 0 if it is not known, for example because the process has exited."""
+def _decoded(data: bytes, kind: Any) -> Any:
+    """The answer of a reader. None: it is not valid, so an attacker may control the reader."""
     try:
-        return time.clock_gettime((~pid << 3) | _CPU_CLOCK)
-    except OSError:
-        return 0.0
-
-
-def _wait_for(pid: int, options: int) -> int | None:
-    """The wait status of a child. None: it is still running."""
-    ended, status = os.waitpid(pid, options)
-    return status if ended else None
+        answer = msgspec.msgpack.decode(data, type=kind)
+    except UNREADABLE:
+        return None
+    return answer if is_sound(answer) else None
 
 
 def plan_for_readers(plan: Plan) -> Plan:

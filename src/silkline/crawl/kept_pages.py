@@ -13,9 +13,9 @@ import msgspec
 import xxhash
 import zstandard
 
-from silkline.crawl.frontier import FrontierUrl
-from silkline.crawl.messages import PageOutcome
+from silkline.crawl.messages import UNREADABLE, PageOutcome
 from silkline.crawl.outcomes import as_seen, public_headers
+from silkline.crawl.url_queue import FrontierUrl
 from silkline.model.fetched import Fetched
 from silkline.model.kept_html import NewDictionary, NewHtml
 
@@ -110,5 +110,5 @@ class PageOpener:
             self._openers[kept.dictionary] = opener
         try:
             return _decode(opener.decompress(kept.html, max_output_size=_MOST_OPENED))
-        except (zstandard.ZstdError, msgspec.MsgspecError) as error:
+        except (zstandard.ZstdError, *UNREADABLE) as error:
             raise ValueError(f"the page is damaged: {error}") from error

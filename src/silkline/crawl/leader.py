@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -44,6 +43,7 @@ from silkline.crawl.messages import (
     KnownBudgets,
     Level,
     Live,
+    LostParser,
     PageOutcome,
     Refill,
     Refilled,
@@ -55,7 +55,7 @@ from silkline.crawl.process_tree import LocalSeat, ProcessTree, Seat
 from silkline.crawl.recorder import Delivery, Recorder
 from silkline.crawl.scope import Scope
 from silkline.crawl.seed_verdict import check_seeds, try_failed_seeds_again
-from silkline.crawl.seen import Seen, digest_of, key_of
+from silkline.crawl.seen import Seen, seeded_digests
 from silkline.crawl.shard_part import ShardPart
 from silkline.crawl.shard_traffic import OpenParcel
 from silkline.crawl.suspects import Suspects
@@ -65,7 +65,7 @@ from silkline.metrics.instruments import LINK_BATCHES
 from silkline.model.job import End
 from silkline.model.kind import Context
 from silkline.model.ledger import QUEUED
-from silkline.model.url import canonical, host_of
+from silkline.model.url import canonical, host_of, url_key
 from silkline.model.wait import Wait
 from silkline.reading_marks import Mark, ReadingMarks
 from silkline.store import blames, shards, urls
@@ -161,13 +161,13 @@ class Leader:
     async def _plant_seeds(self) -> None:
         if self._recorder.known:
             return
-        scope, seen = Scope(self._plan), Seen()
+        scope, seen = Scope(self._plan), Seen(self._plan.seen_seed)
         found = []
         for url in filter(None, map(canonical, self._seeds)):
             if self._owners.owner_of(host_of(url)) >= 0 and seen.add(url):
                 reason = scope.judge(url, host_of(url), 0)
                 state = QUEUED if reason is None else "skipped"
-                found.append(FoundUrl(key_of(digest_of(url)), url, host_of(url), 0, state, reason, None, None, "seed"))
+                found.append(FoundUrl(url_key(url), url, host_of(url), 0, state, reason, None, None, "seed"))
         self._recorder.append(found)
         await self._recorder.save(idle=self._recorder.traffic is not None)  # a shard tells that it has no seeds
 
@@ -190,12 +190,11 @@ class Leader:
         """Send fetchers the state they need, and start them."""
         job_id = self._context.progress.job.id
         owner_of = None if self._plan.fetchers == 1 else self._owners.owner_of
-        chunks = urls.keys(self._database, job_id)
-        while (
-            keys := await self._recorder.ask(_keys_of, chunks, owner_of, [seat.index for seat in seats])
-        ) is not None:
-            for seat, its_keys in zip(seats, keys, strict=True):
-                seat.send(Known(its_keys))
+        chunks = urls.every(self._database, job_id)
+        indices, seed = [seat.index for seat in seats], self._plan.seen_seed
+        while (known := await self._recorder.ask(_known_of, chunks, owner_of, indices, seed)) is not None:
+            for seat, digests in zip(seats, known, strict=True):
+                seat.send(Known(digests))
         small = self._plan.tuning.small_bytes
         spent = await self._recorder.ask(urls.spent, self._database, job_id, ROW_BYTES, CLOSE_LOOK, small)
         by_source: list[tuple[str, int]] = []
@@ -225,8 +224,8 @@ class Leader:
             yield from urls.roots(self._database, job.id)
             return
         yield list(filter(None, map(canonical, self._seeds)))
-        for shard in shards.of(self._database, str(job.parent_id)):
-            yield from urls.roots(self._database, shard.id)
+        for id in shards.ids_of(self._database, str(job.parent_id)):
+            yield from urls.roots(self._database, id)
 
     def _fetcher_died(self, seat: Seat) -> None:
         seat.ready = False
@@ -286,6 +285,8 @@ class Leader:
             self._attempt.spawn(self._refill(seat, message.cursor))
         elif isinstance(message, Book):
             self._bookings.ask(message, seat.send)
+        elif isinstance(message, LostParser):
+            self._tree.end_parser(message.slot)
         elif isinstance(message, Drained):
             self._drained.add(seat.index)
             self._attempt.wake()
@@ -470,16 +471,18 @@ class Leader:
         }
 
 
-def _keys_of(chunks: Iterator[list[tuple[int, str]]], owner_of: Any, indices: list[int]) -> list[bytes] | None:
-    """The next chunk of keys, packed, for each of these fetchers. None at the end."""
+def _known_of(
+    chunks: Iterator[list[tuple[str, str]]], owner_of: Any, indices: list[int], seed: int
+) -> list[bytes] | None:
+    """The digests of the next URLs, for each of these fetchers. None at the end."""
     chunk = next(chunks, None)
     if chunk is None:
         return None
     if owner_of is None:
-        return [array("q", [key for key, _ in chunk]).tobytes()]
-    keys: dict[int, array[int]] = {index: array("q") for index in indices}
-    for key, host in chunk:
+        return [seeded_digests([url for url, _ in chunk], seed)]
+    known: dict[int, list[str]] = {index: [] for index in indices}
+    for url, host in chunk:
         owner = owner_of(host)
-        if owner in keys:
-            keys[owner].append(key)
-    return [keys[index].tobytes() for index in indices]
+        if owner in known:
+            known[owner].append(url)
+    return [seeded_digests(known[index], seed) for index in indices]

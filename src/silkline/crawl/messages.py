@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -13,6 +13,10 @@ from silkline.model.kept_html import NewDictionary, NewHtml
 from silkline.model.ledger import QUEUED, NewResult, QueuedUrl, Settled
 from silkline.model.parcel import Links, Parcel
 from silkline.model.wait import Wait
+
+UNREADABLE: Final = (ValueError, RecursionError)
+"""What decoding bytes of another process may raise: they are no msgpack or no UTF-8, have another type, or lists are
+nested without end. That process may be under the control of an attacker."""
 
 
 class FoundUrl(NamedTuple):
@@ -88,7 +92,7 @@ class FoundUrls(msgspec.Struct, array_like=True, gc=False):
 class PageOutcome(NamedTuple):
     """A page that was fetched: its end, its result, and the addresses in it.
 
-    It counts when the owners of its links have processed them. `names` has eight bytes for each address (seen.py).
+    It counts when the owners of its links have processed them. `names` has eight bytes for each (`packed_keys`).
     """
 
     settled: Settled
@@ -182,6 +186,12 @@ class Book(msgspec.Struct, array_like=True, tag=True, gc=False):
     hosts: list[BookHost]
 
 
+class LostParser(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """The parser with this slot died or sent something invalid: it is to be replaced."""
+
+    slot: int
+
+
 # From the leader to a fetcher.
 
 
@@ -196,9 +206,9 @@ class StartFetcher(msgspec.Struct, array_like=True, tag=True):
 
 
 class Known(msgspec.Struct, array_like=True, tag=True, gc=False):
-    """Keys of URLs that the ledger has, as an array of 64-bit integers."""
+    """The digests of URLs that the ledger has (seen.py), eight bytes each."""
 
-    keys: bytes
+    digests: bytes
 
 
 class KnownBudgets(msgspec.Struct, array_like=True, tag=True, gc=False):
@@ -279,7 +289,7 @@ class Pong(msgspec.Struct, array_like=True, tag=True, gc=False):
     """The process is running."""
 
 
-FromFetcher = Batch | FetcherStatus | Refill | Book | Drained | Pong
+FromFetcher = Batch | FetcherStatus | Refill | Book | LostParser | Drained | Pong
 ToFetcher = (
     StartFetcher
     | Known
@@ -314,5 +324,17 @@ def parcel_decoder() -> msgspec.msgpack.Decoder[Parcel]:
     return msgspec.msgpack.Decoder(Parcel)
 
 
-def links_decoder() -> msgspec.msgpack.Decoder[list[Links]]:
-    return msgspec.msgpack.Decoder(list[Links])
+def links_decoder() -> Callable[[bytes], list[Links]]:
+    """Decodes the links that another fetcher found. What cannot be decoded has no links.
+
+    The leader passes them on without looking, and a fetcher that was taken over must not end other fetchers.
+    """
+    decode = msgspec.msgpack.Decoder(list[Links]).decode
+
+    def links_in(data: bytes) -> list[Links]:
+        try:
+            return decode(data)
+        except UNREADABLE:
+            return []
+
+    return links_in

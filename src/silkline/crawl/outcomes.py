@@ -7,15 +7,14 @@ from typing import Any, Final
 
 import msgspec
 
-from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.messages import PageOutcome
 from silkline.crawl.page_hooks import HOOK_FAILED
 from silkline.crawl.reading import Body, Reading
-from silkline.crawl.seen import digest_of
+from silkline.crawl.url_queue import FrontierUrl
 from silkline.model import fetched as reasons
 from silkline.model.fetched import Fetched
 from silkline.model.ledger import DONE, FAILED, REDIRECTED, SKIPPED, NewResult, Settled
-from silkline.model.url import canonical, url_key
+from silkline.model.url import canonical, packed_keys, url_key
 from silkline.page_files import told
 
 _PERSONAL_HEADERS: Final = frozenset({"set-cookie", "set-cookie2", "authorization", "proxy-authenticate"})
@@ -101,7 +100,7 @@ def page_of(entry: FrontierUrl, fetched: Fetched, reading: Reading) -> PageOutco
 def redirect_of(entry: FrontierUrl, fetched: Fetched, target: str) -> PageOutcome:
     """The end of a URL that redirects. The target is a separate URL."""
     settled = Settled(entry.id, SKIPPED, REDIRECTED, target, entry.attempts + 1, fetched.status)
-    return PageOutcome(settled, None, entry.depth, digest_of(target))
+    return PageOutcome(settled, None, entry.depth, packed_keys([target]))
 
 
 def storable(detail: str | None) -> str | None:

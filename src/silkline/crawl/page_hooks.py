@@ -19,6 +19,7 @@ import msgspec
 
 from silkline.errors import Permanent
 from silkline.model.hook import Additions, Hook, HookedPage
+from silkline.model.strict_json import is_deeper_than
 from silkline.model.url import canonical
 from silkline.time_limit import TookTooLong, interrupted_after
 
@@ -29,6 +30,8 @@ SECONDS: Final = 3.0
 IMPORT_SECONDS: Final = 30.0
 MAX_DATA: Final = 1_000_000
 """Characters of the JSON of all data that hooks add to a page."""
+MAX_DEPTH: Final = 100
+"""Levels of the data. A reading with more than twice as many is refused (foreign_readings.py)."""
 MAX_LINKS: Final = 10_000
 _encode = msgspec.json.Encoder().encode
 
@@ -78,8 +81,16 @@ def run_hooks(hooks: Sequence[tuple[str, Hook]], page: HookedPage) -> HookResult
         except TookTooLong:
             return HookResult({}, links, HOOK_FAILED, f"{name}: it took longer than {SECONDS:g} s")
         except Exception as error:
-            return HookResult({}, links, HOOK_FAILED, f"{name}: {type(error).__name__}: {error}"[:500])
+            return HookResult({}, links, HOOK_FAILED, f"{name}: {type(error).__name__}: {_text_of(error)}"[:500])
     return HookResult(data, links)
+
+
+def _text_of(error: BaseException) -> str:
+    """The text of an error of a hook, which may fail itself."""
+    try:
+        return str(error)
+    except Exception:
+        return "its text cannot be shown"
 
 
 def _checked(data: Any) -> dict[str, Any]:
@@ -88,6 +99,8 @@ def _checked(data: Any) -> dict[str, Any]:
     if len(text) > MAX_DATA:
         raise ValueError(f"the data is larger than {MAX_DATA:,} bytes")
     plain: dict[str, Any] = msgspec.json.decode(text)
+    if is_deeper_than(plain, MAX_DEPTH):
+        raise ValueError(f"the data is nested in more than {MAX_DEPTH} levels")
     return plain
 
 

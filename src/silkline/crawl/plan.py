@@ -6,6 +6,7 @@ library of the specs, their start would take twice as long.
 
 from __future__ import annotations
 
+import secrets
 from typing import Final
 
 import msgspec
@@ -122,6 +123,10 @@ class Rendering(msgspec.Struct, frozen=True):
     """Where screenshots and PDFs are stored, if they are wanted."""
 
 
+def _new_seed() -> int:
+    return secrets.randbits(64)
+
+
 class Plan(msgspec.Struct, frozen=True):
     """A spec prepared for the engine."""
 
@@ -160,6 +165,8 @@ class Plan(msgspec.Struct, frozen=True):
     shard: int | None = None
     """Which shard of a crawl over many machines this is; None: it is a whole crawl."""
     shards: int = 1
+    seen_seed: int = msgspec.field(default_factory=_new_seed)
+    """The seed of the keys in the seen-sets of this attempt (crawl/seen.py). No page can know it."""
 
     fields: tuple[Field, ...] = ()
     each: str = ""

@@ -123,7 +123,7 @@ class Clock:
         pause = wait if wait is not None else self._penalty * 2 ** min(self.refusals, 10)
         seconds = wait if wait is not None else min(pause, longest)
         until = now + seconds
-        more = max(0.0, until - max(self.next_at, now))
+        more = seconds if self.next_at <= now else max(0.0, until - self.next_at)  # `until - now` may round up
         self.waited += more
         self.waited_in_all += more
         self.sleep_until(until, reasons.REFUSED if wait is None else reasons.RETRY_AFTER, seconds)
@@ -198,7 +198,15 @@ class Booking:
 
 
 MOST_UNREAD: Final = 4 << 20
+MOST_PUT_OFF: Final = 2
 SHOWN_PAGE: Final = 1 << 20
+_KEPT: Final = 4
+"""One of so many places of an address, and at least one, is kept for quick hosts, and the same for the others."""
+_MOST_ASKING: Final = 4
+_SILENT_AFTER: Final = 3
+_MOST_SILENT: Final = 1_000
+_SILENT_SECONDS: Final = 300.0
+"""After so many connections in a row that timed out, new hosts do not try this port of the address for so long."""
 
 
 def address_key(address: str) -> str:
@@ -221,32 +229,76 @@ class Address:
     pages that wait for a browser or are in one.
 
     Without the last two, a host with large or slow pages would stop all others: the queues of large inputs and of pages
-    for browsers are limited.
+    for browsers are limited. Some of the requests at the same time are kept for quick hosts (`Clock.quick`): the names
+    of an attacker may lead to the address of another site, to ports that do not answer.
     """
 
-    __slots__ = ("_next_at", "_spacing", "in_flight", "key", "most", "most_shown", "shown", "unread")
+    __slots__ = (
+        *("__weakref__", "_next_at", "_silent", "_spacing", "asking", "coming", "in_flight", "key", "least_unproven"),
+        *("most", "most_shown", "most_unproven", "put_off", "rests_until", "shown", "unproven", "unread"),
+    )
 
     def __init__(self, pace: Pace, share: int, key: str = "") -> None:
-        """`share` is the number of fetchers. Each may use its part of the limit. `key`: its name in bookings."""
+        """`share` is the number of fetchers. Each may use its part of the limit. `key`: its name in bookings, empty if
+        only one host has it."""
         self.key = key
         self.most = max(1, pace.per_address // share)
+        self.least_unproven = max(1, self.most // _KEPT)
+        self.most_unproven = self.most
+        """Places for hosts that are not known to be quick. Fewer as soon as there is a quick one."""
         self.in_flight = 0
+        self.unproven = 0
+        """Those of the requests in flight whose hosts were not known to be quick."""
+        self.asking = 0
+        """Hosts that are not known to be quick, and wait for a booking. Each books time of the address too."""
+        self.rests_until = 0.0
+        """Where no place can be kept, because there is only one, quick hosts have it for as long as another had it."""
         self.unread = 0
         """Bytes of its answers that wait to be read in another process."""
+        self.put_off = 0
+        """URLs whose answers had no room before the reader: they are fetched again later."""
+        self.coming = 0
+        """Such URLs that may be fetched now."""
         self.shown = 0
         """Bytes of its pages in browsers and before them; a page counts as `SHOWN_PAGE` at least."""
         self.most_shown = 16 * SHOWN_PAGE
         self._next_at = 0.0
         self._spacing = pace.delay * share / pace.per_address
+        self._silent: dict[int, tuple[int, float]] = {}
 
     @property
     def full(self) -> bool:
         return self.in_flight >= self.most
 
+    def full_for(self, *, quick: bool) -> bool:
+        """Whether a host that is known to be quick, or another one, gets no place now."""
+        return self.in_flight >= self.most or (not quick and self.unproven >= self.most_unproven)
+
+    @property
+    def crowded(self) -> bool:
+        """So many hosts wait for a booking that a quick one would wait long for the next time of the address."""
+        return self.asking >= _MOST_ASKING * self.most
+
+    def enter(self, *, quick: bool) -> None:
+        """A request takes a place."""
+        self.in_flight += 1
+        if quick:
+            self.most_unproven = max(1, self.most - self.least_unproven)
+        else:
+            self.unproven += 1
+
+    def leave(self, now: float, since: float, *, quick: bool) -> None:
+        """A request that took its place at `since` gives it back."""
+        self.in_flight -= 1
+        if not quick:
+            self.unproven -= 1
+            if self.most == 1:
+                self.rests_until = 2 * now - since
+
     @property
     def behind(self) -> bool:
-        """Too many of its bytes wait to be read."""
-        return self.unread > MOST_UNREAD
+        """Too many of its answers wait to be read."""
+        return self.unread > MOST_UNREAD or (self.put_off >= MOST_PUT_OFF and not self.coming)
 
     @property
     def unrendered(self) -> bool:
@@ -262,6 +314,24 @@ class Address:
         moment = max(now, self._next_at)
         self._next_at = moment + self._spacing
         return moment
+
+    # Ports that do not answer.
+
+    def timed_out(self, port: int, now: float) -> None:
+        """A connection to this port was not made in time."""
+        self._silent[port] = (self._silent.get(port, (0, 0.0))[0] + 1, now + _SILENT_SECONDS)
+        if len(self._silent) > _MOST_SILENT:
+            del self._silent[next(iter(self._silent))]
+
+    def reached(self, port: int) -> None:
+        """A connection to this port was made."""
+        if self._silent:
+            self._silent.pop(port, None)
+
+    def is_silent(self, port: int, now: float) -> bool:
+        """Whether the last connections to this port all timed out."""
+        number, until = self._silent.get(port, (0, 0.0))
+        return number >= _SILENT_AFTER and now < until
 
 
 def retry_delay(attempt: int, base: float, cap: float) -> float:

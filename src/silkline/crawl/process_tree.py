@@ -126,6 +126,11 @@ class CrawlProcess:
         if self.wire is not None:
             self.wire.send(message)
 
+    def ask(self) -> None:
+        """Ask whether it is running. Its first answer says that it has started."""
+        self.asked = True
+        self.send(Ping())
+
     def hand(self, number: int, end: socket.socket) -> None:
         """Pass the child an end of a socket. `number` says which process has the other end."""
         try:
@@ -174,6 +179,8 @@ class ProcessTree:
         self._closing = False
         self._looked_at = time.monotonic()
         self.pool = ParserPool(marks) if plan.parsers else None
+        if self.pool is not None:
+            self.pool.on_lost = self.end_parser
 
     async def start(self) -> list[Seat]:
         """Start fetchers 1 to N-1, and all parsers."""
@@ -186,6 +193,7 @@ class ProcessTree:
         self._fetchers[index] = child
         await child.connect(lambda message: self._on_message(child, message), lambda: self._fetcher_ended(child))
         child.send(self._start_with(index, child.slot))
+        child.ask()
         for parser in list(self._parsers.values()):
             await self._join(child, parser)
         return child
@@ -195,6 +203,7 @@ class ProcessTree:
         self._parsers[index] = child
         await child.connect(lambda message: None, lambda: self._parser_ended(child))
         child.send(self._start_with(index, child.slot))
+        child.ask()
         for fetcher in (None, *self._fetchers.values()):
             await self._join(fetcher, child)
 
@@ -230,6 +239,12 @@ class ProcessTree:
             PROCESS_DEATHS.add(1, child.role)
             self._blame(child)
             self._on_death(child)
+
+    def end_parser(self, slot: int) -> None:
+        """Kill the parser with this slot, if it is still running: a fetcher does not trust it. Another replaces it."""
+        for child in self._parsers.values():
+            if child.slot == slot:
+                child.process.kill()
 
     def _parser_ended(self, child: CrawlProcess) -> None:
         self._end_child(child)
@@ -275,8 +290,7 @@ class ProcessTree:
             if child.overdue or child.process.returncode is not None:
                 continue
             if not child.asked:
-                child.asked = True
-                child.send(Ping())
+                child.ask()
                 continue
             child.silent += passed
             most = _SILENT_READS * seconds + (_SHORTEST_SILENCE if child.answered else _LONGEST_START)

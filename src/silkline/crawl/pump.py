@@ -12,7 +12,7 @@ from typing import Final
 from silkline.crawl.answers import Answers
 from silkline.crawl.endings import ROBOTS_UNAVAILABLE, Endings
 from silkline.crawl.fetcher_gauges import BackPressure
-from silkline.crawl.frontier import Frontier, FrontierUrl, HostQueue
+from silkline.crawl.frontier import Frontier, HostQueue
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.host_bookings import HostBookings
 from silkline.crawl.host_gate import HostGate
@@ -20,7 +20,9 @@ from silkline.crawl.messages import Book
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Plan
 from silkline.crawl.purpose import Purpose
+from silkline.crawl.request_place import RequestPlace
 from silkline.crawl.sitemap_limits import OVER_LIMIT, SITEMAP_VIAS
+from silkline.crawl.url_queue import FrontierUrl
 from silkline.fetch.client import Exchange, HttpClient
 from silkline.fetch.robots import Robots
 from silkline.metrics.instruments import FETCH_SECONDS, ROBOTS_REFUSALS
@@ -65,6 +67,8 @@ class Pump:
         bookings = HostBookings(plan, frontier, book, self.soon)
         self.gate = HostGate(plan, client, frontier, reader, self._introduced, self.soon, bookings)
         answers.on_waits, answers.on_read = self.gate.waits_to_be_read, self.gate.was_read
+        answers.on_put_off, reader.address_of = self.gate.put_offs.add, self.gate.address_of
+        endings.put_offs = self.gate.put_offs
         answers.on_shows, answers.on_shown = self.gate.waits_for_browser, self.gate.was_shown
         self._flying: dict[int, tuple[FrontierUrl, float, Exchange | None]] = {}
         self.allowance = plan.limit if plan.shard is None or plan.limit is None else 0
@@ -117,11 +121,18 @@ class Pump:
         if self._soon is None and self._running:
             self._soon = self._loop.call_soon(self._pump)
 
+    def look_after_waits(self) -> None:
+        """Called at intervals, for hosts that wait."""
+        self.gate.wake_idle()
+        self._frontier.look_at_level(self._loop.time())
+        self.give_up_long_waits()
+        self.soon()  # also for whatever was woken without a word to us
+
     def give_up_long_waits(self) -> None:
         """If nothing else is left to do, give up the hosts that asked us to wait too long."""
         if not self._running:
             return
-        at, now = self._frontier.next_at(), self._loop.time()
+        at, now = self._next_at(), self._loop.time()
         if at is None or at - now <= self._plan.tuning.longest_wait:
             return
         busy = self._flying or self._answers.under_way or self.gate.busy or self._asked
@@ -145,7 +156,7 @@ class Pump:
             return 0
         if pressure > 0:
             most = int(most * (1 - pressure))
-        most += self._answers.showing  # they count as in flight, but do not use the network
+        most += self._answers.set_aside  # they count as in flight, but do not use the network
         if self.allowance is not None:
             most = min(most, self.allowance - outbox.unsaved_pages)
         return most - len(self._flying) - self._answers.under_way - self.gate.under_way
@@ -156,6 +167,7 @@ class Pump:
         if not self._running:
             return
         now = self._loop.time()
+        self.gate.put_offs.let_in(now)
         room = self._room(now)
         if room > 0:
             self.gate.unproven.admit(now)
@@ -163,9 +175,14 @@ class Pump:
             room -= self._begin(*taken, now)
         self._refill()
         if room > 0:
-            self._set_alarm(self._frontier.next_at(), now)
+            self._set_alarm(self._next_at(), now)
             if self._plan.fetchers == 1 and not self._outbox.waits:
                 self.give_up_long_waits()
+
+    def _next_at(self) -> float | None:
+        """The next time at which there may be something to do, even if nothing happens until then."""
+        moments = (self._frontier.next_at(), self.gate.put_offs.next_at())
+        return min((at for at in moments if at is not None), default=None)
 
     def _set_alarm(self, at: float | None, now: float) -> None:
         if at is None or (self._alarm is not None and self._alarm_at <= at):
@@ -204,10 +221,10 @@ class Pump:
         self._frontier.started(host, now)
         if host.clock.delay:
             host.clock.started(time.monotonic())  # `now` is rounded down, and older if many requests start at once
-        self.gate.started(host)
+        place = self.gate.started(host)
         self._flying[entry.id] = (entry, now, None)
         request = Request(entry.url, purpose="sitemap" if entry.via in SITEMAP_VIAS else "page")
-        exchange = self._client.start(request, partial(self._fetched, host, entry))
+        exchange = self._client.start(request, partial(self._fetched, host, entry, place), place)
         if exchange is not None:
             self._flying[entry.id] = (entry, now, exchange)
         return 1
@@ -216,6 +233,8 @@ class Pump:
         """Settle a URL without a request. Returns the number of requests sent: 0."""
         self._endings.end(entry, state, reason, detail)
         self._frontier.wake(host, now)
+        if not host.queue:
+            self.gate.pass_turn(host, now)
         return 0
 
     def _introduced(self, host: HostQueue, url: str, rules: Robots, failures: int) -> None:
@@ -229,16 +248,22 @@ class Pump:
                 clock.sleep_until(now + clock.crawl_delay, waiting.CRAWL_DELAY, clock.crawl_delay)
             else:
                 clock.next_at = now
+                self.gate.put_offs.wake(host.name)
             self._purpose.introduced(host.name, url, rules)
         self._frontier.wake(host, now)
         self._after()
 
-    def _fetched(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched) -> None:
+    def _fetched(self, host: HostQueue, entry: FrontierUrl, place: RequestPlace | None, fetched: Fetched) -> None:
         now = self._loop.time()
         _, started, _ = self._flying.pop(entry.id, (entry, now, None))
         FETCH_SECONDS.observe(now - started)
-        self.gate.ended(host, now)
-        self._answers.take(host, entry, fetched, started, now)
+        if place is not None:
+            self.gate.follow(host, place, reached=bool(fetched.address))
+        self.gate.put_offs.arrived(entry.id)
+        try:
+            self._answers.take(host, entry, fetched, started, now)
+        finally:
+            self.gate.ended(host, place, now)
         if host.clock.refusals:
             self.gate.bookings.rest(host)
         self._frontier.ended(host, now)

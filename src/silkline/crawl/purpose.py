@@ -5,14 +5,19 @@ Requests and decisions about answers are the same for all of them (pump.py, deci
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterator
+from typing import Final, Literal, Protocol
 
-from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.messages import PageOutcome
 from silkline.crawl.reading import Body, Reading
+from silkline.crawl.url_queue import FrontierUrl
 from silkline.fetch.robots import Robots
 from silkline.model.fetched import Fetched
 from silkline.model.ledger import Settled
+
+MORE: Final = "more"
+Portions = Iterator[PageOutcome | Literal["more"]]
+"""What a large reading makes, in portions: `MORE` after each, and the end of the URL at last."""
 
 
 class Purpose(Protocol):
@@ -39,8 +44,8 @@ class Purpose(Protocol):
         """A redirect: returns the next URL for the same row of the ledger, or the end of this row."""
         ...
 
-    def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> PageOutcome:
-        """A body was read: returns the end of its URL."""
+    def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> PageOutcome | Portions:
+        """A body was read: returns the end of its URL. With portions, the next one is made when it is not `full`."""
         ...
 
     def ended(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> PageOutcome:

@@ -24,7 +24,7 @@ from silkline.confine.roles import confine_reader
 from silkline.crawl.confinement import load_everything, load_usual
 from silkline.crawl.plan import Plan
 from silkline.crawl.process_end import die_with
-from silkline.crawl.reading import Body, PageReader, Reading
+from silkline.crawl.reading import Body, PageReader, Reading, timed_reading
 from silkline.fetch import robots
 from silkline.fetch.robots import Robots
 from silkline.parse.charsets import is_utf8
@@ -72,7 +72,7 @@ class TaskReader:
         match task:
             case ReadPage(body):
                 self._slot.begin(SITEMAP if body.sitemap else PAGE, body.url)
-                answer: Any = self._pages.reading_of(body)
+                answer: Any = timed_reading(self._pages, body)
             case ReadRobots(url, body, now, product):
                 self._slot.begin(ROBOTS, url)
                 answer = robots.read(body, now, product)
@@ -159,8 +159,11 @@ def _give_way() -> None:
 
 
 def fork_reader(end: socket.socket, plan: Plan, marks: ReadingMarks, slot: int, memory: int, *, loaded: bool) -> int:
-    """Fork a reader as a copy of this process, at the other end of a socket. Returns its pid."""
-    pid = _fork_with(end.fileno(), marks.descriptor)
+    """Fork a reader as a copy of this process, at the other end of a socket. Returns its pid.
+
+    It has the marks mapped, and no descriptor of their file: it could cut the file, which would end its owner.
+    """
+    pid = _fork_with(end.fileno())
     if pid:
         return pid
     try:
@@ -196,7 +199,7 @@ def _forget_descriptors(*kept: int) -> None:
 
 def fork_server(control: socket.socket, marks: ReadingMarks, slot: int, memory: int) -> int:
     """Fork the server as a copy of this process, which must not have any secret yet. Returns its pid."""
-    pid = _fork_with(control.fileno(), marks.descriptor)
+    pid = _fork_with(control.fileno())
     if pid:
         return pid
     try:

@@ -11,16 +11,17 @@ from typing import Any, Final
 
 import msgspec
 
+from silkline.crawl.cpu_clock import CpuClock
 from silkline.crawl.extraction import Extraction, Inspection
 from silkline.crawl.plan import Plan
-from silkline.crawl.seen import digests_of
 from silkline.metrics.instruments import PARSE_SECONDS
 from silkline.metrics.process import role
 from silkline.model.page import Page, Wanted
+from silkline.model.url import packed_keys
 from silkline.parse.html import parse_page
 from silkline.parse.pdf import parse_pdf
 from silkline.parse.plain import plain_data
-from silkline.parse.sitemap import Sitemap, parse_sitemap
+from silkline.parse.sitemap import MAX_ADDRESSES, Sitemap, parse_sitemap
 from silkline.parse.sniff import sniff
 
 NOT_A_PAGE: Final = "not_a_page"
@@ -28,11 +29,17 @@ NOT_TEXT: Final = "not_text"
 """The same for a URL that was requested by name."""
 NOINDEX: Final = "noindex"
 PARSE_FAILED: Final = "parse_failed"
+READ_LATER: Final = "read_later"
+"""It was not read, because too much waits to be read. It is fetched again later; this reason is not stored."""
 LONGEST_DETAIL: Final = 500
 """Characters of an error: a page may choose its text."""
 SITEMAP: Final = "sitemap"
+SLOW: Final = 0.1
+"""CPU seconds from which a reading is slow. An ordinary page takes a few milliseconds."""
 _PDF_SECONDS: Final = 3.0  # in a crawl other pages wait for the reader; a single requested PDF may take longer
 _PDF_SECONDS_BY_NAME: Final = 20.0
+_PDF_SHARE: Final = 0.75
+"""The share of the time limit of a reader that a PDF may use."""
 _WHAT: Final = {"image": "an image", "other": "a file of another kind"}
 
 _FOLLOWED: Final = frozenset({"a", "area", "frame", "refresh", "canonical", "alternate", "next", "prev"})
@@ -64,7 +71,7 @@ class Body(msgspec.Struct, array_like=True, gc=False):
 class Reading(msgspec.Struct, array_like=True, gc=False):
     """The content of a page. With a `reason` there is nothing to store, though there may be links to follow.
 
-    `names` holds eight bytes (seen.py) for every address in the page, whether it is to be followed or not.
+    `names` holds eight bytes (`packed_keys`) for every address in the page, whether it is to be followed or not.
     """
 
     id: int
@@ -80,6 +87,8 @@ class Reading(msgspec.Struct, array_like=True, gc=False):
     """All entries of a sitemap, for jobs that need them."""
     tally: bytes = b""
     """What the page says about each field, as in `parse.fields`."""
+    seconds: float = 0.0
+    """CPU time of the reading, if it was slow; otherwise 0. Only for slow_senders.py."""
 
 
 OnReading = Callable[[Reading], None]
@@ -105,7 +114,12 @@ class PageReader:
         self._with_simhash = msgspec.structs.replace(self._wanted, simhash=True)
         self._extraction = Extraction(plan) if plan.extracts or plan.facts else None
         self._by_name = plan.by_name
+        self.clock = CpuClock()
         self._listings = plan.listings
+        self._tuning = plan.tuning
+        # Below the limit at which the reader is killed: the text that was read until then is kept.
+        seconds = _PDF_SECONDS_BY_NAME if plan.by_name else _PDF_SECONDS
+        self._pdf_seconds = min(seconds, _PDF_SHARE * plan.tuning.read_seconds)
         # A user who requests one page by name wants that page: `noindex` is for programs that build an index.
         self._obeys = not plan.ignore_robots and not plan.by_name
 
@@ -119,7 +133,8 @@ class PageReader:
 
     def _read(self, body: Body) -> Reading:
         if body.sitemap:
-            return self._listing(body) if self._listings else _sitemap(body)
+            sitemap = parse_sitemap(body.body, body.url, max_addresses=self._addresses(body))
+            return Reading(body.id, SITEMAP, sitemap=sitemap) if self._listings else _sitemap(body, sitemap)
         kind = sniff(body.body, body.content_type, body.charset)
         if kind == "text" or (self._by_name and kind in ("xml", "feed")):
             return self._plain_text(body)
@@ -145,7 +160,7 @@ class PageReader:
             links=[] if self._by_name else self._links(page),
             data="{}" if hidden else _encode(self._data(page)).decode(),
             simhash=page.simhash,
-            names=b"" if self._by_name else digests_of([link.url for link in page.links]),
+            names=b"" if self._by_name else packed_keys([link.url for link in page.links]),
             needs_scripts=page.needs_scripts and not hidden,
         )
         return self._extracted(reading, page, inspection) if inspection is not None and not hidden else reading
@@ -159,7 +174,7 @@ class PageReader:
             reason=inspection.reason,
             detail=inspection.detail,
             links=[*reading.links, *links],
-            names=reading.names + digests_of(links) if links else reading.names,
+            names=reading.names + packed_keys(links) if links else reading.names,
             data="{}" if inspection.reason else _encode(data).decode(),
             tally=b"" if inspection.reason else inspection.tally,
         )
@@ -202,8 +217,7 @@ class PageReader:
     def _pdf(self, body: Body) -> Reading:
         if self._wanted.content == "none" and not self._by_name:
             return Reading(body.id, data=_encode({"title": ""}).decode())
-        seconds = _PDF_SECONDS_BY_NAME if self._by_name else _PDF_SECONDS
-        text = parse_pdf(body.body, max_content=self._wanted.max_content, max_seconds=seconds)
+        text = parse_pdf(body.body, max_content=self._wanted.max_content, max_seconds=self._pdf_seconds)
         if not text.markdown and self._by_name:
             why = text.problem or "perhaps only images"
             return Reading(body.id, NOT_TEXT, f"a PDF without text ({why})"[:500])
@@ -221,24 +235,33 @@ class PageReader:
         data = plain_data(body.body, body.charset, body.content_type, wanted.content, wanted.max_content)
         return Reading(body.id, data=_encode(data).decode())
 
-    def _listing(self, body: Body) -> Reading:
-        return Reading(body.id, SITEMAP, sitemap=parse_sitemap(body.body, body.url))
+    def _addresses(self, body: Body) -> int:
+        """The characters of all URLs of a sitemap: as for a page, few bytes must not become many rows."""
+        if not body.wire_bytes:
+            return MAX_ADDRESSES
+        return min(MAX_ADDRESSES, self._tuning.page_bytes + self._tuning.page_factor * body.wire_bytes)
 
 
 def timed_reading(reader: PageReader, body: Body) -> Reading:
-    """Read a page in this process, and measure the time for metrics."""
+    """Read a page in this process, and measure the time: for metrics, and to know who has slow pages.
+
+    Only CPU time makes a page slow: on a busy machine every page takes long.
+    """
     began = time.perf_counter()
+    reader.clock.begin(began)
     reading = reader.reading_of(body)
-    PARSE_SECONDS.observe(time.perf_counter() - began, role())
+    took = time.perf_counter() - began
+    PARSE_SECONDS.observe(took, role())
+    if took >= SLOW and (used := reader.clock.since(began)) >= SLOW:
+        reading.seconds = used
     return reading
 
 
-def _sitemap(body: Body) -> Reading:
+def _sitemap(body: Body, sitemap: Sitemap) -> Reading:
     """A list of pages, most important first, or of further sitemaps. There is nothing to store."""
-    sitemap = parse_sitemap(body.body, body.url)
     if sitemap.kind in ("index", "unknown"):
         further = [entry.url for entry in sitemap.entries] if sitemap.kind == "index" else []
-        return Reading(body.id, SITEMAP, sitemap.problem or None, sitemaps=further, names=digests_of(further))
+        return Reading(body.id, SITEMAP, sitemap.problem or None, sitemaps=further, names=packed_keys(further))
     entries = sorted(sitemap.entries, key=lambda entry: -(0.5 if entry.priority is None else entry.priority))
     listed = [entry.url for entry in entries]
-    return Reading(body.id, SITEMAP, sitemap.problem or None, links=listed, names=digests_of(listed))
+    return Reading(body.id, SITEMAP, sitemap.problem or None, links=listed, names=packed_keys(listed))

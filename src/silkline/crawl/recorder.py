@@ -55,6 +55,8 @@ class Recorder:
         self._found = NewUrls()
         self._settled: dict[int, Settled] = {}
         self._results: list[NewResult] = []
+        self.unsaved_bytes = 0
+        """The length of the results that are not stored yet."""
         self._links: list[PageLinks] = []
         self._deliveries: list[Delivery] = []
         self._bytes = 0
@@ -162,6 +164,7 @@ class Recorder:
             self._links.append(PageLinks(settled.id, names))
         if result is not None:
             self._results.append(result)
+            self.unsaved_bytes += len(result.data) + len(result.final_url)
         if tally:
             self.fields.add(tally)
         if html is not None:
@@ -243,6 +246,10 @@ class Recorder:
     def unsaved_results(self) -> int:
         return len(self._results)
 
+    @property
+    def unsaved_urls(self) -> int:
+        return len(self._found)
+
     # The checkpoints.
 
     async def save(self, *, idle: bool = False) -> None:
@@ -268,7 +275,7 @@ class Recorder:
         )
         deliveries = self._deliveries
         self._found, self._settled, self._results, self._links = NewUrls(), {}, [], []
-        self._deliveries, self._bytes = [], 0
+        self._deliveries, self._bytes, self.unsaved_bytes = [], 0, 0
         self._html, self._dictionaries = [], []
         self._saved_at = now
         self.seconds += checkpoint.seconds

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Final
 
 _LIST: Final = ".tld_set_snapshot"
+_MOST_LABELS: Final = 16
+"""No public suffix has more. A host may have a hundred labels, and each is compared with all after it."""
 _END: Final = "// ===BEGIN PRIVATE DOMAINS==="  # suffixes of companies follow, such as those of hosting services
 
 
@@ -22,6 +24,7 @@ def domain_of(host: str) -> str:
     labels = name.split(".")
     if host.startswith("[") or labels[-1].isdecimal():  # an IP address
         return host
+    labels = labels[-_MOST_LABELS:]
     suffix = _start_of_suffix([_decoded(label) for label in labels])
     return ".".join(labels[suffix - 1 :]) if suffix and labels[suffix - 1] else host
 

@@ -9,8 +9,8 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.plan import Plan
+from silkline.crawl.url_queue import FrontierUrl
 from silkline.fetch.client import HttpClient
 from silkline.fetch.render import Renderer
 from silkline.fetch.settings import Capture, RenderLimits

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
 from silkline.crawl.guarded_reader import GuardedReader
+from silkline.crawl.request_place import RequestPlace
 from silkline.fetch import robots
-from silkline.fetch.redirects_outside_ledger import OneHop
 from silkline.fetch.robots import ALLOW_ALL, DISALLOW_ALL, Robots
 from silkline.metrics.instruments import CACHE_LOOKUPS
-from silkline.model.fetched import BAD_REDIRECT, READER_DIED, Fetched, Request, is_temporary
+from silkline.model.fetched import (
+    BAD_REDIRECT,
+    CONNECT_FAILED,
+    CONNECT_TIMEOUT,
+    DNS_FAILED,
+    DNS_TIMEOUT,
+    READER_DIED,
+    TIMEOUT,
+    Fetched,
+    Request,
+    is_temporary,
+    retry_after,
+)
 from silkline.model.url import host_of, origin_of
 
 ROBOTS_TOO_LARGE: Final = "robots_too_large"
@@ -27,7 +40,19 @@ _SMALL_GROUP: Final = 4_096
 _MOST_LARGE_GROUPS: Final = 64 << 20
 _KNOWN: Final = "known"
 _KEPT_SECONDS: Final = 600.0
+_FAILURE_KEPT_SECONDS: Final = 50.0
+_LONGEST_WAIT: Final = 30.0
+"""Seconds for a file of another host, with the wait for the turn at that host."""
+_NO_ANSWER: Final = frozenset({TIMEOUT, CONNECT_FAILED, CONNECT_TIMEOUT, DNS_FAILED, DNS_TIMEOUT})
+"""Failures after which a host gets no request for another file either, as long as the failure is kept."""
 _MOST_KEPT: Final = 4 << 20
+
+
+class PlacedHop(Protocol):
+    """A client that makes one request at a time."""
+
+    async def fetch(self, request: Request, place: RequestPlace | None) -> Fetched:
+        """Make one request, which has this place at an address."""
 
 
 class RobotsCache:
@@ -35,7 +60,7 @@ class RobotsCache:
 
     def __init__(
         self,
-        client: OneHop,
+        client: PlacedHop,
         product: str,
         reader: GuardedReader,
         *,
@@ -65,10 +90,10 @@ class RobotsCache:
             self._drop(origin)
         return None
 
-    async def load(self, origin: str) -> tuple[Robots, int]:
+    async def load(self, origin: str, place: RequestPlace | None = None) -> tuple[Robots, int]:
         """The rules, and how often in a row they could not be fetched. Rules that could not be fetched are not kept."""
         known: list[Robots] = []
-        hops = _Hops(self._client, self._foreign, origin)
+        hops = _Hops(self._client, self._foreign, origin, place)
         answer = await robots.ask(hops, origin, partial(self._may_follow, known))
         if known:
             self._failures.pop(origin, None)
@@ -78,12 +103,19 @@ class RobotsCache:
         if rules.reason == READER_DIED:  # kept, so that no other process dies while reading this file
             self._rules[origin] = rules
         if rules.group == DISALLOW_ALL and rules.reason is not None:
-            self._failures[origin] = failures = self._failures.get(origin, 0) + 1
-            return rules, failures
+            return rules, self._failed(origin)
         self._failures.pop(origin, None)
         if not self._keep(origin, rules):
             return Robots(DISALLOW_ALL, rules.expires_at, reason=ROBOTS_TOO_LARGE), 1
         return rules, 0
+
+    def unreachable(self, origin: str, reason: str) -> tuple[Robots, int]:
+        """The same, without a request: the origin cannot be reached."""
+        return Robots(DISALLOW_ALL, time.time(), reason=reason), self._failed(origin)
+
+    def _failed(self, origin: str) -> int:
+        self._failures[origin] = failures = self._failures.get(origin, 0) + 1
+        return failures
 
     def _keep(self, origin: str, rules: Robots) -> bool:
         """False: there is no room for rules of this size."""
@@ -122,44 +154,95 @@ class ForeignRobots:
     """Files to which the robots.txt of other hosts redirect.
 
     A host gets one such request at a time, and none again for a while: thousands of hosts may redirect to it, and every
-    request takes a turn from its own pages.
+    request takes a turn from its own pages. All who want the same file get the same answer at the same time, also a
+    failure: each of them holds a request slot while it waits, so one file that never comes must not be waited for again
+    and again.
     """
 
-    def __init__(self, client: OneHop) -> None:
+    def __init__(self, client: PlacedHop) -> None:
         self._client = client
         self._turns: dict[str, asyncio.Lock] = {}
         self._users: Counter[str] = Counter()
+        self._under_way: dict[str, asyncio.Task[Fetched]] = {}
+        self._waiting: Counter[str] = Counter()
         self._answers: dict[str, tuple[float, Fetched]] = {}
+        """By URL, and failures also by host."""
         self._size = 0
 
-    async def fetch(self, request: Request) -> Fetched:
+    async def fetch(self, request: Request, place: RequestPlace | None) -> Fetched:
+        """The file. The first who asks for it gives its place at an address for the request."""
+        url = request.url
+        known = self._known(url)
+        if known is not None:
+            return known
+        task = self._under_way.get(url)
+        if task is None:
+            task = self._under_way[url] = asyncio.create_task(self._fetch(request, place))
+        self._waiting[url] += 1
+        try:
+            await asyncio.wait((task,))
+        finally:
+            self._waiting[url] -= 1
+            if not self._waiting[url]:
+                del self._waiting[url], self._under_way[url]
+                task.cancel()  # the job ends, if it is not done
+        return task.result()
+
+    async def _fetch(self, request: Request, place: RequestPlace | None) -> Fetched:
+        """Never raises `TimeoutError`: that is a failure like others."""
         host = host_of(request.url)
         self._users[host] += 1
         try:
-            async with self._turns.setdefault(host, asyncio.Lock()):
-                expires_at, known = self._answers.get(request.url, (0.0, None))
-                if known is not None and expires_at > time.time():
-                    return known
-                fetched = await self._client.fetch(request)
-                self._keep(request.url, fetched)
-                return fetched
+            async with asyncio.timeout(_LONGEST_WAIT):
+                fetched = await self._in_turn(host, request, place)
+        except TimeoutError:
+            fetched = Fetched(request.url, reason=TIMEOUT, detail="other requests to this host took too long")
+            self._keep(request.url, fetched)
         finally:
             self._users[host] -= 1
             if not self._users[host]:
                 del self._users[host], self._turns[host]
+        return self._known(request.url) or fetched
 
-    def _keep(self, url: str, fetched: Fetched) -> None:
-        """Keep an answer for a while; of failures, the next host may be luckier."""
-        self._forget(url)
+    async def _in_turn(self, host: str, request: Request, place: RequestPlace | None) -> Fetched:
+        async with self._turns.setdefault(host, asyncio.Lock()):
+            known = self._known(request.url)  # the host may have failed for another file
+            if known is not None:
+                return known
+            fetched = await self._client.fetch(request, place)
+            self._keep(request.url, fetched)
+            if fetched.reason in _NO_ANSWER:
+                self._keep(host, fetched)
+            return fetched
+
+    def _known(self, url: str) -> Fetched | None:
+        """The answer that is kept for a URL. One that may change says when to ask again: no host uses up its tries
+        while the failure is kept."""
+        now = time.time()
+        for name in (url, host_of(url)):
+            expires_at, known = self._answers.get(name, (0.0, None))
+            if known is None or expires_at <= now:
+                continue
+            if not is_temporary(known.reason):
+                return known
+            wait = math.ceil(max(expires_at - now, retry_after(known, now) or 0.0))
+            headers = {**known.headers, "retry-after": str(wait)}
+            return msgspec.structs.replace(known, url=url, headers=headers)
+        return None
+
+    def _keep(self, name: str, fetched: Fetched) -> None:
+        """Keep an answer for a while. A failure is kept for a shorter time: the next host may be luckier."""
+        self._forget(name)
+        kept = _KEPT_SECONDS
         if is_temporary(fetched.reason):
-            return
-        self._answers[url] = (time.time() + _KEPT_SECONDS, fetched)
+            kept, fetched = _FAILURE_KEPT_SECONDS, msgspec.structs.replace(fetched, body=b"")
+        self._answers[name] = (time.time() + kept, fetched)
         self._size += _kept_size(fetched)
         while self._size > _MOST_KEPT:
             self._forget(next(iter(self._answers)))
 
-    def _forget(self, url: str) -> None:
-        _, known = self._answers.pop(url, (0.0, None))
+    def _forget(self, name: str) -> None:
+        _, known = self._answers.pop(name, (0.0, None))
         if known is not None:
             self._size -= _kept_size(known)
 
@@ -167,13 +250,15 @@ class ForeignRobots:
 class _Hops:
     """The requests for the robots.txt of one origin: to its own host, and to others."""
 
-    def __init__(self, own: OneHop, foreign: OneHop, origin: str) -> None:
+    def __init__(self, own: PlacedHop, foreign: PlacedHop, origin: str, place: RequestPlace | None) -> None:
         self._own = own
         self._foreign = foreign
+        self._place = place
         self._host = host_of(origin)
 
     async def fetch(self, request: Request) -> Fetched:
-        return await (self._own if host_of(request.url) == self._host else self._foreign).fetch(request)
+        client = self._own if host_of(request.url) == self._host else self._foreign
+        return await client.fetch(request, self._place)
 
 
 def _kept_size(fetched: Fetched) -> int:

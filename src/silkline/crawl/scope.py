@@ -29,8 +29,8 @@ class Scope:
         self._include = compile_patterns(plan.include)
         self._exclude = compile_patterns(plan.exclude)
         self._excluded_hosts = ExcludedHosts(plan.exclude_hosts)
-        self._roots = Seen()
-        self._hosts = Seen()
+        self._roots = Seen(plan.seen_seed)
+        self._hosts = Seen(plan.seen_seed)
         self._verdicts: dict[str, bool] = {}
         bounds = (plan.scoped, plan.depth is not None, plan.include, plan.exclude, plan.exclude_hosts)
         self._everything = not any(bounds)

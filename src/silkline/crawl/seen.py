@@ -1,13 +1,15 @@
-"""Which URLs a fetcher has seen: 64-bit keys in about 12 bytes each, where a Python set of integers takes 75 to 83.
+"""Which URLs a fetcher has seen: 64-bit digests in about 12 bytes each, where a Python set of integers takes 75 to 83.
 
-Keys are packed in small buckets, which `bytes.find` searches. Buckets are split one at a time as the set grows (linear
-hashing), so no insertion ever waits for a rebuild of the whole set. A cache of the last URLs, as text, is checked
-first: it covers the links that every page of a site repeats.
+Digests have a seed that is chosen at random for each attempt: with a known one, a page could link to a URL that has the
+digest of another one, and so keep that one out of the crawl. They are packed in small buckets, which `bytes.find`
+searches. Buckets are split one at a time as the set grows (linear hashing), so no insertion ever waits for a rebuild of
+the whole set. A cache of the last URLs, as text, is checked first: it covers the links that every page of a site
+repeats.
 """
 
 from __future__ import annotations
 
-from array import array
+import itertools
 from collections.abc import Iterable
 from typing import Final
 
@@ -18,26 +20,18 @@ _RECENT: Final = 16_384
 _LONGEST_RECENT: Final = 1_000  # characters: longer URLs are not remembered as text
 
 
-def digest_of(url: str) -> bytes:
-    """The eight bytes that represent a URL here. As a signed big-endian number they are its `url_key`."""
-    return xxh3_64_digest(url.encode())
-
-
-def key_of(digest: bytes) -> int:
-    return int.from_bytes(digest, "big", signed=True)
-
-
-def digests_of(urls: Iterable[str]) -> bytes:
-    """The eight bytes of each URL, concatenated in order, without duplicates."""
-    return b"".join(map(xxh3_64_digest, map(str.encode, dict.fromkeys(urls))))
+def seeded_digests(urls: Iterable[str], seed: int) -> bytes:
+    """The digests of URLs, concatenated in order."""
+    return b"".join(map(xxh3_64_digest, map(str.encode, urls), itertools.repeat(seed)))
 
 
 class Seen:
     """A set of URLs."""
 
-    def __init__(self, buckets: int = 1024) -> None:
+    def __init__(self, seed: int, *, buckets: int = 1024) -> None:
         if buckets & (buckets - 1):
             raise ValueError("the number of buckets must be a power of two")
+        self._seed = seed
         self._buckets: list[bytes] = [b""] * buckets
         self._mask = buckets - 1
         self._split = 0
@@ -48,12 +42,12 @@ class Seen:
     def __len__(self) -> int:
         return self._size
 
-    def add_all(self, urls: Iterable[str]) -> list[tuple[str, bytes]]:
-        """The new URLs, each once and in order, with their digests. All of them count as seen from now on."""
+    def add_all(self, urls: Iterable[str]) -> list[str]:
+        """The new URLs, each once and in order. All of them count as seen from now on."""
         recent, older = self._recent, self._older
         buckets, mask, split = self._buckets, self._mask, self._split
-        digest_of, number_of = xxh3_64_digest, int.from_bytes
-        fresh: list[tuple[str, bytes]] = []
+        digest_of, seed, number_of = xxh3_64_digest, self._seed, int.from_bytes
+        fresh: list[str] = []
         for url in urls:
             if url in recent:
                 continue
@@ -62,7 +56,7 @@ class Seen:
             if url in older:
                 continue
             # `_add`, inlined: it runs for every link of every page, and takes a third less time this way.
-            digest = digest_of(url.encode())
+            digest = digest_of(url.encode(), seed)
             number = number_of(digest, "little")
             at = number & mask
             if at < split:
@@ -71,7 +65,7 @@ class Seen:
             if digest in bucket and _place(bucket, digest) >= 0:
                 continue
             buckets[at] = bucket + digest
-            fresh.append((url, digest))
+            fresh.append(url)
         self._size += len(fresh)
         while self._size > len(buckets) * _LOAD:
             self._split_next()
@@ -81,11 +75,11 @@ class Seen:
 
     def add(self, url: str) -> bool:
         """Add a URL. Returns whether it is new."""
-        return self._add(xxh3_64_digest(url.encode()))
+        return self._add(xxh3_64_digest(url.encode(), self._seed))
 
     def forget(self, url: str) -> None:
         """Remove a URL, if it is in the set."""
-        digest = xxh3_64_digest(url.encode())
+        digest = xxh3_64_digest(url.encode(), self._seed)
         at = self._bucket_of(digest)
         bucket = self._buckets[at]
         place = _place(bucket, digest)
@@ -95,17 +89,14 @@ class Seen:
         self._recent.discard(url)
         self._older.discard(url)
 
-    def load(self, keys: array[int]) -> None:
-        """Add `url_key`s of a ledger."""
-        packed = array("q", keys)
-        packed.byteswap()
-        digests = packed.tobytes()
+    def load(self, digests: bytes) -> None:
+        """Add URLs by their digests, as `seeded_digests` makes them with the same seed."""
         add = self._add
         for at in range(0, len(digests), 8):
             add(digests[at : at + 8])
 
     def __contains__(self, url: str) -> bool:
-        digest = xxh3_64_digest(url.encode())
+        digest = xxh3_64_digest(url.encode(), self._seed)
         return _place(self._buckets[self._bucket_of(digest)], digest) >= 0
 
     def _bucket_of(self, digest: bytes) -> int:

@@ -58,7 +58,7 @@ class ShardTraffic:
         self._open: dict[int, deque[OpenParcel]] = {}
         self._taken: dict[int, int] = {}
         self._unswept = 0
-        self._decode_parcel, self._decode_links = parcel_decoder().decode, links_decoder().decode
+        self._decode_parcel, self._decode_links = parcel_decoder().decode, links_decoder()
         self.quiet = False
         """The crawl ends before all URLs were fetched, and this shard sends nothing more."""
         self.outlook = Outlook(None, 0 if plan.limit is not None else None, None, False)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from silkline.crawl.discovery import Discovery
-from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.kept_pages import PageKeeper, with_html
 from silkline.crawl.messages import PageOutcome
 from silkline.crawl.outcomes import all_wire_bytes, body_of, page_of, redirect_of
 from silkline.crawl.plan import Plan
-from silkline.crawl.reading import Body, Reading
+from silkline.crawl.reading import SITEMAP, Body, Reading
 from silkline.crawl.render_queue import open_files
 from silkline.crawl.sitemap_limits import SITEMAP_VIAS
 from silkline.crawl.sitemaps import Sitemaps
+from silkline.crawl.url_queue import FrontierUrl
 from silkline.fetch.robots import Robots
 from silkline.model.fetched import Fetched
-from silkline.model.ledger import Settled
+from silkline.model.ledger import FOREIGN, Settled
 from silkline.model.parcel import Links
 from silkline.model.url import host_of
 from silkline.warc_files import open_archive
@@ -40,7 +40,8 @@ class SiteCrawl:
         return self._sitemaps.is_over(entry)
 
     def body(self, host: str, entry: FrontierUrl, fetched: Fetched) -> Body:
-        wants_simhash, is_sitemap = self._discovery.wants_simhash(host), entry.via in SITEMAP_VIAS
+        wants_simhash = self._discovery.wants_simhash(host)
+        is_sitemap = entry.via in SITEMAP_VIAS and not self._sitemaps.is_page(entry, fetched)
         return body_of(entry, fetched, simhash=wants_simhash, sitemap=is_sitemap, headers=self._headers)
 
     def follow(self, entry: FrontierUrl, fetched: Fetched, target: str) -> PageOutcome:
@@ -50,7 +51,7 @@ class SiteCrawl:
         return redirect_of(entry, fetched, target)
 
     def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> PageOutcome:
-        if entry.via in SITEMAP_VIAS:
+        if reading.reason == SITEMAP:
             reading = self._sitemaps.was_read(entry, reading)
         elif reading.links:
             most_bytes = self._discovery.page_bytes(all_wire_bytes(fetched))
@@ -61,7 +62,7 @@ class SiteCrawl:
                 self._archive.add(entry.id, fetched)
             if self._files is not None:
                 fetched = self._files.keep(entry.id, fetched)
-            self._discovery.fetched(host, entry.url, reading.simhash)
+            self._discovery.fetched(host, entry.url, reading.simhash, foreign=entry.via == FOREIGN)
         ended = page_of(entry, fetched, reading)
         return ended if self._keeper is None or reading.reason else with_html(ended, self._keeper, entry, fetched)
 

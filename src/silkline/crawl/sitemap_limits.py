@@ -14,9 +14,9 @@ MOST_NESTED: Final = 10
 MOST_NAMED: Final = 100
 """How many sitemaps one robots.txt may name."""
 MOST_FOREIGN: Final = 5
-"""How many sitemaps one robots.txt may name on hosts that are not part of the job."""
+"""How many sitemaps one robots.txt, or one index, may name on hosts of another domain."""
 OVER_LIMIT: Final = "over_limit"
-FOREIGN: Final = "a sitemap on another host that robots.txt does not name"
+FOREIGN_SITEMAP: Final = "a sitemap on another host that robots.txt does not name"
 _LEVEL: Final = re.compile(r"level-(\d{1,4})(?: |\Z)")
 
 
@@ -32,10 +32,12 @@ def chain_at(level: int) -> str:
 
 
 class SitemapAllowance:
-    """How much may still be taken from sitemaps. A job with a limit takes only a few times that limit.
+    """How much may still be taken from the sitemaps of one domain. A job with a limit takes a few times that limit.
 
     It takes more, because some pages in sitemaps are missing, already known, or out of scope.
     """
+
+    __slots__ = ("sitemaps", "urls")
 
     def __init__(self, limit: int | None) -> None:
         self.sitemaps = MOST_SITEMAPS if limit is None else min(MOST_SITEMAPS, 20 + limit)

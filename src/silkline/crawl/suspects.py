@@ -39,7 +39,8 @@ class Suspects:
         """Add what other processes know: each input and how often it was blamed."""
         for name, times in blamed:
             self._times[name] = max(times, self._times.get(name, 0))
-            self._hosts.add(host_of(name))
+            if name.startswith(("http://", "https://")):  # a process that was taken over may have marked any text
+                self._hosts.add(host_of(name))
         if len(self._times) >= MOST_BLAMED:
             self.everything = True
 

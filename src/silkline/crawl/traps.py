@@ -13,6 +13,7 @@ to the same URL, it is stored.
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 from typing import Final
 
 from silkline.crawl.plan import Tuning
@@ -35,12 +36,13 @@ _DUPLICATES_IN: Final = 64
 _SAME_WITHIN: Final = 3  # bits of 64
 _NUMBER: Final = re.compile(r"\d+")
 _MASK: Final = (1 << 64) - 1
+_NOTHING: Final[frozenset[str]] = frozenset()
 
 
 class HostBudget:
     """What is known about the URLs of one host."""
 
-    __slots__ = ("budgets", "bytes", "closed", "duplicates", "found", "stored")
+    __slots__ = ("budgets", "bytes", "closed", "duplicates", "foreign", "found", "stored")
 
     def __init__(self) -> None:
         self.found = 0
@@ -50,6 +52,12 @@ class HostBudget:
         self.budgets: dict[str, int] | None = None
         self.duplicates: dict[str, Duplicates] | None = None
         self.closed: set[str] | None = None
+        self.foreign: HostBudget | None = None
+        """The budget for links on pages of other hosts."""
+
+    def of_foreign(self) -> HostBudget:
+        self.foreign = self.foreign or HostBudget()
+        return self.foreign
 
 
 class Duplicates:
@@ -117,8 +125,15 @@ class Traps:
         self._stored += 1
         return why if host.stored < most else f"{why}; {LAST_ROW}"
 
-    def judge(self, host: HostBudget, url: str) -> str | None:
-        """Why this new URL looks like part of a trap, or None."""
+    def judge(self, host: HostBudget, url: str, *, foreign: bool = False) -> str | None:
+        """Why this new URL looks like part of a trap, or None. `foreign`: the link is on a page of another host.
+
+        A host that is looked at closely has a budget of its own for such links, so that others cannot use up its own.
+        """
+        closed: list[Set[str]] = [host.closed or _NOTHING]
+        if foreign and host.found > CLOSE_LOOK:
+            host = host.of_foreign()
+            closed.append(host.closed or _NOTHING)
         host.found += 1
         host.bytes += ROW_BYTES + len(url)
         if host.bytes > self._tuning.host_bytes:
@@ -129,12 +144,17 @@ class Traps:
             return None
         if host.found > self._tuning.host_budget:
             return f"more than {self._tuning.host_budget} URLs on this host"
-        return self._over_budget(host, url)
+        return self._over_budget(host, closed, url)
 
-    def fetched(self, host: HostBudget, url: str, simhash: int | None) -> None:
-        """A page was fetched. A template whose pages are nearly all alike is closed."""
+    def fetched(self, host: HostBudget, url: str, simhash: int | None, *, foreign: bool = False) -> None:
+        """A page was fetched. A template whose pages are nearly all alike is closed.
+
+        `foreign`: only pages of other hosts link to it. Then it is closed only for such links: others could link to
+        many pages that do not exist, and the host may answer all of them with the same page.
+        """
         if simhash is None or host.found <= CLOSE_LOOK:
             return
+        host = host.of_foreign() if foreign else host
         template = template_of(url)
         host.duplicates = host.duplicates if host.duplicates is not None else {}
         if len(host.duplicates) >= _TEMPLATES:
@@ -152,9 +172,9 @@ class Traps:
     def wants_simhash(self, host: HostBudget) -> bool:
         return host.found > CLOSE_LOOK
 
-    def _over_budget(self, host: HostBudget, url: str) -> str | None:
+    def _over_budget(self, host: HostBudget, closed: list[Set[str]], url: str) -> str | None:
         template = template_of(url)
-        if host.closed is not None and template in host.closed:
+        if any(template in each for each in closed):
             return f"pages like {template} are nearly all alike"
         budgets = host.budgets = host.budgets if host.budgets is not None else {}
         if len(budgets) >= _TEMPLATES:

@@ -42,11 +42,14 @@ class ChunkRow(NamedTuple):
 COLUMNS: Final = Columns(ChunkRow._fields, frozenset({"position", "start"}), frozenset({"headings"}))
 
 
-def chunk_rows(database: Database, job_id: str, wanted: Filter, size: int) -> Iterator[ChunkRow]:
-    """The chunks of every wanted result of a job, page after page."""
+def chunk_rows(database: Database, job_id: str, wanted: Filter, size: int) -> Iterator[ChunkRow | None]:
+    """The chunks of every wanted result of a job, page after page. None for a page without chunks."""
     for result in stream(database, job_id, wanted):
-        if result.success:
-            yield from chunks_of_result(result, size)
+        found: ChunkRow | None = None
+        for found in chunks_of_result(result, size) if result.success else ():
+            yield found
+        if found is None:
+            yield None
 
 
 def chunks_of_result(result: Result, size: int) -> Iterator[ChunkRow]:

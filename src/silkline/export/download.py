@@ -6,7 +6,7 @@ import functools
 import importlib.util
 import io
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -120,8 +120,21 @@ def _installed(library: str) -> bool:
 
 def download(
     database: Database, data: Path, job_id: str, form: str, name: str, *, chunk_size: int = CHUNK_SIZE
-) -> Iterator[bytes]:
-    """The results of a job in this format, in pieces. `name` is the folder inside an archive."""
+) -> Generator[bytes, None, None]:
+    """The results of a job in this format, in pieces; an empty one if there is nothing to send yet.
+
+    `name` is the folder inside an archive. Raises `NotFound` if the job is removed meanwhile.
+    """
+    try:
+        yield from _pieces(database, data, job_id, form, name, chunk_size)
+    except Exception:
+        jobs.outline(database, job_id)  # without the job, whatever is missing was removed with it
+        raise
+
+
+def _pieces(
+    database: Database, data: Path, job_id: str, form: str, name: str, chunk_size: int
+) -> Generator[bytes, None, None]:
     file = GivenAway()
     if form == "warc":
         from silkline.export.warc import written_records
@@ -144,7 +157,5 @@ def download(
             for result in stream(database, job_id, Filter()):
                 writer.write(result)
                 yield file.take(PIECE)
-    jobs.get(
-        database, job_id
-    )  # raises if the job was removed meanwhile: the file is not complete, so the stream must fail
+    jobs.outline(database, job_id)  # without the job, the file is not complete
     yield file.take()

@@ -56,7 +56,7 @@ class FieldColumns:
 
 def columns_of(database: Database, job_id: str, taken: Collection[str] = ()) -> FieldColumns:
     """The columns of a job, from its spec. Columns with a name that is `taken` get a prefix."""
-    payload = jobs.get(database, job_id).payload
+    payload = jobs.outline(database, job_id).payload  # `fields` and `each` are limited, so an outline has them
     fields = payload.get("fields")
     return FieldColumns(fields if isinstance(fields, Mapping) else {}, rows=bool(payload.get("each")), taken=taken)
 

@@ -1,29 +1,34 @@
 """A folder of Markdown files with the structure of the site: `example.com/docs/start.md`.
 
-File names come from URLs that are not trusted: no file is outside the folder, hidden, or has a reserved name.
+File names come from URLs that are not trusted: no file is outside the folder, hidden, or has a reserved name. If the
+disk refuses a name, for example because the whole path is too long, the page gets a short one.
 """
 
 from __future__ import annotations
 
+import errno
 import json
-import os
 import re
 import shutil
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final, Literal
+from typing import BinaryIO, Final
 from urllib.parse import unquote
 
 from silkline.errors import UsageError
 from silkline.export.rows import content_of, further_data
 from silkline.model.url import url_key
-from silkline.page_files import stored_files
+from silkline.page_files import TYPES, stored_files
+from silkline.part_files import new_file, whole_file
 from silkline.store.results import Result
 
 LONGEST: Final = 120  # bytes
 DEEPEST: Final = 16
+_SUFFIXES: Final = (".md", *(kind.suffix for kind in TYPES.values()))  # of the files of an export
 _RESERVED: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.[^/]*)?", re.IGNORECASE)
+_REFUSED: Final = frozenset({errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL})  # errors that are about a name
 _PLAIN: Final = re.compile(r"[a-z0-9_-][a-z0-9._-]*")
 
 
@@ -42,22 +47,35 @@ class ResultFolder:
         self._data = data
         self._real = folder.resolve()
         self._force = force
+        self._refused = 0
+        self._example = ""
         self._written: set[int] = set()  # keys of names, kept only if files may be overwritten
 
     def write(self, result: Result) -> None:
         if not result.success:
             return
         path = self._folder / place_of(result.final_url)
+        short = self._folder / f"page-{url_key(result.final_url) & 0xFFFFFFFFFFFFFFFF:016x}.md"
+        if not self._is_written(result, path) and not self._is_written(result, short):
+            self._refused += 1
+            self._example = self._example or result.final_url
+
+    def _is_written(self, result: Result, path: Path) -> bool:
+        """Write a page. False: the disk refuses the name."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if not path.parent.resolve().is_relative_to(self._real):
                 raise UsageError(f"{path.parent} leads out of {self._folder} through a symbolic link")
-            with self._opened(path, result.final_url) as file:
-                written = Path(file.name)
-                files = self._copy_files(result, written)
+            with self._opened(path, result.final_url) as (place, file):
+                files = self._copy_files(result, place)
                 file.write(document(result, files).encode("utf-8", "replace"))
+        except UnicodeEncodeError:  # the file system of this process has no such letters
+            return False
         except OSError as error:
+            if error.errno in _REFUSED:
+                return False
             raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+        return True
 
     def _copy_files(self, result: Result, page: Path) -> dict[str, str]:
         """Copy the files of a page beside it. Returns the name of each."""
@@ -66,31 +84,40 @@ class ResultFolder:
         names = {}
         for name, path in stored_files(self._data, result.job_id, result.url_id, result.metadata).items():
             copy = page.with_name(page.name.removesuffix(".md") + path.suffix)
-            with path.open("rb") as source, _open(copy, "wb") as target:
+            with path.open("rb") as source, whole_file(copy) as target:
                 shutil.copyfileobj(source, target)
             names[name] = copy.name
         return names
 
     def close(self) -> None:
-        """Nothing to do: each file is complete already."""
+        """Each file is complete already. Raises an error if some could not be written."""
+        if self._refused:
+            pages = "1 page was" if self._refused == 1 else f"{self._refused:,} pages were"
+            raise UsageError(f"{pages} not written: the disk refuses the names of their files ({self._example})")
 
-    def _opened(self, path: Path, url: str) -> BinaryIO:
+    @contextmanager
+    def _opened(self, path: Path, url: str) -> Iterator[tuple[Path, BinaryIO]]:
         """The file of a page. If an earlier page has this name, for example with http and https, use another one."""
         marked = path.with_name(f"{path.stem}-{_mark(url)}.md")
         if self._force:
             key = url_key(str(path).casefold())  # the disk may ignore case
-            taken = key in self._written
+            place = marked if key in self._written else path
             self._written.add(key)
-            return _open(marked if taken else path, "wb")
-        try:
-            return _open(path, "xb")
-        except FileExistsError:
-            return _open(marked, "wb")
-
-
-def _open(path: Path, mode: Literal["wb", "xb"]) -> BinaryIO:
-    """Open a file for writing, but not the one to which a symbolic link points."""
-    return open(path, mode, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o666))
+        else:
+            try:
+                new = new_file(path)
+            except FileExistsError:
+                place = marked
+            else:
+                try:
+                    with new:
+                        yield path, new
+                except BaseException:
+                    path.unlink(missing_ok=True)
+                    raise
+                return
+        with whole_file(place) as file:
+            yield place, file
 
 
 def place_of(url: str) -> Path:
@@ -99,7 +126,7 @@ def place_of(url: str) -> Path:
     host, _, path = rest.partition("/")
     path, question, _ = path.partition("?")
     *folders, last = path.split("/")
-    parts = [_name(host.replace(":", "_")), *(_name(part) for part in folders if part)][:DEEPEST]
+    parts = [_name(host.replace(":", "_")), *(_folder_name(part) for part in folders if part)][:DEEPEST]
     name = _name(last) if last else "index"
     marked = question or name != unquote(last or "index") or len(folders) > DEEPEST
     return Path(*parts, f"{name}-{_mark(url)}.md" if marked else f"{name}.md")
@@ -120,6 +147,12 @@ def _name(part: str) -> str:
     if _RESERVED.fullmatch(kept):
         return f"_{kept}"
     return f"{kept}_" if not kept or kept.endswith(".md") else kept
+
+
+def _folder_name(part: str) -> str:
+    """The same for a folder. It never has the name of a file that an export writes, also where case is ignored."""
+    name = _name(part)
+    return f"{name}_" if name.lower().endswith(_SUFFIXES) else name
 
 
 def _mark(url: str) -> str:

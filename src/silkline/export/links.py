@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from silkline.export.row_files import Columns, batched
+from silkline.export.row_files import Columns
 from silkline.export.rows import content_size, stored_results
 from silkline.model.database import Database
 from silkline.model.job import ENDED
 from silkline.model.ledger import Url
 from silkline.model.url import url_key
+from silkline.portions import portions_of
 from silkline.store import jobs, links, urls
 from silkline.store.results import Result
 
@@ -37,8 +38,8 @@ class LinkRow(NamedTuple):
 COLUMNS: Final = Columns(LinkRow._fields, frozenset({"status"}))
 
 
-def links_of(database: Database, job_id: str) -> Iterator[LinkRow]:
-    """Every link of a job, page after page."""
+def links_of(database: Database, job_id: str) -> Iterator[LinkRow | None]:
+    """Every link of a job, page after page. None after some pages that have no links."""
     job = jobs.get(database, job_id)
     if job.status in ENDED:
         urls.index(database, job_id)  # otherwise each look-up reads the whole ledger
@@ -49,8 +50,8 @@ def links_of(database: Database, job_id: str) -> Iterator[LinkRow]:
         yield from _by_key(database, job_id)
 
 
-def _with_texts(database: Database, job_id: str) -> Iterator[LinkRow]:
-    for results in batched(stored_results(database, job_id), PAGES, _number, LINKS):
+def _with_texts(database: Database, job_id: str) -> Iterator[LinkRow | None]:
+    for results in portions_of(stored_results(database, job_id), PAGES, _number, LINKS):
         known = [
             (result.final_url, link)
             for result in results
@@ -58,15 +59,19 @@ def _with_texts(database: Database, job_id: str) -> Iterator[LinkRow]:
             if isinstance(link, Mapping) and isinstance(link.get("url"), str)
         ]
         targets = urls.by_keys(database, job_id, list({url_key(link["url"]) for _, link in known}))
+        if not known:
+            yield None
         for source, link in known:
             state, status = _end(targets.get(url_key(link["url"])))
             yield LinkRow(source, link["url"], _text(link.get("text")), _text(link.get("rel")), state, status)
 
 
-def _by_key(database: Database, job_id: str) -> Iterator[LinkRow]:
-    for pages in batched(links.every(database, job_id), PAGES, lambda page: len(page[1]), LINKS):
+def _by_key(database: Database, job_id: str) -> Iterator[LinkRow | None]:
+    for pages in portions_of(links.every(database, job_id), PAGES, lambda page: len(page[1]), LINKS):
         sources = urls.by_ids(database, job_id, [id for id, _ in pages])
         targets = urls.by_keys(database, job_id, list({key for _, keys in pages for key in keys}))
+        if not targets:
+            yield None
         for id, keys in pages:
             for target in (targets[key] for key in keys if key in targets and id in sources):
                 yield LinkRow(sources[id].url, target.url, None, None, *_end(target))

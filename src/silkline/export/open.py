@@ -5,17 +5,17 @@ The module of a format is imported only when it is used, so that `silkline resul
 
 from __future__ import annotations
 
-import contextlib
 import glob
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from silkline.errors import UsageError
 from silkline.export.field_columns import FieldColumns
 from silkline.export.rows import Writer
+from silkline.part_files import whole_file
 
 FORMATS: Final = ("jsonl", "csv", "md", "parquet", "sitemap", "warc", "links", "chunks")
 TABLES: Final = {"links": ("link", "links"), "chunks": ("chunk", "chunks")}
@@ -43,7 +43,7 @@ def refuse_to_overwrite(form: str, path: Path, *, force: bool) -> None:
         return
     parts = path.parent.glob(f"{glob.escape(path.stem)}-[0-9]*{glob.escape(path.suffix or '.xml')}")
     there = [path] if path.exists() or path.is_symlink() else []
-    there += [part for part in parts if form == "sitemap" and part.stem[len(path.stem) + 1 :].isdigit()]
+    there += [part for part in parts if form == "sitemap" and part.stem[len(path.stem) + 1 :].isdecimal()]
     if there:
         raise UsageError(f"{there[0]} exists; give another name, or overwrite it with --force")
 
@@ -85,9 +85,10 @@ def to_stream(form: str, stream: BinaryIO, fields: FieldColumns | None = None) -
     """Open a writer to a stream, such as stdout. `fields`: the columns of the fields of the job."""
     if form == "md":
         raise UsageError("Markdown is written to a folder: give its name with -o")
-    writer = _writer(form, stream, None, fields)
-    yield writer
-    writer.close()
+    with ExitStack() as files:
+        writer = _writer(form, stream, None, fields, files)
+        yield writer
+        writer.close()
 
 
 @contextmanager
@@ -102,42 +103,39 @@ def to_path(
     if form == "md":
         from silkline.export.folder import ResultFolder
 
-        yield ResultFolder(path, force=force, data=data)
+        folder = ResultFolder(path, force=force, data=data)
+        yield folder
+        folder.close()
         return
-    with whole_file(path) as stream:
-        writer = _writer(form, stream, path, fields)
+    with ExitStack() as files:
+        writer = _writer(form, files.enter_context(output_file(path)), path, fields, files)
         yield writer
         writer.close()
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A temporary file that gets its name when it is complete, and is removed after an error."""
-    if _is_device(path):
-        try:
-            with path.open("wb") as stream:
-                yield stream
-        except OSError as error:
-            raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
-        return
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+def output_file(path: Path) -> Iterator[BinaryIO]:
+    """The file of an export: it gets its name when it is complete. A device or a pipe is written to directly."""
     try:
-        with unfinished.open("w+b") as stream:
+        with path.open("wb") if _is_device(path) else whole_file(path) as stream:
             yield stream
-        unfinished.replace(path)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            unfinished.unlink(missing_ok=True)
 
 
 def _is_device(path: Path) -> bool:
-    """Whether the path is a device or pipe, such as /dev/null, which is written to and not replaced."""
-    return path.exists() and not path.is_file() and not path.is_dir()
+    """Whether the path is a device or pipe, such as /dev/null, which is written to and not replaced.
+
+    Not if another user made it: in a folder where others may write, their link could lead to a disk.
+    """
+    if not path.exists() or path.is_file() or path.is_dir():
+        return False
+    others_write = path.absolute().parent.stat().st_mode & 0o022
+    return not others_write or path.lstat().st_uid in (0, os.geteuid())
 
 
-def _writer(form: str, stream: BinaryIO, path: Path | None, fields: FieldColumns | None) -> Writer:
+def _writer(form: str, stream: BinaryIO, path: Path | None, fields: FieldColumns | None, files: ExitStack) -> Writer:
+    """`files`: ends when the export is complete, or has failed."""
     match form:
         case "jsonl":
             from silkline.export.jsonl import JsonLines
@@ -154,5 +152,5 @@ def _writer(form: str, stream: BinaryIO, path: Path | None, fields: FieldColumns
         case "sitemap":
             from silkline.export.sitemap import SitemapFile
 
-            return SitemapFile(stream, path)
+            return SitemapFile(stream, path, files)
     raise UsageError(f"unknown format {form!r}; the formats are {', '.join(FORMATS)}")

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final
 from silkline.errors import UsageError
 from silkline.export.field_columns import ROW, Column, FieldColumns
 from silkline.export.rows import content_size
-from silkline.export.table import NO_FIELDS, row_of
+from silkline.export.table import NO_FIELDS, repeated, row_of
 from silkline.store.results import Result
 
 GROUP_ROWS: Final = 5_000
@@ -51,7 +51,7 @@ class Parquet:
         row["metadata"] = json.dumps(result.metadata, ensure_ascii=False)
         for values in self._fields.values_of(result):
             self._rows.append({**row, **values})
-            row["content"] = row["data"] = None  # only in the first row of a page
+            row = {**repeated(row), "data": None, "metadata": None}
         self._size += 2 * content_size(result)
         if len(self._rows) >= GROUP_ROWS or self._size >= GROUP_SIZE:
             self._flush()

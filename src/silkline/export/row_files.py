@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, BinaryIO, Final, NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
 from silkline.export.parquet import load
 from silkline.export.table import harmless
+from silkline.portions import portions_of
 
-Item = TypeVar("Item")
 GROUP_ROWS: Final = 20_000
 GROUP_SIZE: Final = 8 << 20
 """Characters of the rows of one group of a Parquet file."""
 ROWS: Final = 1_000
+FEW: Final = 4
 SIZE: Final = 256 << 10
 """Bytes that are written at once, or one row if it is longer."""
 _encode = msgspec.json.Encoder().encode
@@ -36,30 +37,24 @@ def write_rows(rows: Iterable[Any], columns: Columns, form: str, stream: BinaryI
 
 
 def row_pieces(rows: Iterable[Any], columns: Columns, form: str, stream: BinaryIO) -> Iterator[int]:
-    """The same, some rows at a time; yields how many were written."""
+    """The same, some rows at a time; yields how many were written.
+
+    A row that is None means that there was nothing to write for a while. It yields too, so that no step takes long.
+    """
     if form == "parquet":
         yield from _parquet(rows, columns, stream)
         return
     if form == "csv":
         stream.write(_line(columns.names))
-    lines = (_line(map(_cell, row)) if form == "csv" else _encode(row._asdict()) + b"\n" for row in rows)
-    for some in batched(lines, ROWS, len, SIZE):
+
+    def line(row: Any) -> bytes:
+        if row is None:
+            return b""
+        return _line(map(_cell, row)) if form == "csv" else _encode(row._asdict()) + b"\n"
+
+    for some in portions_of(map(line, rows), ROWS, _length, SIZE):
         stream.write(b"".join(some))
-        yield len(some)
-
-
-def batched(items: Iterable[Item], most: int, size_of: Callable[[Item], int], limit: int) -> Iterator[list[Item]]:
-    """Some items at a time: at most `most`, and no further one after their sizes have reached `limit`."""
-    some: list[Item] = []
-    size = 0
-    for item in items:
-        some.append(item)
-        size += size_of(item)
-        if len(some) >= most or size >= limit:
-            yield some
-            some, size = [], 0
-    if some:
-        yield some
+        yield sum(map(bool, some))
 
 
 def _parquet(rows: Iterable[Any], columns: Columns, stream: BinaryIO) -> Iterator[int]:
@@ -72,14 +67,21 @@ def _parquet(rows: Iterable[Any], columns: Columns, stream: BinaryIO) -> Iterato
 
     schema = pyarrow.schema([(name, kind(name)) for name in columns.names])
     with pyarrow.parquet.ParquetWriter(stream, schema, compression="zstd") as writer:
-        for some in batched(rows, GROUP_ROWS, _size, GROUP_SIZE):
-            writer.write_table(pyarrow.Table.from_pylist([row._asdict() for row in some], schema=schema))
-            yield len(some)
+        for some in portions_of(rows, GROUP_ROWS, _size, GROUP_SIZE):
+            found = [row._asdict() for row in some if row is not None]
+            if found:
+                writer.write_table(pyarrow.Table.from_pylist(found, schema=schema))
+            yield len(found)
 
 
-def _size(row: Iterable[Any]) -> int:
-    """The characters of the texts of a row."""
-    return sum([len(str(value)) for value in row])
+def _length(line: bytes) -> int:
+    """For an empty line so much that a few of them end a batch."""
+    return len(line) or SIZE // FEW
+
+
+def _size(row: Iterable[Any] | None) -> int:
+    """The characters of the texts of a row. For none so much that a few of them end a group."""
+    return GROUP_SIZE // FEW if row is None else sum([len(str(value)) for value in row])
 
 
 def _cell(value: Any) -> Any:

@@ -112,7 +112,7 @@ def stream(database: Database, job_id: str, wanted: Filter, *, after: int = 0) -
 
 def _without_page(database: Database, job_id: str, after: int) -> Iterator[Result]:
     """URLs of the ledger that failed, or had a response that is not a page, in the form of results."""
-    job = jobs.get(database, job_id)
+    job = jobs.outline(database, job_id)
     moment = job.finished_at or job.updated_at
     for url in ledger(database, job_id, after=after):
         if url.state == FAILED or (url.state == SKIPPED and url.http_status is not None):

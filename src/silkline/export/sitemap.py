@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, Final
 from xml.sax.saxutils import escape
 
 from silkline.model.url import origin_of
+from silkline.part_files import whole_file
 from silkline.store.results import Result
 
 MOST: Final = 50_000
@@ -15,11 +18,17 @@ _NAMESPACE: Final = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 
 
 class SitemapFile:
-    """Writes to a stream. With more than 50,000 pages it writes files next to `path`, which becomes their index."""
+    """Writes to a stream. With more than 50,000 pages it writes files next to `path`, which becomes their index.
 
-    def __init__(self, stream: BinaryIO, path: Path | None = None, *, most: int = MOST) -> None:
+    These files get their names when `files` ends, so that they appear together, or not at all after an error.
+    """
+
+    def __init__(
+        self, stream: BinaryIO, path: Path | None = None, files: ExitStack | None = None, *, most: int = MOST
+    ) -> None:
         self._stream = stream
-        self._path = path
+        self._path = path if files is not None else None
+        self._files = files or ExitStack()
         self._most = most
         self._part: BinaryIO = stream
         self._parts: list[Path] = []
@@ -56,16 +65,19 @@ class SitemapFile:
         if not self._parts:
             self._stream.flush()
             self._stream.seek(0)
-            first = self._name(1)
-            first.write_bytes(self._stream.read())
+            shutil.copyfileobj(self._stream, self._new_part())
             self._stream.seek(0)
             self._stream.truncate()
-            self._parts.append(first)
-        else:
+        self._part = self._new_part()
+        self._open()
+
+    def _new_part(self) -> BinaryIO:
+        """The next file. The one before is closed: there may be more files than a process may have open."""
+        if self._part is not self._stream:
             self._part.close()
         self._parts.append(self._name(len(self._parts) + 1))
-        self._part = self._parts[-1].open("wb")
-        self._open()
+        self._part = self._files.enter_context(whole_file(self._parts[-1]))
+        return self._part
 
     def _name(self, number: int) -> Path:
         path = self._path or Path("sitemap.xml")

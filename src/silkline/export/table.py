@@ -1,5 +1,8 @@
 """CSV, for spreadsheets: one row per result, and no cell that a spreadsheet would use as a formula.
 
+That is true for a spreadsheet that splits at commas. One that splits at `;` makes other cells of a text such as `a;=1`,
+and no way of writing it helps: quotes count only at the start of a cell.
+
 The fields of `data` get columns after the fixed ones, in the order in which they first appear. The header is known
 only at the end, so rows are kept in a temporary file until then.
 """
@@ -11,6 +14,7 @@ import io
 import json
 import struct
 import tempfile
+import unicodedata
 from datetime import datetime
 from typing import Any, BinaryIO, Final
 
@@ -23,13 +27,16 @@ COLUMNS: Final = (
     *("language", "content_type", "bytes", "seconds", "redirected_from", "created_at", "content"),
 )
 MOST_COLUMNS: Final = 1_000
+LONGEST_REPEATED: Final = 500
 REST: Final = "data"  # the column for all further fields
 _FROM_DATA: Final = frozenset({"title", "description", "language"})
 NO_FIELDS: Final = FieldColumns({}, rows=False)
 _IN_MEMORY: Final = 8 << 20
 _ROW: Final = struct.Struct("<II")  # the number of its data columns, and its length
-# The last four are full-width characters, which some spreadsheets treat like the normal ones.
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_SIGNS: Final = frozenset("=+-@")
+_BREAKS: Final = ("\t", "\r", "\n")
+_FILLERS: Final = frozenset("\u115f\u1160\u3164\uffa0")
+"""Letters of Unicode that have no shape."""
 
 
 class Table:
@@ -61,7 +68,7 @@ class Table:
             own = (_cell(values.get(name)) for name in self._field_names)
             line = _line([*fixed.values(), *own, *(_cell(further.get(name)) for name in self._columns)])
             self._rows.write(_ROW.pack(len(self._columns), len(line)) + line)
-            fixed["content"] = ""  # only in the first row of a page
+            fixed, further = repeated(fixed), {}
 
     def close(self) -> None:
         total = len(self._columns)
@@ -117,6 +124,14 @@ def row_of(result: Result) -> dict[str, Any]:
     }
 
 
+def repeated(row: dict[str, Any]) -> dict[str, Any]:
+    """The columns in the further rows of a page. Long values are only in its first row: a page can have many rows."""
+    return {
+        name: None if name == "content" or (isinstance(value, str) and len(value) > LONGEST_REPEATED) else value
+        for name, value in row.items()
+    }
+
+
 def _spaced(value: Any) -> str | None:
     """A list of URLs as one cell. External workers may have stored a value of another type."""
     if isinstance(value, list | tuple):
@@ -135,4 +150,17 @@ def harmless(value: Any) -> Any:
     if isinstance(value, dict | list | tuple):
         value = json.dumps(value, ensure_ascii=False)
     text = str(value).replace("\x00", "")
-    return "'" + text if text.lstrip(" \u00a0").startswith(_FORMULA) else text
+    return "'" + text if _is_formula(text) else text
+
+
+def _is_formula(text: str) -> bool:
+    """Whether the first visible character starts a formula. Some spreadsheets treat full-width signs like others."""
+    if text.lstrip(" \u00a0").startswith(_BREAKS):
+        return True
+    first = next((sign for sign in text if not _is_invisible(sign)), "")
+    return unicodedata.normalize("NFKC", first) in _SIGNS
+
+
+def _is_invisible(sign: str) -> bool:
+    """Spaces, control characters, marks without a letter, and what else a spreadsheet may drop or not show."""
+    return unicodedata.category(sign)[0] in "CZM" or sign in _FILLERS

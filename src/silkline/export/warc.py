@@ -12,7 +12,7 @@ from silkline.errors import UsageError
 from silkline.export.rows import Filter
 from silkline.model.database import Database
 from silkline.store import results
-from silkline.warc_files import folder_of, records
+from silkline.warc_files import folder_of, records, response_record
 
 
 def load() -> Any:
@@ -26,13 +26,13 @@ def load() -> Any:
 
 def write_warc(database: Database, data: Path, job_id: str, wanted: Filter, stream: BinaryIO) -> int:
     """Write the file and return the number of pages. If two attempts fetched a page, only the first copy is written."""
-    return sum(1 for _ in written_records(database, data, job_id, wanted, stream))
+    return sum(written_records(database, data, job_id, wanted, stream))
 
 
 def written_records(
     database: Database, data: Path, job_id: str, wanted: Filter, stream: BinaryIO | io.RawIOBase
-) -> Iterator[int]:
-    """Write the file one page at a time, and yield the id of each URL."""
+) -> Iterator[bool]:
+    """Write the file one page at a time, and yield for each response whether it was written."""
     if not folder_of(data, job_id).is_dir():
         raise UsageError(
             "this machine has no raw responses of this job: WARC needs a job that ran with --warc on this machine"
@@ -41,20 +41,14 @@ def written_records(
     writer.write_record(writer.create_warcinfo_record(None, {"software": f"Silkline {__version__}", "job": job_id}))
     written: set[int] = set()
     for url_id, record in records(data, job_id):
-        if url_id in written:
-            continue
-        result = results.by_url_id(database, job_id, url_id)
+        result = results.by_url_id(database, job_id, url_id) if url_id not in written else None
         if result is None or not wanted.wants(result):
+            yield False
             continue
         written.add(url_id)
         headers = record.rec_headers
         about = {name: headers.get_header(name) for name in ("WARC-Date", "WARC-IP-Address", "WARC-Record-ID")}
-        copy = writer.create_warc_record(
-            headers.get_header("WARC-Target-URI"),
-            "response",
-            payload=io.BytesIO(record.payload),
-            http_headers=record.http_headers,
-            warc_headers_dict={name: value for name, value in about.items() if value},
-        )
-        writer.write_record(copy)
-        yield url_id
+        about = {name: value for name, value in about.items() if value}
+        url = headers.get_header("WARC-Target-URI")
+        stream.write(response_record(url, record.http_headers, record.payload, about))
+        yield True

@@ -12,7 +12,7 @@ per page): new connection 0.20-0.22, keep-alive 0.13-0.16; TLS with verification
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pycurl  # type: ignore[import-untyped]
 
@@ -56,18 +56,38 @@ def _count(purpose: str, fetched: Fetched) -> None:
         REQUEST_FAILURES.add(1, reason_label(fetched.reason))
 
 
+class Place(Protocol):
+    """Holds a place of a request at an address. It decides to which addresses of the host the request may go."""
+
+    def order(self, addresses: tuple[str, ...]) -> tuple[str, ...]:
+        """The addresses in the order in which they are to be tried."""
+
+    def enter(self, address: str, port: int) -> str | None:
+        """Take a place at this address. Returns the reason why the request may not connect to it, or None."""
+
+    def timed_out(self) -> None:
+        """The connection to the last address was not made in time."""
+
+
 class Exchange:
     """A request in progress."""
 
     __slots__ = (
-        *("addresses", "connect_to", "deadline", "handle", "headers", "lookup", "on_done", "over", "request"),
+        *("addresses", "connect_to", "deadline", "handle", "headers", "lookup", "on_done", "over", "place", "request"),
         *("sent_again", "starved_at", "target", "unwatched"),
     )
 
     def __init__(
-        self, request: Request, target: Target, headers: list[str] | None, deadline: float, on_done: OnFetched
+        self,
+        request: Request,
+        target: Target,
+        headers: list[str] | None,
+        deadline: float,
+        on_done: OnFetched,
+        place: Place | None,
     ) -> None:
         self.request = request
+        self.place = place
         self.target = target
         self.headers = headers
         self.deadline = deadline
@@ -105,10 +125,10 @@ class HttpClient:
         self._looking_up: set[Exchange] = set()
         self._closed = False
 
-    async def fetch(self, request: Request) -> Fetched:
+    async def fetch(self, request: Request, place: Place | None = None) -> Fetched:
         """Make one request and wait for its outcome. Cancelling the wait ends the transfer."""
         future: asyncio.Future[Fetched] = self._loop.create_future()
-        exchange = self.start(request, partial(_settle, future))
+        exchange = self.start(request, partial(_settle, future), place)
         try:
             return await future
         except asyncio.CancelledError:
@@ -116,8 +136,8 @@ class HttpClient:
                 self.cancel(exchange)
             raise
 
-    def start(self, request: Request, on_done: OnFetched) -> Exchange | None:
-        """The same with a callback. Returns None if the callback was already called."""
+    def start(self, request: Request, on_done: OnFetched, place: Place | None = None) -> Exchange | None:
+        """The same with a callback. Returns None if the callback was already called. `place` may refuse addresses."""
         target = CLOSED if self._closed else locate(request.url)
         if isinstance(target, str):
             on_done(Fetched(url=request.url, reason=target))
@@ -126,7 +146,8 @@ class HttpClient:
         if isinstance(headers, str):
             on_done(Fetched(url=target.url, reason=headers))
             return None
-        exchange = Exchange(request, target, headers, self._loop.time() + self.settings.total_timeout, on_done)
+        deadline = self._loop.time() + self.settings.total_timeout
+        exchange = Exchange(request, target, headers, deadline, on_done, place)
         origin = target.origin
         if origin.literal:
             self._connect(exchange, (origin.literal,))
@@ -216,6 +237,8 @@ class HttpClient:
         if self.settings.proxy:
             self._send(exchange, "")
             return
+        if exchange.place is not None and len(allowed) > 1:
+            allowed = exchange.place.order(allowed)
         exchange.addresses = list(allowed[: self.settings.addresses])
         self._try_next_address(exchange)
 
@@ -231,10 +254,17 @@ class HttpClient:
         else:
             self._send(exchange, "")
 
-    def _try_next_address(self, exchange: Exchange) -> None:
-        address = exchange.addresses.pop(0)
-        port = exchange.target.origin.port
-        self._send(exchange, f"::[{address}]:{port}" if ":" in address else f"::{address}:{port}")
+    def _try_next_address(self, exchange: Exchange, failed: Fetched | None = None) -> None:
+        """`failed`: the outcome at the address before. It is that of the request if no other address may be tried."""
+        port, place = exchange.target.origin.port, exchange.place
+        refused = None
+        while exchange.addresses:
+            address = exchange.addresses.pop(0)
+            refused = place.enter(address, port) if place is not None else None
+            if refused is None:
+                self._send(exchange, f"::[{address}]:{port}" if ":" in address else f"::{address}:{port}")
+                return
+        self._finish(exchange, failed or Fetched(url=exchange.target.url, reason=refused))
 
     def _send(self, exchange: Exchange, connect_to: str) -> None:
         left = exchange.deadline - self._loop.time()
@@ -263,10 +293,12 @@ class HttpClient:
             return
         fetched = outcome(handle, exchange.target.url, exchange.request, self.settings, code, message)
         self._release(exchange, handle)
-        if exchange.addresses and fetched.reason in _NEXT_ADDRESS_HELPS:
-            self._try_next_address(exchange)
-        else:
+        if fetched.reason not in _NEXT_ADDRESS_HELPS:
             self._finish(exchange, fetched)
+            return
+        if fetched.reason == CONNECT_TIMEOUT and not fetched.address and exchange.place is not None:
+            exchange.place.timed_out()  # not if only the handshake of TLS timed out, which depends on the name
+        self._try_next_address(exchange, fetched)
 
     def _wait_for_files(self, exchange: Exchange, handle: Handle) -> bool:
         """If no socket could be opened, try again later with a full timeout. The server did not cause this failure."""

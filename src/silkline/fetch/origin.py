@@ -14,6 +14,7 @@ import ada_url
 import msgspec
 
 from silkline.model.fetched import BAD_URL, SCHEME_BLOCKED
+from silkline.model.url import MAX_HOST
 
 _PORTS: Final = {"http": 80, "https": 443}
 # A URL that ada-url would not change, at least up to the path. This match costs 0.7 us, parsing 8 us.
@@ -85,7 +86,7 @@ def _locate_slowly(url: str) -> Target | str:
     host = parsed["hostname"]
     port = int(parsed["port"]) if parsed["port"] else _PORTS[scheme]
     is_literal = parsed["host_type"] != ada_url.HostType.DEFAULT
-    if not host or port == 0:
+    if not host or port == 0 or len(host) > MAX_HOST + 1:  # with a dot at the end
         return BAD_URL
     origin = Origin(
         text=f"{scheme}://{parsed['host']}",

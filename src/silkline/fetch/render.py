@@ -120,6 +120,14 @@ class Browser:
             browser = cls(process.conversation, process, None, limits)
         try:
             await browser.conversation.ask("Target.setDiscoverTargets", discover=True, seconds=_START_SECONDS)
+            # What a page opens waits for us before it sends a request, and is closed.
+            await browser.conversation.ask(
+                "Target.setAutoAttach",
+                autoAttach=True,
+                waitForDebuggerOnStart=True,
+                flatten=True,
+                filter=[{"type": kind} for kind in sorted(_UNWANTED)],
+            )
         except (BrowserGone, TimeoutError, CommandRefused) as error:
             browser.close()
             raise NoBrowser(f"the browser does not start: {error!r}") from error
@@ -159,17 +167,34 @@ class Browser:
 
     def _heard(self, method: str, params: dict[str, Any]) -> None:
         if method == "Target.targetCreated":
-            self._close_popup(params["targetInfo"])
+            target = params["targetInfo"]
+            if target["type"] != "page" and self._is_unwanted(target):
+                self.conversation.say("Target.closeTarget", targetId=target["targetId"])
+        elif method == "Target.attachedToTarget":
+            if params["waitingForDebugger"]:
+                self._go_on(params["sessionId"], params["targetInfo"])
         elif method == "Target.targetCrashed":
             for page in self.pages.values():
                 if page.target == params["targetId"]:
                     page.died(too_large=self._evicted > 0)
                     self._evicted = max(0, self._evicted - 1)
 
-    def _close_popup(self, target: dict[str, Any]) -> None:
+    def _go_on(self, session: str, target: dict[str, Any]) -> None:
+        """End the wait of a new page. The page that opened it waits too, so one that is unwanted must also run, but all
+        its requests are held."""
+        say = self.conversation.say
+        if self._is_unwanted(target):
+            say("Fetch.enable", session, patterns=[{"urlPattern": "*"}])
+            say("Runtime.runIfWaitingForDebugger", session)
+            say("Target.closeTarget", targetId=target["targetId"])
+        else:
+            say("Runtime.runIfWaitingForDebugger", session)
+            say("Target.detachFromTarget", sessionId=session)
+
+    def _is_unwanted(self, target: dict[str, Any]) -> bool:
+        """Whether one of our pages has opened this."""
         owner = self.pages.get(target.get("browserContextId", ""))
-        if owner is not None and target["targetId"] != owner.target and target["type"] in _UNWANTED:
-            self.conversation.say("Target.closeTarget", targetId=target["targetId"])
+        return owner is not None and target["targetId"] != owner.target and target["type"] in _UNWANTED
 
     async def _watch_memory(self) -> None:
         """Kill page processes, or the browser, if they use too much memory, so that they do not make the job fail."""

@@ -111,7 +111,7 @@ class BrowserFolder:
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
         # Lock the file before its rename. Otherwise a concurrent `sweep` would remove the folder as abandoned.
         nameless = self.path / f"{_LOCK}.new"
-        self.lock = os.open(nameless, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        self.lock = os.open(nameless, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         nameless.rename(self.path / _LOCK)
 

@@ -10,12 +10,14 @@ from base64 import b64decode
 from collections.abc import Awaitable
 from typing import Any, Final
 
-from silkline.fetch.render_cdp import CommandRefused, Conversation
+from silkline.fetch.render_cdp import AnswerTooLong, CommandRefused, Conversation
 from silkline.fetch.settings import Capture
 from silkline.model.fetched import PDF, SCREENSHOT, PageFile
 
 _WINDOW: Final = 800  # pixels; the view in which pages load is taller, so that they load more
 _PART: Final = 1 << 20
+_LONGEST_PART: Final = 2 * _PART  # in Base64
+_AROUND: Final = 1_000  # bytes of a message around its data
 
 
 class _TooLarge(Exception):
@@ -37,10 +39,10 @@ async def _made(name: str, wanted: Capture, making: Awaitable[bytes]) -> PageFil
         body = await asyncio.wait_for(making, wanted.seconds)
     except TimeoutError:
         return PageFile(name, error=f"it was not ready after {wanted.seconds:g} s")
+    except (_TooLarge, AnswerTooLong):
+        return PageFile(name, error=f"it has more than {wanted.max_bytes:,} bytes")
     except CommandRefused as error:
         return PageFile(name, error=f"the browser refused: {error}"[:500])
-    except _TooLarge:
-        return PageFile(name, error=f"it has more than {wanted.max_bytes:,} bytes")
     return PageFile(name, body, len(body))
 
 
@@ -51,17 +53,20 @@ async def _screenshot(talk: Conversation, session: str, wanted: Capture, width: 
         height = min(max(size["height"], 1), wanted.max_height)
         width = min(max(int(size["width"]), width), wanted.max_height)
         height = min(height, max(wanted.max_pixels // width, 1))
+    longest = wanted.max_bytes * 4 // 3 + _AROUND
     answer = await talk.ask(
         "Page.captureScreenshot",
         session,
         seconds=wanted.seconds,
+        longest=longest,
         format="png",
         clip={"x": 0, "y": 0, "width": width, "height": height, "scale": 1},
         captureBeyondViewport=True,
     )
-    if len(answer["data"]) > wanted.max_bytes * 4 // 3 + 4:
+    body = b64decode(answer["data"])
+    if len(body) > wanted.max_bytes:
         raise _TooLarge
-    return b64decode(answer["data"])
+    return body
 
 
 async def _pdf(talk: Conversation, session: str, wanted: Capture) -> bytes:
@@ -70,7 +75,9 @@ async def _pdf(talk: Conversation, session: str, wanted: Capture) -> bytes:
     body = bytearray()
     try:
         while True:
-            part = await talk.ask("IO.read", session, seconds=wanted.seconds, handle=handle, size=_PART)
+            part = await talk.ask(
+                "IO.read", session, seconds=wanted.seconds, longest=_LONGEST_PART, handle=handle, size=_PART
+            )
             body += b64decode(part["data"]) if part.get("base64Encoded") else part["data"].encode()
             if len(body) > wanted.max_bytes:
                 raise _TooLarge

@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import socket
 from collections.abc import Callable
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 import msgspec
 
-COMMAND_SECONDS: Final = 15.0
-_LONGEST_ANSWER: Final = 256 << 20
-_LONGEST_EVENT: Final = 16 << 20
-_LONGEST_REPAIR: Final = 2 << 20
-"""Bytes of a message with invalid characters. To replace them takes up to 0.2 s in 2 MB, in which nothing else runs."""
-_ANSWER: Final = b'{"id"'
-_NUMBER: Final = re.compile(rb'\{"id":(\d{1,15})[,}]')
-# Half of a pair of surrogates, written as an escape. Scripts can put one into every text; JSON for others has none.
-_LONE: Final = re.compile(
-    rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|"
-    rb"(?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD])[c-fC-F][0-9a-fA-F]{2})"
+from silkline.fetch.render_budget import MessageBudget
+from silkline.fetch.render_messages import (
+    LONGEST_EVENT,
+    SHORT,
+    Incoming,
+    Message,
+    Skipped,
+    context_of,
+    number_of,
+    read,
+    session_of,
 )
+
+COMMAND_SECONDS: Final = 15.0
 _log: Final = logging.getLogger(__name__)
 
 Listener = Callable[[str, dict[str, Any]], None]
@@ -40,6 +41,10 @@ class CommandRefused(Exception):
     """The browser refused a command. The page may be closed."""
 
 
+class AnswerTooLong(CommandRefused):
+    """The answer has more bytes than the command may have. It was not read."""
+
+
 class BrowserLine(Protocol):
     """Carries messages to a browser."""
 
@@ -47,32 +52,13 @@ class BrowserLine(Protocol):
     def close(self) -> None: ...
 
 
-class _Message(msgspec.Struct):
-    id: int = 0
-    method: str = ""
-    sessionId: str = ""
-    params: dict[str, Any] = {}
-    result: dict[str, Any] = {}
-    error: dict[str, Any] | None = None
+class _Waiting(NamedTuple):
+    answer: asyncio.Future[dict[str, Any]]
+    session: str
+    longest: int
 
 
-_decode = msgspec.json.Decoder(_Message).decode
 _encode = msgspec.json.Encoder().encode
-
-
-def _read(data: bytes | bytearray) -> _Message | None:
-    """The message, with U+FFFD for what is no character. None: it cannot be read."""
-    try:
-        return _decode(data)
-    except (ValueError, RecursionError):
-        if len(data) > _LONGEST_REPAIR:
-            return None
-    # An escaped backslash gets another form, so that every backslash that is left begins an escape.
-    clean = _LONE.sub(rb"\\ufffd", data.replace(rb"\\", rb"\u005c"))
-    try:
-        return _decode(clean.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return None
 
 
 class Conversation:
@@ -83,8 +69,9 @@ class Conversation:
         self._loop = asyncio.get_running_loop()
         self._line: BrowserLine | None = None
         self._last = 0
-        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._waiting: dict[int, _Waiting] = {}
         self._listeners: dict[str, Listener] = {}
+        self._budgets: dict[str, MessageBudget] = {}
 
     def over(self, line: BrowserLine) -> None:
         self._line = line
@@ -95,6 +82,13 @@ class Conversation:
             self._listeners.pop(session, None)
         else:
             self._listeners[session] = listener
+
+    def charge(self, name: str, budget: MessageBudget | None) -> None:
+        """Charge the messages about a page, by its session or its context, to its budget. None: the page is closed."""
+        if budget is None:
+            self._budgets.pop(name, None)
+        else:
+            self._budgets[name] = budget
 
     def say(self, method: str, session: str = "", /, **params: Any) -> int:
         """Send a command and ignore its answer."""
@@ -107,49 +101,112 @@ class Conversation:
         return self._last
 
     async def ask(
-        self, method: str, session: str = "", /, *, seconds: float = COMMAND_SECONDS, **params: Any
+        self,
+        method: str,
+        session: str = "",
+        /,
+        *,
+        seconds: float = COMMAND_SECONDS,
+        longest: int = SHORT,
+        **params: Any,
     ) -> dict[str, Any]:
-        """Send a command and wait for its answer. Raises `TimeoutError` if there is no answer in time."""
+        """Send a command and wait for its answer. Raises `TimeoutError` if there is no answer in time.
+
+        `longest`: bytes of the answer. Only commands that read content need more than usual; a longer answer to another
+        command is the work of the page, and ends it.
+        """
         if self.gone.is_set():
             raise BrowserGone
         answer: asyncio.Future[dict[str, Any]] = self._loop.create_future()
         number = self.say(method, session, **params)
-        self._waiting[number] = answer
+        self._waiting[number] = _Waiting(answer, session, longest)
         try:
             return await asyncio.wait_for(answer, seconds)
         finally:
             self._waiting.pop(number, None)
 
-    def heard(self, data: bytes | bytearray) -> None:
-        """Process a message from the browser. Pages choose much of its text, so nothing is raised: an error here would
-        end the whole job. An event that cannot be read is dropped."""
-        message = _read(data)
+    # Messages from the browser. Pages choose much of their text, so nothing is raised: an error here would end the
+    # whole job.
+
+    def longest(self, head: bytes) -> int:
+        """How long a message may be that begins like this."""
+        number = number_of(head)
+        if number is None:
+            return LONGEST_EVENT
+        waiting = self._waiting.get(number)
+        return SHORT if waiting is None else waiting.longest
+
+    def heard(self, data: bytes | bytearray | Skipped) -> None:
+        """Process a message. One that cannot be read is dropped, as is one that nobody waits for."""
+        if isinstance(data, Skipped):
+            self._skipped(data)
+        elif (number := number_of(data)) is None:
+            self._event(data)
+        elif (waiting := self._waiting.get(number)) is not None:
+            message = read(data, self._budgets.get(waiting.session))
+            if message is None:
+                self._refuse(number, CommandRefused("the answer of the browser cannot be read"))
+            else:
+                self._deliver(message)
+
+    def _event(self, data: bytes | bytearray) -> None:
+        """Find out first whose event it is: those of a page with a spent budget, or of a closed one, cost little."""
+        session = session_of(data)
+        context = "" if session else context_of(data)
+        if (session and session not in self._listeners) or (context and context not in self._budgets):
+            return
+        budget = self._budgets.get(session or context)
+        if budget is not None and not budget.take(len(data)):
+            return
+        message = read(data, budget)
         if message is None:
-            number = _NUMBER.match(data)
-            if number is not None:
-                self._refuse(int(number[1]), "the answer of the browser cannot be read")
-        elif message.id:
-            if message.error is not None:
-                self._refuse(message.id, str(message.error.get("message")))
-            elif (answer := self._waiting.get(message.id)) is not None and not answer.done():
-                answer.set_result(message.result)
-        elif (listener := self._listeners.get(message.sessionId)) is not None:
+            return
+        if message.id:
+            self._deliver(message)
+        elif session or self._may_pass(message, len(data)):
+            self._tell(message)
+
+    def _may_pass(self, message: Message, size: int) -> bool:
+        """For a browser that writes the session elsewhere."""
+        budget = self._budgets.get(message.sessionId) if message.sessionId else None
+        return budget is None or budget.take(size)
+
+    def _tell(self, message: Message) -> None:
+        listener = self._listeners.get(message.sessionId)
+        if listener is not None:
             try:
                 listener(message.method, message.params)
             except Exception:
                 _log.exception("an event of the browser was not understood: %.100s", message.method)
 
-    def _refuse(self, number: int, why: str) -> None:
-        answer = self._waiting.get(number)
-        if answer is not None and not answer.done():
-            answer.set_exception(CommandRefused(why))
+    def _deliver(self, message: Message) -> None:
+        if message.error is not None:
+            self._refuse(message.id, CommandRefused(str(message.error.get("message"))))
+        elif (waiting := self._waiting.get(message.id)) is not None and not waiting.answer.done():
+            waiting.answer.set_result(message.result)
+
+    def _skipped(self, skipped: Skipped) -> None:
+        budget = self._budgets.get(session_of(skipped.tail) or context_of(skipped.tail))
+        number = number_of(skipped.head)
+        if number is None:
+            if budget is not None:
+                budget.take(skipped.size)
+            return
+        if budget is not None and self.longest(skipped.head) == SHORT:
+            budget.end("the page made an answer of the browser too long")
+        self._refuse(number, AnswerTooLong("the answer of the browser is too long"))
+
+    def _refuse(self, number: int, error: CommandRefused) -> None:
+        waiting = self._waiting.get(number)
+        if waiting is not None and not waiting.answer.done():
+            waiting.answer.set_exception(error)
 
     def ended(self) -> None:
         """The connection was closed by either side."""
         self.gone.set()
-        for answer in self._waiting.values():
-            if not answer.done():
-                answer.set_exception(BrowserGone())
+        for waiting in self._waiting.values():
+            if not waiting.answer.done():
+                waiting.answer.set_exception(BrowserGone())
 
     def close(self) -> None:
         if self._line is not None:
@@ -157,42 +214,12 @@ class Conversation:
         self.ended()
 
 
-class Incoming:
-    """Collects the parts of a message.
-
-    Pages can make events as long as they like: an event has the body of a request, a URL or the text of a dialog. An
-    event that is too long is skipped and not held, so only the page that waits for it suffers. An answer is as long as
-    we ask for, so one that is too long is an error of the browser.
-    """
-
-    def __init__(self) -> None:
-        self._held = bytearray()
-        self._skips = False
-
-    def add(self, part: bytes) -> None:
-        """Raises `BrowserGone` for an answer that is too long."""
-        if self._skips:
-            return
-        self._held += part
-        if len(self._held) > _LONGEST_EVENT and not self._held.startswith(_ANSWER):
-            self._skips = True
-            self._held = bytearray()
-        elif len(self._held) > _LONGEST_ANSWER:
-            raise BrowserGone("an answer of the browser is too long")
-
-    def complete(self) -> bytearray | None:
-        """The message that has ended. None: it was skipped."""
-        message, skipped = self._held, self._skips
-        self._held, self._skips = bytearray(), False
-        return None if skipped else message
-
-
 class PipeLine(asyncio.Protocol):
     """`--remote-debugging-pipe` over one socket: JSON with a NUL after each message."""
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
-        self._incoming = Incoming()
+        self._incoming = Incoming(conversation.longest)
         self._transport: asyncio.Transport | None = None
 
     async def open(self, end: socket.socket) -> None:
@@ -204,14 +231,10 @@ class PipeLine(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         *ends, rest = data.split(b"\0")
-        try:
-            for end in ends:
-                self._incoming.add(end)
-                if (message := self._incoming.complete()) is not None:
-                    self._conversation.heard(message)
-            self._incoming.add(rest)
-        except BrowserGone:
-            self.close()
+        for end in ends:
+            self._incoming.add(end)
+            self._conversation.heard(self._incoming.complete())
+        self._incoming.add(rest)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._conversation.ended()

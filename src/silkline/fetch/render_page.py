@@ -14,12 +14,15 @@ from collections.abc import Mapping
 from secrets import token_hex
 from typing import Any, Final
 
+from silkline.fetch.render_budget import MessageBudget
 from silkline.fetch.render_capture import capture
 from silkline.fetch.render_cdp import BrowserGone, CommandRefused, Conversation
 from silkline.fetch.render_credentials import Credentials
+from silkline.fetch.render_messages import SHORT
 from silkline.fetch.render_proxy import PageProxy
-from silkline.fetch.render_scripts import PREPARE, SNAPSHOT
+from silkline.fetch.render_scripts import PREPARE, PROBE, SNAPSHOT
 from silkline.fetch.render_settling import Settling
+from silkline.fetch.render_world import IsolatedWorld
 from silkline.fetch.settings import Capture, RenderLimits, is_header_name
 from silkline.model.fetched import (
     RENDER_CRASHED,
@@ -56,6 +59,7 @@ _FILE: Final = re.compile(
     r"\.(?:zip|gz|tgz|bz2|xz|7z|rar|dmg|exe|msi|deb|rpm|apk|iso|jar|csv|xlsx?|docx?|mp3|mp4)(?:\?|$)", re.I
 )
 _LONGEST_REASON: Final = 500
+_BYTES_PER_CHARACTER: Final = 6  # at most, in JSON: `\\u4e00`
 _VIEW: Final = {"width": 1280, "height": 2400}  # tall, so that content that loads on scrolling is loaded
 
 
@@ -78,8 +82,11 @@ class PageInBrowser:
         self._proxy = proxy
         self._wanted = wanted
         self._blocked = _BLOCKED if wanted is None else _BLOCKED - _SHOWN
-        self._probe = f"_{token_hex(8)}"
-        self._settling = Settling(conversation, limits, f"globalThis.{self._probe}?.()", real_time=real_time)
+        self._name = token_hex(8)
+        self._world = IsolatedWorld(conversation, self._name)
+        probe = f"({PROBE})({self._name!r})"
+        self._settling = Settling(conversation, limits, self._world, probe, real_time=real_time)
+        self._budget = MessageBudget(limits.max_events, self._flooded)
         self._credentials = Credentials(fetched.url, limits.origin_headers)
         self._address = canonical(fetched.url) or fetched.url
         self._loop = asyncio.get_running_loop()
@@ -88,13 +95,12 @@ class PageInBrowser:
         self._refused: str | None = None
         self._reloads = 0
         self._cut: set[str] = set()
-        self._frame = ""
         self._session = ""
         self.context = ""
         self.target = ""
         self.location = ""
         self.crashed = False
-        self._too_large = False
+        self._too_large = ""
         self.requests = 0
 
     async def open(self) -> None:
@@ -107,12 +113,14 @@ class PageInBrowser:
             disposeOnDetach=True,
         )
         self.context = made["browserContextId"]
+        self._talk.charge(self.context, self._budget)
         self._talk.say("Browser.setDownloadBehavior", behavior="deny", browserContextId=self.context)
         made = await ask("Target.createTarget", url="about:blank", browserContextId=self.context, **_VIEW)
-        self.target = self._frame = self._credentials.frame = made["targetId"]
+        self.target = self._world.frame = self._credentials.frame = made["targetId"]
         made = await ask("Target.attachToTarget", targetId=self.target, flatten=True)
         self._session = made["sessionId"]
-        self._settling.session = self._session
+        self._settling.session = self._world.session = self._session
+        self._talk.charge(self._session, self._budget)
         self._talk.listen(self._session, self._heard)
 
     async def show(self, user_agent: str, language: str) -> Rendered:
@@ -125,7 +133,7 @@ class PageInBrowser:
         say("Page.setPrerenderingAllowed", session, isAllowed=False)
         say("Emulation.setUserAgentOverride", session, userAgent=user_agent, acceptLanguage=language)
         say("Fetch.enable", session, patterns=[{"urlPattern": "*"}])
-        await self._talk.ask("Page.addScriptToEvaluateOnNewDocument", session, source=f"({PREPARE})({self._probe!r})")
+        await self._talk.ask("Page.addScriptToEvaluateOnNewDocument", session, source=f"({PREPARE})({self._name!r})")
         started = self._loop.time()
         say("Page.navigate", session, url=self._page.url)
         if not await self._settling.wait(started + self._limits.seconds, self._is_over):
@@ -149,6 +157,8 @@ class PageInBrowser:
     def close(self) -> None:
         """Remove the context with all its data."""
         self._talk.listen(self._session, None)
+        for name in (self._session, self.context):
+            self._talk.charge(name, None)
         if self._handing is not None:
             self._handing.cancel()
         if self.context:
@@ -163,50 +173,44 @@ class PageInBrowser:
         return self._settling.virtual
 
     def _is_over(self) -> bool:
-        return bool(self.location) or self.crashed or self._refused is not None
+        return bool(self.location) or self.crashed or self._refused is not None or self._budget.spent
 
     async def _outcome(self) -> dict[str, Any]:
         if self.location:
             return {}
-        if self.crashed:
+        if self.crashed or self._budget.spent:
             return self._crash()
         if self._refused is not None:
             return {"reason": RENDER_REFUSED, "detail": self._refused}
         return await self._snapshot()
 
     async def _snapshot(self) -> dict[str, Any]:
-        """The DOM, serialized by our script in an isolated world that the scripts of the page cannot change."""
-        ask, session = self._talk.ask, self._session
-        seconds = self._limits.snapshot_seconds
+        """The DOM, serialized by our script."""
+        limits = self._limits
+        script, longest = f"({SNAPSHOT})({limits.max_dom})", _BYTES_PER_CHARACTER * 2 * limits.max_dom + SHORT
         try:
-            world = await ask("Page.createIsolatedWorld", session, seconds=seconds, frameId=self._frame)
-            answer = await ask(
-                "Runtime.evaluate",
-                session,
-                seconds=seconds,
-                expression=f"({SNAPSHOT})({self._limits.max_dom})",
-                contextId=world["executionContextId"],
-                returnByValue=True,
-            )
+            found = await self._world.run(script, limits.snapshot_seconds, longest)
         except TimeoutError:
             return {"reason": RENDER_TIMEOUT, "detail": "its scripts did not finish in time"}
         except CommandRefused as error:
-            return self._crash() if self.crashed else {"reason": RENDER_FAILED, "detail": str(error)}
-        found = answer.get("result", {}).get("value")
+            if self.crashed or self._budget.spent:
+                return self._crash()
+            return {"reason": RENDER_FAILED, "detail": str(error)}
         if not isinstance(found, dict):
             return {"reason": RENDER_FAILED, "detail": "the page could not be read"}
         if "html" not in found:
-            return {"reason": RENDER_TOO_LARGE, "detail": f"more than {self._limits.max_dom:,} characters"}
-        # Elements of the page can hide properties of the document, such as its URL.
+            return {"reason": RENDER_TOO_LARGE, "detail": f"more than {limits.max_dom:,} characters"}
         return {name: value for name, value in found.items() if isinstance(value, str)}
 
     def _crash(self) -> dict[str, Any]:
         if self._too_large:
-            return {
-                "reason": RENDER_TOO_LARGE,
-                "detail": f"more than {self._limits.max_memory // 1_000_000} MB of memory",
-            }
+            return {"reason": RENDER_TOO_LARGE, "detail": self._too_large}
         return {"reason": RENDER_CRASHED, "detail": "the page's process ended"}
+
+    def _flooded(self, why: str) -> None:
+        """The browser has told too much about the page. Its events are dropped from now on, so it cannot continue."""
+        self._too_large = why
+        self._settling.look_again()
 
     # Events of the page.
 
@@ -232,10 +236,11 @@ class PageInBrowser:
             case "Emulation.virtualTimeBudgetExpired":
                 self._settling.time_is_over()
             case "Page.frameRequestedNavigation" if params.get("disposition") == "currentTab":
-                if params["frameId"] == self._frame:
+                if params["frameId"] == self._world.frame:
                     self._settling.leaving()
             case "Page.frameNavigated" if "parentId" not in params["frame"]:
-                self._frame = self._credentials.frame = params["frame"]["id"]
+                self._world.frame = self._credentials.frame = params["frame"]["id"]
+                self._settling.shows(params["frame"]["loaderId"])
             case "Page.javascriptDialogOpening":
                 leave = params.get("type") == "beforeunload"
                 self._talk.say("Page.handleJavaScriptDialog", self._session, accept=leave)
@@ -243,14 +248,15 @@ class PageInBrowser:
     def died(self, *, too_large: bool = False) -> None:
         """The process of the page has ended. With `too_large`, it was killed because it used too much memory."""
         self.crashed = True
-        self._too_large = self._too_large or too_large
+        if too_large and not self._too_large:
+            self._too_large = f"more than {self._limits.max_memory // 1_000_000} MB of memory"
         self._settling.look_again()
 
     # Requests. Each is paused until it is allowed or refused.
 
     def _paused(self, params: dict[str, Any]) -> None:
         id, request, kind = params["requestId"], params["request"], params.get("resourceType", "")
-        if kind == "Document" and params.get("frameId") == self._frame:
+        if kind == "Document" and params.get("frameId") == self._world.frame:
             self._navigation(params)
         elif kind in self._blocked or not request["url"].startswith(("http:", "https:", "data:", "blob:", "about:")):
             self._fail(id)

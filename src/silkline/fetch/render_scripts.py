@@ -1,14 +1,16 @@
-"""The scripts that we run in pages: one before the scripts of the page, one that reads the DOM after them."""
+"""The scripts that we run in pages: one before the scripts of the page, and two in an isolated world (render_world.py),
+which ask whether the page is quiet and read its DOM."""
 
 from typing import Final
 
 # Removes features that could bypass the proxy, outlive the page, or wait for a user. Then it counts the tasks that are
-# no timers, and notes work that runs outside of the clock of the page. The function with the given name, which
-# `render_settling` calls, says whether nothing happens for two frames; false: that is not certain.
+# no timers, and notes work that runs outside of the clock of the page. It tells `PROBE` about both by events with a
+# name that the page does not know. `performance` is the same object in both worlds, and keeps its listeners when the
+# page opens its document again.
 PREPARE: Final = """
-(probe => {
-  for (const name of ["RTCPeerConnection", "webkitRTCPeerConnection", "RTCDataChannel", "WebTransport", "SharedWorker"])
-    delete globalThis[name];
+(name => {
+  for (const each of ["RTCPeerConnection", "webkitRTCPeerConnection", "RTCDataChannel", "WebTransport", "SharedWorker"])
+    delete globalThis[each];
   if (globalThis.Navigator) delete Navigator.prototype.serviceWorker;
   globalThis.print = () => {};
   globalThis.open = () => null;
@@ -23,8 +25,13 @@ PREPARE: Final = """
                           {...Object.getOwnPropertyDescriptor(owner, name), value: new Proxy(original, noted)});
   };
   const count = () => { tasks++ }, unsure = () => { certain = false };
-  const nextFrame = globalThis.requestAnimationFrame?.bind(globalThis), Watcher = globalThis.MutationObserver;
-  const View = globalThis.IntersectionObserver;
+  const tell = EventTarget.prototype.dispatchEvent.bind(performance), Message = Event;
+  let told = 0;
+  performance.addEventListener(name, () => {
+    const word = !certain ? ":unsure" : tasks === told ? ":quiet" : ":busy";
+    told = tasks;
+    tell(new Message(name + word));
+  });
   for (const name of ["requestAnimationFrame", "requestIdleCallback", "postMessage"]) wrap(globalThis, name, count);
   wrap(globalThis.MessagePort?.prototype, "postMessage", count);
   for (const name of ["Worker", "WebSocket", "EventSource", "BroadcastChannel", "FileReader", "createImageBitmap"])
@@ -36,36 +43,48 @@ PREPARE: Final = """
       if (name !== "constructor") wrap(globalThis[kind]?.prototype, name, unsure);
   for (const name of ["compile", "compileStreaming", "instantiate", "instantiateStreaming"])
     wrap(globalThis.WebAssembly, name, unsure);
-
-  Object.defineProperty(globalThis, probe, { value: () => new Promise(done => {
-    let seen = tasks, quiet = 0, left = 20;
-    const watcher = new Watcher(() => { quiet = 0 });
-    const end = answer => { watcher.disconnect(); done(answer) };
-    const look = () => {
-      quiet = tasks === seen ? quiet + 1 : 0;
-      seen = tasks;
-      if (!certain || left-- < 0) end(false);
-      else if (quiet > 2) end(true);
-      else wait();
-    };
-    // A frame in which the browser has looked at what is in view: lists that grow wait for that.
-    const wait = () => {
-      const view = new View(() => { view.disconnect(); nextFrame(look) });
-      view.observe(document.documentElement);
-    };
-    if (!certain || !nextFrame || !document.documentElement) return done(false);
-    watcher.observe(document, {subtree: true, childList: true, characterData: true});
-    wait();
-  }) });
 })
 """
 
-# Runs in an isolated world, where the page cannot have changed the built-in objects. A DOM above the limit is not read.
-# Shadow trees replace the children of their hosts, with their slots filled, so that the text is where users see it.
+# Whether nothing happens in the page for two frames; false: that is not certain.
+PROBE: Final = """
+(name => new Promise(done => {
+  let said = "", quiet = 0, left = 20;
+  const words = [":quiet", ":busy", ":unsure"].map(word => name + word);
+  const hear = ({type}) => { said = type; if (type !== words[0]) quiet = 0 };
+  const ask = () => { said = ""; performance.dispatchEvent(new Event(name)); return said };
+  const watcher = new MutationObserver(() => { quiet = 0 });
+  const end = answer => {
+    watcher.disconnect();
+    for (const word of words) performance.removeEventListener(word, hear);
+    done(answer);
+  };
+  const look = () => {
+    const now = ask();
+    if (now === words[0]) quiet++;
+    if (!now || now === words[2] || left-- < 0) end(false);
+    else if (quiet > 2) end(true);
+    else wait();
+  };
+  // A frame in which the browser has looked at what is in view: lists that grow wait for that.
+  const wait = () => {
+    const view = new IntersectionObserver(() => { view.disconnect(); requestAnimationFrame(look) });
+    view.observe(document.documentElement);
+  };
+  for (const word of words) performance.addEventListener(word, hear);
+  if (!document.documentElement || ![words[0], words[1]].includes(ask())) return end(false);
+  watcher.observe(document, {subtree: true, childList: true, characterData: true});
+  wait();
+}))
+"""
+
+# The DOM of the page, and its URL. A DOM above the limit is not read. Both are strings for certain: an element with the
+# name of a property may hide it, and could have millions of parts. Shadow trees replace the children of their hosts,
+# with their slots filled, so that the text is where users see it.
 SNAPSHOT: Final = """
 (most => {
-  const root = document.documentElement;
-  if (!root) return {html: "", url: document.URL};
+  const root = document.documentElement, url = typeof document.URL === "string" ? document.URL : "";
+  if (!root) return {html: "", url};
   // A form with a field called "attributes" hides its own.
   const attributesOf = Object.getOwnPropertyDescriptor(Element.prototype, "attributes").get;
   let size = 0;
@@ -95,6 +114,6 @@ SNAPSHOT: Final = """
   document.querySelectorAll("noscript").forEach(element => element.remove());
   const text = "<!doctype html>\\n" + root.outerHTML;
   const html = text.toWellFormed?.() ?? text;  // halves of surrogates are no text for others
-  return html.length > 2 * most ? {size: html.length} : {html, url: document.URL};
+  return html.length > 2 * most ? {size: html.length} : {html, url};
 })
 """

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Final
 
 from silkline.fetch.render_cdp import BrowserGone, CommandRefused, Conversation
+from silkline.fetch.render_world import IsolatedWorld
 from silkline.fetch.settings import RenderLimits
 
 _LEAVING: Final = "leaving"
@@ -30,12 +31,16 @@ _STARVATION: Final = 1000
 
 
 class Settling:
-    """Gets the events of one page. `real_time`: the clock of the page is not changed."""
+    """Gets the events of one page. `probe`: the script that says whether nothing happens in the page. `real_time`: the
+    clock of the page is not changed."""
 
-    def __init__(self, conversation: Conversation, limits: RenderLimits, probe: str, *, real_time: bool) -> None:
+    def __init__(
+        self, conversation: Conversation, limits: RenderLimits, world: IsolatedWorld, probe: str, *, real_time: bool
+    ) -> None:
         self._talk = conversation
         self.session = ""
         self._limits = limits
+        self._world = world
         self._probe = probe
         self._real_time = real_time
         self.virtual = False
@@ -63,6 +68,11 @@ class Settling:
         self._loaded_at = None
         if self.virtual:
             self._give_time(_TIME_TO_LOAD)
+
+    def shows(self, request: str) -> None:
+        """The answer to this request is the document now. The browser may never say how the requests of the document
+        before it ended, that document's own included."""
+        self._loading &= {request}
 
     def started(self, request: str, *, endless: bool) -> None:
         if endless:
@@ -190,15 +200,7 @@ class Settling:
     async def _look(self) -> None:
         """Ask the page whether anything happens in it."""
         try:
-            answer = await self._talk.ask(
-                "Runtime.evaluate",
-                self.session,
-                seconds=self._limits.quiet_seconds,
-                expression=self._probe,
-                awaitPromise=True,
-                returnByValue=True,
-            )
-            quiet = answer["result"].get("value") is True
+            quiet = await self._world.run(self._probe, self._limits.quiet_seconds) is True
         except BrowserGone:
             return  # `wait` detects this
         except (CommandRefused, TimeoutError, KeyError, AttributeError):

@@ -15,7 +15,8 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 
 from silkline.fetch.peer_owner import owner_of
-from silkline.fetch.render_cdp import BrowserGone, Conversation, Incoming
+from silkline.fetch.render_cdp import BrowserGone, Conversation
+from silkline.fetch.render_messages import Incoming
 
 _PART: Final = 1 << 20
 _LONGEST_CONTROL: Final = 125
@@ -86,7 +87,7 @@ class SocketLine:
             self._writer.write(head + bytes(4) + data)
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
-        incoming = Incoming()
+        incoming = Incoming(self._conversation.longest)
         try:
             while True:
                 first, second = await reader.readexactly(2)
@@ -103,9 +104,9 @@ class SocketLine:
                     continue
                 for start in range(0, length, _PART):
                     incoming.add(await reader.readexactly(min(_PART, length - start)))
-                if first & _FINAL and (message := incoming.complete()) is not None:
-                    self._conversation.heard(message)
-        except (OSError, EOFError, BrowserGone):
+                if first & _FINAL:
+                    self._conversation.heard(incoming.complete())
+        except (OSError, EOFError):
             return
         except (ValueError, MemoryError, OverflowError):
             return  # not a WebSocket: the browser counts as gone

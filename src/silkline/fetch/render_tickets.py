@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import secrets
 import time
 from collections import Counter
 from pathlib import Path
@@ -37,8 +38,8 @@ class Tickets:
             return
         since = time.monotonic_ns()  # the same clock for all processes of the machine
         # It gets its name when it is locked: otherwise another process could believe that its owner is dead.
-        draft = self._folder / f".ticket-{os.getpid()}-{id(self)}"
-        held = os.open(draft, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        draft = self._folder / f".ticket-{os.getpid()}-{id(self)}-{secrets.token_hex(8)}"
+        held = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             name = f"{_PREFIX}{since:020d}-{os.getpid()}-{id(self)}-{self._job}"

@@ -100,8 +100,11 @@ async def ask(client: OneHop, origin: str, allow: Callable[[str], str | None] = 
 
 
 def read(body: bytes, now: float, product: str = PRODUCT) -> Robots:
-    """Parse a file. Invalid lines are skipped; bytes that are not UTF-8 become U+FFFD."""
-    text = body[:MAX_BYTES].removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").replace("\0", "")
+    """Parse a file. Invalid lines are skipped; bytes that are not UTF-8 become U+FFFD.
+
+    A file in UTF-16 is not allowed, but is understood: without its first two bytes and the NULs it is plain text.
+    """
+    text = body[:MAX_BYTES].removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").replace("\0", "").lstrip("\ufffd")
     lines, sitemaps = _our_group(text.splitlines(), product.lower())
     delays = (_delay(value) for key, value in lines if key == "crawl-delay")
     delay = next((delay for delay in delays if delay is not None), None)

@@ -123,6 +123,8 @@ class RenderLimits:
     max_dom: int = 10_000_000
     max_requests: int = 300
     max_bytes: int = 32 * MIB
+    max_events: int = 64 * MIB
+    """What the browser tells about the page: requests, frames, dialogs (render_budget.py)."""
     max_memory: int = 1024 * MIB
     """Memory of the page's process. Above this limit it is killed."""
     max_browser_memory: int = 1536 * MIB

@@ -1,23 +1,25 @@
 """The kind `bluesky`: a profile with its posts, a thread, or a search, through the public XRPC endpoints.
 
 Each page of answers is one checkpoint, together with the cursor for the next page. So a job continues exactly where it
-stopped.
+stopped. A post that cannot be read fails alone (foreign_items.py).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
 import uvloop
 
-from silkline.errors import Permanent
+from silkline.errors import Permanent, Temporary
 from silkline.kinds import posts
+from silkline.kinds.foreign_items import LONGEST_DETAIL, Unreadable, result_json, understood
 from silkline.kinds.json_api import Endpoint, Interrupted
-from silkline.model.fetched import Fetched
+from silkline.model.fetched import BAD_RESPONSE, Fetched
 from silkline.model.job import End
 from silkline.model.kind import Context
 from silkline.model.ledger import DONE, FAILED, Checkpoint, NewResult, NewUrl
@@ -27,6 +29,8 @@ from silkline.store import urls
 from silkline.store.page_cache import HIDDEN_KEYS
 
 PAGE: Final = 100
+WITHOUT_NEW: Final = 50
+"""Pages in a row without a new post, after which a list ends. An account may have repeated thousands of posts."""
 REMOVED: Final = "removed"
 BLOCKED: Final = "blocked"
 _PROFILE: Final = re.compile(r"/profile/([^/]+)(?:/post/([^/]+))?/?")
@@ -39,7 +43,34 @@ _ADVICE: Final = {
     "AuthMissing": "this needs a login; set bluesky_url to a server that answers without one",
     "AuthenticationRequired": "this needs a login; set bluesky_url to a server that answers without one",
 }
-_encode = msgspec.json.Encoder().encode
+Answer = TypeVar("Answer")
+
+
+class Page(msgspec.Struct):
+    """A page of a feed (`feed`) or of a search (`posts`)."""
+
+    cursor: str | None = None
+    feed: list[Any] | None = None
+    posts: list[Any] | None = None
+
+
+class Thread(msgspec.Struct):
+    thread: dict[str, Any] = {}
+
+
+class Profile(msgspec.Struct):
+    did: str
+
+
+class Item(NamedTuple):
+    """A post or profile in the form that is stored. `data` is JSON text; with a reason, there is nothing to store."""
+
+    url: str
+    data: str
+    reason: str | None = None
+
+
+Read = Callable[[Any], Item | None]
 
 
 def run(context: Context[BlueskySpec]) -> End | None:
@@ -65,16 +96,17 @@ class BlueskyJob:
         self._context = context
         self._spec = context.spec
         self._endpoint = endpoint
-        self._seen: set[int] = set()
+        self._seen: set[str] = set()
         self._next_id = 1
         self._stored = 0
+        self._unreadable = 0
         self._most = self._spec.limit
 
     async def run(self) -> None:
         database, job = self._context.progress.database, self._context.progress.job
         counts = urls.counts(database, job.id)
-        for rows in urls.keys(database, job.id):
-            self._seen.update(key for key, _ in rows)
+        for rows in urls.every(database, job.id):
+            self._seen.update(url for url, _ in rows)
         self._next_id = urls.last_id(database, job.id) + 1
         self._stored = counts.done
         if counts.live.get("finished"):
@@ -82,95 +114,131 @@ class BlueskyJob:
         cursor = counts.live.get("cursor")
         actor, post, search = subject(self._spec)
         if search is not None:
-            await self._pages("app.bsky.feed.searchPosts", {"q": search}, "posts", cursor)
+            await self._pages("app.bsky.feed.searchPosts", {"q": search}, cursor)
         elif post is not None:
             await self._thread(actor, post)
         else:
             self._most += 1  # the profile is stored in addition to the posts
             if self._next_id == 1:
-                found = await self._ask("app.bsky.actor.getProfile", {"actor": actor})
-                self._record([(posts.profile_url(found.get("handle") or actor), posts.profile(found))], cursor=None)
+                found = await self._ask("app.bsky.actor.getProfile", {"actor": actor}, dict[str, Any])
+                self._record([found], partial(_profile, actor), cursor=None)
             asked = {"actor": actor, "filter": "posts_with_replies"}
-            await self._pages("app.bsky.feed.getAuthorFeed", asked, "feed", cursor)
+            await self._pages("app.bsky.feed.getAuthorFeed", asked, cursor)
         self._context.log.info("%d results from Bluesky", self._stored)
 
-    async def _pages(self, method: str, asked: dict[str, Any], name: str, cursor: str | None) -> None:
-        while self._stored < self._most:
-            wanted = min(PAGE, self._most - self._stored)
-            answer = await self._ask(method, {**asked, "limit": wanted, "cursor": cursor})
-            before, cursor = cursor, answer.get("cursor")
-            found = [each.get("post", each) for each in answer.get(name) or [] if not each.get("reason")]
-            over = not cursor or cursor == before or not answer.get(name)
-            self._record(((posts.post_url(each), posts.post(each)) for each in found), cursor=cursor, finished=over)
+    async def _pages(self, method: str, asked: dict[str, Any], cursor: str | None) -> None:
+        """Ends after the last page. A server that goes round in a circle, or invents cursors, ends it too."""
+        asked_for, known, without_new = {cursor}, self._next_id, 0
+        while (left := self._most - self._stored - self._unreadable) > 0:
+            answer = await self._ask(method, {**asked, "limit": min(PAGE, left), "cursor": cursor}, Page)
+            cursor, found = answer.cursor, answer.feed or answer.posts or []
+            over = not cursor or cursor in asked_for or not found or without_new >= WITHOUT_NEW
+            self._record(found, _listed, cursor=cursor, finished=over)
             if over:
-                return
+                break
+            asked_for.add(cursor)
+            without_new = without_new + 1 if self._next_id == known else 0
+            known = self._next_id
+        if without_new >= WITHOUT_NEW:
+            self._context.log.warning("Bluesky sent %d pages without a new post: the list ends here", without_new)
 
     async def _thread(self, actor: str, name: str) -> None:
-        did = (
-            actor
-            if actor.startswith("did:")
-            else (await self._ask("app.bsky.actor.getProfile", {"actor": actor}))["did"]
-        )
-        uri = f"at://{did}/app.bsky.feed.post/{name}"
-        answer = await self._ask("app.bsky.feed.getPostThread", {"uri": uri, "depth": 100, "parentHeight": 100})
-        root = answer.get("thread") or {}
+        if not actor.startswith("did:"):
+            actor = (await self._ask("app.bsky.actor.getProfile", {"actor": actor}, Profile)).did
+        uri = f"at://{actor}/app.bsky.feed.post/{name}"
+        asked = {"uri": uri, "depth": 100, "parentHeight": 100}
+        root = (await self._ask("app.bsky.feed.getPostThread", asked, Thread)).thread
         if "post" not in root:
             raise Permanent(f"{uri}: {_ADVICE['BlockedByActor' if root.get('blocked') else 'NotFound']}")
-        found = list(posts.thread(root))
-        there = ((posts.post_url(each["post"]), posts.post(each["post"])) for each in found if "post" in each)
-        self._record(there, cursor=None, missing=[each for each in found if "post" not in each], finished=True)
+        self._record(posts.thread(root), _in_thread, cursor=None, finished=True)
 
-    async def _ask(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    async def _ask(self, method: str, parameters: dict[str, Any], shape: type[Answer]) -> Answer:
         if self._context.control.order:
             raise Interrupted
         fetched, answer = await self._endpoint.json(f"xrpc/{method}", parameters)
         self._context.progress.report()
-        if fetched.ok and isinstance(answer, dict):
-            return answer
-        raise Permanent(complaint(fetched, answer, parameters))
+        if not fetched.ok:
+            raise Permanent(complaint(fetched, answer, parameters))
+        try:
+            return msgspec.convert(answer, shape)
+        except msgspec.ValidationError as error:
+            raise Temporary(f"Bluesky answered {method} in another form: {error}"[:LONGEST_DETAIL]) from error
 
-    def _record(
-        self,
-        found: Iterable[tuple[str, dict[str, Any]]],
-        *,
-        cursor: str | None,
-        missing: Iterable[dict[str, Any]] = (),
-        finished: bool = False,
-    ) -> None:
+    def _record(self, found: Iterable[Any], read: Read, *, cursor: str | None, finished: bool = False) -> None:
         """One checkpoint: the new items among these, and where to continue."""
         rows: list[NewUrl] = []
         results: list[NewResult] = []
-        for url, data in found:
-            row = self._row(url, DONE, None)
-            if row is not None and self._stored + len(results) < self._most:
-                rows.append(row)
-                results.append(_result(row, data))
-        for each in missing:
-            reason = BLOCKED if each.get("blocked") else REMOVED
-            row = self._row(posts.post_url(each), FAILED, reason)
+        for each in found:
+            item, why = self._item(each, read, self._next_id + len(rows))
+            if item is None or (item.reason is None and self._stored + len(results) >= self._most):
+                continue
+            row = self._row(item, self._next_id + len(rows), why)
             if row is not None:
                 rows.append(row)
-        rows = [row._replace(id=id) for id, row in enumerate(rows, self._next_id)]
-        ids = {row.url_key: row.id for row in rows}
-        results = [result._replace(url_id=ids[result.url_id]) for result in results]
+                results += [] if item.reason else [_result(row, item.data)]
+                self._unreadable += item.reason == BAD_RESPONSE
         live = {"cursor": cursor, "finished": finished}
         self._context.progress.record(Checkpoint(found=rows, results=results, live=live))
         self._next_id += len(rows)
         self._stored += len(results)
 
-    def _row(self, url: str, state: str, reason: str | None) -> NewUrl | None:
-        address = canonical(url) or url
-        key = url_key(address)
-        if key in self._seen:
+    def _item(self, found: Any, read: Read, id: int) -> tuple[Item | None, str | None]:
+        """An item of an answer, and why it cannot be read. Even then it has a URL for the ledger."""
+        try:
+            return understood(partial(read, found)), None
+        except Unreadable as error:
+            why = str(error)
+        try:
+            url = understood(partial(_post_address, found))
+        except Unreadable:
+            url = f"{posts.SITE}/?unreadable={id}"
+        self._context.log.warning("an item of Bluesky cannot be read: %s (%s)", url, why)
+        return Item(url, "{}", BAD_RESPONSE), why
+
+    def _row(self, item: Item, id: int, detail: str | None) -> NewUrl | None:
+        if item.url in self._seen:
             return None
-        self._seen.add(key)
-        return NewUrl(0, key, address, host_of(address), 0, state, reason, None, None, "bluesky")
+        self._seen.add(item.url)
+        state = FAILED if item.reason else DONE
+        return NewUrl(
+            id, url_key(item.url), item.url, host_of(item.url), 0, state, item.reason, detail, None, "bluesky"
+        )
 
 
-def _result(row: NewUrl, data: dict[str, Any]) -> NewResult:
-    """It has its key as id until the rows have their ids. A post is not a page: the cache must not find it."""
+def _profile(actor: str, found: Any) -> Item:
+    return Item(_address(posts.profile_url(found.get("handle") or actor)), result_json(posts.profile(found)))
+
+
+def _post(found: Any) -> Item:
+    return Item(_address(posts.post_url(found)), result_json(posts.post(found)))
+
+
+def _listed(found: Any) -> Item | None:
+    """An item of a feed or a search. None: somebody else's post that was only repeated."""
+    return None if found.get("reason") else _post(found.get("post", found))
+
+
+def _in_thread(found: Any) -> Item:
+    if "post" in found:
+        return _post(found["post"])
+    return Item(_address(posts.post_url(found)), "{}", BLOCKED if found.get("blocked") else REMOVED)
+
+
+def _post_address(found: Any) -> str:
+    return _address(posts.post_url(found.get("post", found)))
+
+
+def _address(url: str) -> str:
+    address = canonical(url)
+    if address is None:
+        raise ValueError("it has no valid address")
+    return address
+
+
+def _result(row: NewUrl, data: str) -> NewResult:
+    """A post is not a page: the cache must not find it."""
     key, final_key = HIDDEN_KEYS
-    return NewResult(row.url_key, row.url, key, row.url, final_key, _encode(data).decode(), True, "{}")
+    return NewResult(row.id, row.url, key, row.url, final_key, data, True, "{}")
 
 
 def subject(spec: BlueskySpec) -> tuple[str, str | None, str | None]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from silkline.kinds.registry import is_external
-from silkline.model.cached import CAPTURED, EXTRACTED, PERSONAL, SHAPING
+from silkline.model.cached import CAPTURED, RULE_FIELDS
 from silkline.model.database import Database
 from silkline.model.spec import PageSpec
 from silkline.store import page_cache
 from silkline.store.results import Result
 
-# The fields of a spec that the rule reads. The URLs of a spec are left out, because there may be many.
-_FIELDS: Final = {*PERSONAL, *EXTRACTED, *CAPTURED, *SHAPING, "max_age", "content", "render", "allow_private"}
+# The fields of a spec that the look-up reads. The URLs of a spec are left out, because there may be many.
+_FIELDS: Final = {*RULE_FIELDS, *CAPTURED, "max_age"}
 
 
 def fresh(database: Database, url: str, spec: PageSpec) -> Result | None:

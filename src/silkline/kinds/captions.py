@@ -15,10 +15,13 @@ from urllib.parse import urlsplit
 
 from silkline.errors import Permanent
 from silkline.fetch.guarded_proxy import GuardedProxy
-from silkline.model.fetched import ADDRESS_BLOCKED
+from silkline.kinds.video import ID
+from silkline.model.fetched import ADDRESS_BLOCKED, BAD_RESPONSE
 
 YOUTUBE: Final = "https://www.youtube.com"
 TIMEOUT: Final = 30.0
+PACE: Final = 0.2  # seconds between two requests for the parts of a list
+WITHOUT_NEW: Final = 50  # requests in a row that brought no new video of a list
 BLOCKED: Final = "blocked"
 LED_INSIDE: Final = "a redirect led to an address inside the network, where we do not go"
 _WORDS: Final = {
@@ -34,7 +37,7 @@ _WORDS: Final = {
         "YouTube requires a token from a browser for this video; a newer youtube-transcript-api may help",
     ),
     "YouTubeDataUnparsable": (
-        "bad_response",
+        BAD_RESPONSE,
         "YouTube answers differently now; a newer youtube-transcript-api may help",
     ),
     "FailedToCreateConsentCookie": (BLOCKED, "YouTube asks for consent to cookies and does not accept it"),
@@ -83,9 +86,7 @@ class Captions:
                 raise CaptionsRefused(ADDRESS_BLOCKED, LED_INSIDE) from error
             if isinstance(error, CouldNotRetrieveTranscript):
                 raise _refusal(error) from error
-            raise CaptionsRefused(
-                "connect_failed", f"YouTube cannot be reached: {error}"[:300], passing=True
-            ) from error
+            raise _no_answer(error) from error
         details = self._session.details or self._embedded(video)
         segments = [{"start": one.start, "duration": one.duration, "text": one.text} for one in found]
         return details, {
@@ -105,11 +106,11 @@ class Captions:
 
         try:
             answer = self._session.get(f"{YOUTUBE}/oembed", params=asked)
+            told = answer.json() if answer.status_code == 200 else None
         except RequestException:
             return {}
-        if answer.status_code != 200:
+        if not isinstance(told, dict):
             return {}
-        told: dict[str, Any] = answer.json()
         return {"title": told.get("title"), "author": told.get("author_name"), "author_url": told.get("author_url")}
 
 
@@ -139,15 +140,25 @@ def _place(url: str, base: str) -> str:
         url = base + url.removeprefix(YOUTUBE)
     host = urlsplit(url).hostname or ""
     if host != urlsplit(base).hostname and not host.endswith(".youtube.com"):
-        raise CaptionsRefused("bad_response", f"YouTube redirects to {host}, which is not a host of YouTube")
+        raise CaptionsRefused(BAD_RESPONSE, f"YouTube redirects to {host}, which is not a host of YouTube")
     return url
+
+
+def _no_answer(error: Exception) -> CaptionsRefused:
+    """The request failed. An answer that cannot be used is the fault of one video, and would come again."""
+    from requests import ConnectionError, Timeout
+    from requests.exceptions import ChunkedEncodingError
+
+    if isinstance(error, ConnectionError | Timeout | ChunkedEncodingError):
+        return CaptionsRefused("connect_failed", f"YouTube cannot be reached: {error}"[:300], passing=True)
+    return CaptionsRefused(BAD_RESPONSE, f"the answer of YouTube cannot be used: {error}"[:300])
 
 
 def _refusal(error: Exception) -> CaptionsRefused:
     kind = type(error).__name__
     if kind == "YouTubeRequestFailed":
         return CaptionsRefused(
-            "bad_response", f"YouTube cannot answer now: {getattr(error, 'reason', '')}"[:300], passing=True
+            BAD_RESPONSE, f"YouTube cannot answer now: {getattr(error, 'reason', '')}"[:300], passing=True
         )
     if kind == "VideoUnplayable":
         reason = str(getattr(error, "reason", "") or "it cannot be played")
@@ -172,7 +183,7 @@ def videos_of(url: str, most: int | None, base: str) -> list[str]:
     options: dict[str, Any] = {"extract_flat": "in_playlist", "skip_download": True, "quiet": True, "no_warnings": True}
     # Errors are raised as exceptions; the log of yt-dlp would only repeat them.
     options |= {"logger": logging.Logger("yt-dlp", logging.CRITICAL), "no_color": True}
-    options |= {"cachedir": False, "socket_timeout": TIMEOUT}
+    options |= {"cachedir": False, "socket_timeout": TIMEOUT, "sleep_interval_requests": PACE}
     if most is not None:
         options["playlistend"] = most
     proxy = GuardedProxy(base)
@@ -192,16 +203,32 @@ def videos_of(url: str, most: int | None, base: str) -> list[str]:
 
 
 def _loader(yt_dlp: Any, base: str, options: dict[str, Any]) -> Any:
-    """A yt-dlp that sends requests to the address in the setting."""
+    """A yt-dlp that sends requests to the address in the setting, and gives up a list that does not end."""
 
     class Loader(yt_dlp.YoutubeDL):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self._seen: set[str] = set()
+            self._without_new = 0
+            # Lazy: it passes on the videos of each part of a list before it asks for the next part.
+            super().__init__({**options, "lazy_playlist": True, "match_filter": self._note})
+
         def urlopen(self, request: Any) -> Any:
+            self._without_new += 1
+            if self._without_new > WITHOUT_NEW:
+                raise CaptionsRefused(BAD_RESPONSE, f"{WITHOUT_NEW} answers of YouTube brought no new video")
             if isinstance(request, str):
                 return super().urlopen(_place(request, base))
             request.url = _place(request.url, base)
             return super().urlopen(request)
 
-    return Loader(options)
+        def _note(self, entry: dict[str, Any], **_: Any) -> None:
+            """yt-dlp asks for each entry whether to leave it out; none is."""
+            name = str(entry.get("id"))
+            if name not in self._seen:
+                self._seen.add(name)
+                self._without_new = 0
+
+    return Loader()
 
 
 def _ids(told: Any) -> Any:
@@ -211,5 +238,5 @@ def _ids(told: Any) -> Any:
         one = waiting.pop(0)
         if isinstance(one, dict) and "entries" in one:
             waiting = [*one["entries"], *waiting]
-        elif isinstance(one, dict) and len(str(one.get("id", ""))) == 11:
+        elif isinstance(one, dict) and ID.fullmatch(str(one.get("id", ""))):
             yield str(one["id"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import uvloop
@@ -28,7 +28,7 @@ from silkline.model.database import Database
 from silkline.model.fetched import READER_DIED
 from silkline.model.job import End
 from silkline.model.kind import Context, KindSettings
-from silkline.model.ledger import DONE, FAILED, SKIPPED, Checkpoint, NewResult, NewUrl
+from silkline.model.ledger import DONE, FAILED, SKIPPED, Checkpoint, NewResult, NewUrl, Url
 from silkline.model.spec import Extracting, ExtractSpec, Shaping, SiteSpec
 from silkline.model.url import host_of, url_key
 from silkline.reading_marks import ReadingMarks
@@ -38,7 +38,9 @@ from silkline.store.results import Result
 from silkline.warc_files import folder_of, records
 
 BATCH: Final = 20
+_ROWS: Final = 5_000
 NOT_OPENED: Final = "html_damaged"
+NOT_KEPT: Final = "not_kept"
 _FETCHING: Final = frozenset(
     {"http_status", "content_type", "bytes", "depth", "seconds", "first_byte", "redirected_from", "rendered"}
 )
@@ -57,7 +59,7 @@ def run(context: Context[ExtractSpec]) -> End | None:
     spec: ExtractSpec = context.spec
     database = context.progress.database
     try:
-        source = jobs.get(database, spec.job)
+        source = jobs.outline(database, spec.job)
     except NotFound as error:
         raise Permanent(f"there is no job {spec.job}") from error
     data = Path(context.settings.data)
@@ -123,7 +125,7 @@ class _Extract:
         context = self._context
         job_id = context.progress.job.id
         self._counts.load(urls.counts(self._database, job_id).live)
-        done = {row.id for row in _every_url(self._database, job_id)}
+        done = self._ids()
         reader = reader_for(context, self._plan)
         try:
             batch: list[StoredPage] = []
@@ -139,9 +141,30 @@ class _Extract:
             await self._store(reader, batch)
         finally:
             reader.close()
+        self._tell_what_is_missing()
         context.log.info("read %d pages of job %s again", urls.counts(self._database, job_id).done, self._source)
         check_fields(self._plan, self._counts, context.log)
         return None
+
+    def _ids(self) -> set[int]:
+        """The pages that this job has recorded."""
+        return {row.id for rows in _ledger(self._database, self._context.progress.job.id) for row in rows}
+
+    def _tell_what_is_missing(self) -> None:
+        """Record the pages of the other job that could not be read again, because nothing of them was kept."""
+        read = self._ids()
+        missing = 0
+        for rows in _ledger(self._database, self._source, state=DONE):
+            found = [
+                NewUrl(row.id, row.url_key, row.url, row.host, 0, SKIPPED, NOT_KEPT)
+                for row in rows
+                if row.id not in read
+            ]
+            if found:
+                self._context.progress.record(Checkpoint(found=found, results=[], live=self._counts.live()))
+            missing += len(found)
+        if missing:
+            self._context.log.warning("of %d pages of job %s nothing was kept here", missing, self._source)
 
     async def _store(self, reader: GuardedReader, batch: list[StoredPage]) -> None:
         """Read some pages and record them in one checkpoint."""
@@ -209,8 +232,9 @@ async def _read(reader: GuardedReader, plan: Plan, old: Result, page: KeptPage |
     return await reader.reading_of(body)
 
 
-def _every_url(database: Database, job_id: str) -> Iterator[Any]:
+def _ledger(database: Database, job_id: str, state: str | None = None) -> Iterator[list[Url]]:
+    """All URLs of a job, in lists."""
     after = 0
-    while rows := urls.page(database, job_id, after=after, wanted=5_000):
-        yield from rows
+    while rows := urls.page(database, job_id, after=after, wanted=_ROWS, state=state):
+        yield rows
         after = rows[-1].id

@@ -6,6 +6,8 @@ The operator sets the address of the service. So it may be a private address, un
 from __future__ import annotations
 
 import asyncio
+import json
+import math
 import time
 from collections.abc import Mapping
 from typing import Any, Final
@@ -26,7 +28,10 @@ from silkline.model.kind import Control
 
 TRIES: Final = 4
 LONGEST_WAIT: Final = 60.0
+PACE: Final = 0.2
+"""Seconds between the beginnings of two requests. Bluesky allows ten a second."""
 _LOOK: Final = 0.2
+_MOST_DIGITS: Final = 20
 
 
 class Interrupted(Exception):
@@ -41,6 +46,7 @@ class Endpoint:
         self._base = base.rstrip("/")
         self._control = control
         self._wait = wait
+        self._next_at = 0.0
         fetching = FetchSettings(user_agent=user_agent_of(None, contact))
         self._client = HttpClient(fetching, Guard(_own_address(base)), SystemResolver())
 
@@ -66,8 +72,8 @@ class Endpoint:
         """The answer and the JSON in it; None if there is none."""
         fetched = await self.get(path, parameters)
         try:
-            return fetched, msgspec.json.decode(fetched.body) if fetched.body else None
-        except msgspec.DecodeError as error:
+            return fetched, _decoded(fetched.body) if fetched.body else None
+        except (ValueError, RecursionError) as error:
             if fetched.ok:
                 raise Temporary(f"{self.name} answered something that is not JSON: {error}") from error
             return fetched, None
@@ -77,6 +83,8 @@ class Endpoint:
         self._client.resolver.close()
 
     async def _ask(self, url: str) -> Fetched:
+        await self._sleep(self._next_at - time.monotonic())
+        self._next_at = time.monotonic() + PACE
         asking = asyncio.ensure_future(follow(self._client, Request(url, purpose="other"), max_hops=5))
         try:
             while not (await asyncio.wait({asking}, timeout=_LOOK))[0]:
@@ -101,13 +109,35 @@ class Endpoint:
         return f"{self.name} cannot be reached ({fetched.reason}: {fetched.detail or self._base})"
 
 
+def _decoded(body: bytes) -> Any:
+    """The JSON in a body. One value that is not valid (a huge number, half of a character) costs only itself."""
+    try:
+        return msgspec.json.decode(body)
+    except ValueError:
+        found = json.loads(body.decode(errors="replace"), parse_int=_whole, parse_float=_finite, parse_constant=_none)
+        return msgspec.json.decode(json.dumps(found, ensure_ascii=False).encode(errors="replace"))
+
+
+def _whole(digits: str) -> int | None:
+    return int(digits) if len(digits) <= _MOST_DIGITS else None
+
+
+def _finite(written: str) -> float | None:
+    value = float(written)
+    return value if math.isfinite(value) else None
+
+
+def _none(name: str) -> None:
+    """NaN and Infinity are no JSON."""
+
+
 def _patience(fetched: Fetched, now: float) -> float | None:
     """How many seconds the service asks us to wait, in `Retry-After` or in its rate-limit header."""
     asked = retry_after(fetched, now)
     if asked is not None:
         return asked
     reset = fetched.headers.get("ratelimit-reset", "")
-    if fetched.status == 429 and reset.isdigit():
+    if fetched.status == 429 and reset.isascii() and reset.isdigit():
         return max(0.0, float(reset[:12]) - now) if float(reset[:12]) > 1e9 else float(reset[:12])
     return None
 

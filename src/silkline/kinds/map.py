@@ -2,7 +2,9 @@
 
 Sitemaps are found in robots.txt, or else tried at the usual addresses. Each sitemap is in the ledger. Each URL that it
 lists is in the ledger too, with a result that has its sitemap and the date of its last change. The pages are not
-fetched.
+fetched. Results are made in portions, because a small sitemap can list many URLs.
+
+A robots.txt may name what it likes as a sitemap, also a page of another site. Such a page is listed like the others.
 """
 
 from __future__ import annotations
@@ -16,26 +18,27 @@ import uvloop
 
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.file_budget import fitted
-from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.host_gate import HostGate
 from silkline.crawl.messages import FoundUrl, PageOutcome
 from silkline.crawl.outcomes import body_of
 from silkline.crawl.plan import Plan
-from silkline.crawl.purpose import onward
+from silkline.crawl.purpose import MORE, Portions, onward
 from silkline.crawl.reading import SITEMAP, Body, Reading
 from silkline.crawl.recorder import Recorder
 from silkline.crawl.registrable_domain import domain_of
 from silkline.crawl.scope import OUT_OF_SCOPE
 from silkline.crawl.seed_verdict import check_seeds
 from silkline.crawl.sitemap_limits import (
-    FOREIGN,
+    FOREIGN_SITEMAP,
     MOST_FOREIGN,
     MOST_NESTED,
     MOST_SITEMAPS,
     MOST_URLS,
     OVER_LIMIT,
+    SITEMAP_VIAS,
 )
 from silkline.crawl.small_leader import SmallLeader
+from silkline.crawl.url_queue import FrontierUrl
 from silkline.fetch.robots import Robots
 from silkline.kinds import site
 from silkline.kinds.page import plan_for
@@ -48,6 +51,8 @@ from silkline.model.spec import Fetching, MapSpec, SiteSpec
 from silkline.model.url import canonical, host_of, origin_of, url_key
 from silkline.parse.sitemap import Sitemap
 from silkline.parse.sitemap import SitemapEntry as Listed
+from silkline.parse.sniff import sniff
+from silkline.portions import portions_of
 from silkline.store import urls
 from silkline.store.page_cache import HIDDEN_KEYS
 
@@ -55,6 +60,11 @@ GUESSES: Final = ("/sitemap.xml", "/sitemap_index.xml")
 MAX_BODY: Final = 52_428_800
 NO_SITEMAP: Final = "no_sitemap"
 _NOTED: Final = 1_000  # sitemaps beyond the limit that are in the ledger with that reason; more would only fill it
+LONGEST_SITEMAP_URL: Final = 500
+"""Each result repeats the URL of its sitemap. Instead of a longer one it has the id of the sitemap in the ledger."""
+_PORTION: Final = 500
+_PORTION_BYTES: Final = 1 << 20
+_MOST_UNSAVED_BYTES: Final = 8 << 20
 _LOOKS_LIKE_ONE: Final = (".xml", ".xml.gz", ".txt", ".rss", ".atom")
 _encode = msgspec.json.Encoder().encode
 
@@ -101,6 +111,7 @@ class MapJob:
         self._plan = plan
         self._recorder = recorder
         self._seen: set[int] = set()
+        """Python's hash of each URL. It has a secret seed, so no sitemap can list a URL that hides another one."""
         self._seeds = [url for url in map(canonical, spec.all_urls()) if url is not None]
         self._domains = {domain_of(host_of(url)) for url in self._seeds}
         self._most = spec.limit or MOST_URLS
@@ -110,7 +121,9 @@ class MapJob:
 
     @property
     def full(self) -> bool:
-        return self._recorder.unsaved_results >= self._plan.tuning.hard_unsaved
+        recorder = self._recorder
+        waiting = max(recorder.unsaved_results, recorder.unsaved_urls)
+        return waiting >= self._plan.tuning.hard_unsaved or recorder.unsaved_bytes >= _MOST_UNSAVED_BYTES
 
     @property
     def over(self) -> bool:
@@ -126,15 +139,15 @@ class MapJob:
         origins = dict.fromkeys(origin_of(url) for url in self._seeds)
         for found in await asyncio.gather(*(self._sitemaps_of(origin, fetcher.gate, at_once) for origin in origins)):
             self._recorder.append(self._rows([(url, via, 0) for url, via in found]))
-        named = [url for url in self._seeds if url.partition("?")[0].endswith(_LOOKS_LIKE_ONE)]
+        named = [url for url in self._seeds if _looks_like_a_sitemap(url)]
         self._recorder.append(self._rows([(url, "seed", 0) for url in named]))
 
     async def select(self, rows: list[QueuedUrl]) -> list[QueuedUrl]:
         return rows
 
     def _remember(self) -> None:
-        for rows in urls.keys(self._progress.database, self._progress.job.id):
-            self._seen.update(key for key, _ in rows)
+        for rows in urls.every(self._progress.database, self._progress.job.id):
+            self._seen.update(hash(url) for url, _ in rows)
 
     async def _sitemaps_of(self, origin: str, gate: HostGate, at_once: asyncio.Semaphore) -> list[tuple[str, str]]:
         """The sitemaps of an origin, and how each was found."""
@@ -159,7 +172,7 @@ class MapJob:
                 fits = depth <= MOST_NESTED and self.sitemaps <= MOST_SITEMAPS
                 foreign = via == "sitemap_index" and not self._is_ours(url)
                 reason = OVER_LIMIT if not fits else OUT_OF_SCOPE if foreign else None
-                state, detail = SKIPPED if reason else QUEUED, FOREIGN if reason == OUT_OF_SCOPE else None
+                state, detail = SKIPPED if reason else QUEUED, FOREIGN_SITEMAP if reason == OUT_OF_SCOPE else None
                 rows.append(FoundUrl(url_key(url), url, host_of(url), depth, state, reason, detail, None, via))
         return rows
 
@@ -167,10 +180,10 @@ class MapJob:
         return domain_of(host_of(url)) in self._domains
 
     def _is_new(self, url: str) -> bool:
-        key = url_key(url)
-        if key in self._seen:
+        hashed = hash(url)
+        if hashed in self._seen:
             return False
-        self._seen.add(key)
+        self._seen.add(hashed)
         return True
 
     # How answers are used. Implements `Purpose`.
@@ -187,7 +200,7 @@ class MapJob:
     def follow(self, entry: FrontierUrl, fetched: Fetched, target: str) -> FrontierUrl:
         return onward(entry, target)
 
-    def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> PageOutcome:
+    def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> PageOutcome | Portions:
         tries, status, sitemap = entry.attempts + 1, fetched.status, reading.sitemap
         if sitemap is None:
             settled = Settled(entry.id, FAILED, reading.reason, reading.detail, tries, status)
@@ -195,10 +208,27 @@ class MapJob:
         if sitemap.kind == "index":
             below = [(listed.url, "sitemap_index", entry.depth + 1) for listed in sitemap.entries]
             self._found(self._rows(below))
-        elif sitemap.kind != "unknown":
-            self._take(entry, sitemap)
+        if sitemap.kind == "unknown" and self._is_page(entry, fetched):
+            return self._list_page(entry, tries, status)
         reason = NO_SITEMAP if sitemap.kind == "unknown" else SITEMAP
-        return PageOutcome(Settled(entry.id, SKIPPED, reason, _summary(sitemap), tries, status), None, entry.depth)
+        settled = Settled(entry.id, SKIPPED, reason, _summary(sitemap), tries, status)
+        if sitemap.kind in ("index", "unknown"):
+            return PageOutcome(settled, None, entry.depth)
+        return self._take(entry, sitemap, settled)
+
+    def _is_page(self, entry: FrontierUrl, fetched: Fetched) -> bool:
+        """Whether what was named as a sitemap is a page of the site. `sitemap.xml` with HTML is an error message."""
+        named = entry.via in SITEMAP_VIAS and not entry.chain and not _looks_like_a_sitemap(entry.url)
+        if not named or not self._is_ours(entry.url):
+            return False
+        return sniff(fetched.body, fetched.content_type, fetched.charset) in ("html", "pdf")
+
+    def _list_page(self, entry: FrontierUrl, tries: int, status: int) -> PageOutcome:
+        if self.over:
+            return PageOutcome(Settled(entry.id, SKIPPED, OVER_LIMIT, None, tries, status), None, entry.depth)
+        self.listed += 1
+        settled = Settled(entry.id, DONE, None, None, tries, status)
+        return PageOutcome(settled, _hidden_result(entry.id, entry.url, "{}"), entry.depth)
 
     def ended(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> PageOutcome:
         # A wrong guess is not a failure.
@@ -209,21 +239,41 @@ class MapJob:
     def close(self) -> None:
         """There is nothing to close."""
 
-    def _take(self, entry: FrontierUrl, sitemap: Sitemap) -> None:
-        """Record the URLs of one sitemap, each with its result, before the end of the sitemap."""
-        fresh = [listed for listed in sitemap.entries if self._is_new(listed.url)]
+    def _take(self, entry: FrontierUrl, sitemap: Sitemap, settled: Settled) -> Portions:
+        """Record the URLs of one sitemap, each with its result, and then the end of the sitemap.
+
+        If the job has enough URLs, the rest of them is only counted.
+        """
+        left = len(sitemap.entries)
+        for portion in portions_of(sitemap.entries, _PORTION, _size, _PORTION_BYTES):
+            if self.over:
+                settled = settled._replace(detail=f"{settled.detail}; {left} of them are beyond the limit of the job")
+                break
+            self._record(entry, portion)
+            left -= len(portion)
+            if left and not self.over:
+                yield MORE
+        yield PageOutcome(settled, None, entry.depth)
+
+    def _record(self, entry: FrontierUrl, portion: list[Listed]) -> None:
+        fresh = [listed for listed in portion if self._is_new(listed.url)]
         ours = [listed for listed in fresh if self._is_ours(listed.url)]
-        rest = {listed.url for listed in ours[self._most - self.listed :]}
-        ours = ours[: self._most - self.listed]
-        strangers = {listed.url for listed in fresh} - {listed.url for listed in ours} - rest
-        self._recorder.append([_row(listed, entry, SKIPPED, OVER_LIMIT) for listed in fresh if listed.url in rest])
-        self._recorder.append(
-            [_row(listed, entry, SKIPPED, OUT_OF_SCOPE) for listed in fresh if listed.url in strangers]
-        )
-        first = self._recorder.append([_row(listed, entry, QUEUED, None) for listed in ours])
-        self.listed += len(ours)
-        for id, listed in enumerate(ours, first):
+        strangers = [listed for listed in fresh if not self._is_ours(listed.url)]
+        taken, rest = ours[: self._most - self.listed], ours[self._most - self.listed :]
+        self._recorder.append([_row(listed, entry, SKIPPED, OVER_LIMIT) for listed in rest])
+        self._recorder.append([_row(listed, entry, SKIPPED, OUT_OF_SCOPE) for listed in strangers])
+        first = self._recorder.append([_row(listed, entry, QUEUED, None) for listed in taken])
+        self.listed += len(taken)
+        for id, listed in enumerate(taken, first):
             self._recorder.end(Settled(id, DONE, None, None, 0, None), _result(id, listed, entry))
+
+
+def _looks_like_a_sitemap(url: str) -> bool:
+    return url.partition("?")[0].endswith(_LOOKS_LIKE_ONE)
+
+
+def _size(listed: Listed) -> int:
+    return len(listed.url)
 
 
 def _row(listed: Listed, entry: FrontierUrl, state: str, reason: str | None) -> FoundUrl:
@@ -232,11 +282,22 @@ def _row(listed: Listed, entry: FrontierUrl, state: str, reason: str | None) -> 
 
 
 def _result(id: int, listed: Listed, entry: FrontierUrl) -> NewResult:
-    """The sitemap entry of a URL. The cache must not use it as a page, so its keys are hidden."""
-    data = {"sitemap": entry.url, "lastmod": listed.lastmod or None, "priority": listed.priority}
-    key, final_key = HIDDEN_KEYS
+    """The sitemap entry of a URL."""
+    short = len(entry.url) <= LONGEST_SITEMAP_URL
+    data = {
+        "sitemap": entry.url if short else None,
+        "sitemap_id": None if short else entry.id,
+        "lastmod": listed.lastmod or None,
+        "priority": listed.priority,
+    }
     said = _encode({name: value for name, value in data.items() if value is not None}).decode()
-    return NewResult(id, listed.url, key, listed.url, final_key, said, True, "{}")
+    return _hidden_result(id, listed.url, said)
+
+
+def _hidden_result(id: int, url: str, said: str) -> NewResult:
+    """The cache must not use it as a page, so its keys are hidden."""
+    key, final_key = HIDDEN_KEYS
+    return NewResult(id, url, key, url, final_key, said, True, "{}")
 
 
 def _summary(sitemap: Sitemap) -> str:

@@ -17,7 +17,6 @@ import uvloop
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.field_counts import check_fields
 from silkline.crawl.file_budget import fitted
-from silkline.crawl.frontier import FrontierUrl
 from silkline.crawl.kept_pages import PageKeeper, with_html
 from silkline.crawl.messages import FoundUrl, PageOutcome
 from silkline.crawl.outcomes import body_of, rendering_of
@@ -30,6 +29,7 @@ from silkline.crawl.recorder import Recorder
 from silkline.crawl.render_queue import open_files
 from silkline.crawl.seed_verdict import check_seeds
 from silkline.crawl.small_leader import SmallLeader
+from silkline.crawl.url_queue import FrontierUrl
 from silkline.fetch.robots import Robots
 from silkline.kinds import cache
 from silkline.kinds.browser import rendering_for

@@ -135,4 +135,6 @@ def thread(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
     while waiting:
         current = waiting.pop()
         yield current
-        waiting += [reply for reply in reversed(current.get("replies") or []) if isinstance(reply, dict)]
+        replies = current.get("replies")
+        if isinstance(replies, list):
+            waiting += [reply for reply in reversed(replies) if isinstance(reply, dict)]

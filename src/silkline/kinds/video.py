@@ -10,8 +10,9 @@ from urllib.parse import parse_qs, urlsplit
 
 HOSTS: Final = frozenset({"youtube.com", "youtu.be", "youtube-nocookie.com"})
 PARAGRAPH: Final = 600
-_ID: Final = re.compile(r"[\w-]{11}")
-_IN_PATH: Final = re.compile(r"/(?:shorts|live|embed|v)/([\w-]{11})(?:/|$)")
+ID: Final = re.compile(r"[\w-]{11}", re.ASCII)
+_IN_PATH: Final = re.compile(r"/(?:shorts|live|embed|v)/([\w-]{11})(?:/|$)", re.ASCII)
+_NUMBER: Final = re.compile(r"[0-9]{1,12}")
 _CHANNEL: Final = re.compile(r"/(?:@[^/]+|(?:channel|c|user)/[^/]+)(?:/|$)")
 _STAMP: Final = re.compile(r"^\W{0,3}((?:\d{1,2}:)?\d{1,2}:\d{2})\W{0,4}\s*(.+)$")
 
@@ -36,7 +37,7 @@ def subject(url: str) -> Subject | None:
         return None
     asked = parse_qs(parts.query)
     named = parts.path[1:12] if host == "youtu.be" else (asked.get("v") or [""])[0]
-    if _ID.fullmatch(named):
+    if ID.fullmatch(named):
         return Subject(named)
     found = _IN_PATH.match(parts.path)
     if found:
@@ -108,4 +109,5 @@ def data_of(details: dict[str, Any], transcript: dict[str, Any]) -> dict[str, An
 
 
 def _number(value: Any) -> int | None:
-    return int(value) if str(value).isdigit() else None
+    text = str(value)
+    return int(text) if _NUMBER.fullmatch(text) else None

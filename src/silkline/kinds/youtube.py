@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +16,8 @@ import msgspec
 from silkline.errors import Permanent, Temporary
 from silkline.kinds import video
 from silkline.kinds.captions import Captions, CaptionsRefused, videos_of
+from silkline.kinds.foreign_items import Unreadable, result_json, understood
+from silkline.model.fetched import BAD_RESPONSE
 from silkline.model.job import End
 from silkline.model.kind import Context
 from silkline.model.ledger import DONE, FAILED, Checkpoint, NewResult, NewUrl, QueuedUrl, Settled
@@ -74,28 +77,44 @@ class YoutubeJob:
             found = video.subject(url)
             if found is None:
                 raise Permanent(f"{url} is not a video, playlist or channel of YouTube")
-            videos += [found.video] if found.video else self._aside(videos_of, url, self._spec.limit, self._base)
+            videos += [found.video] if found.video else self._listed(url)
         addresses = [canonical(video.watch_url(one)) or "" for one in dict.fromkeys(videos)][: self._spec.limit]
         if not addresses:
             raise Permanent("the playlist or channel has no visible videos")
         rows = [NewUrl(id, url_key(url), url, host_of(url), 0) for id, url in enumerate(addresses, 1)]
         self._context.progress.record(Checkpoint(found=rows))
 
-    def _transcribe(self, row: QueuedUrl) -> None:
-        wanted = video.subject(row.url)
-        name = wanted.video if wanted is not None and wanted.video else ""
-        spec = self._spec
+    def _listed(self, url: str) -> list[str]:
         try:
-            details, transcript = self._aside(
-                lambda: self._captions.transcript(name, spec.languages, generated=spec.generated)
-            )
+            found: list[str] = self._aside(understood, partial(videos_of, url, self._spec.limit, self._base))
+        except Unreadable as error:
+            raise Permanent(f"{url}: the list cannot be read: {error}") from error
+        return found
+
+    def _transcribe(self, row: QueuedUrl) -> None:
+        try:
+            data = self._aside(understood, partial(self._read, row.url), CaptionsRefused)
         except CaptionsRefused as refusal:
             if refusal.passing:
                 raise Temporary(f"{row.url}: {refusal}") from refusal
-            self._refusals.append(f"{row.url}: {refusal}")
-            self._record(row, FAILED, refusal.reason, str(refusal), "{}")
-            return
-        self._record(row, DONE, None, None, _encode(video.data_of(details, transcript)).decode())
+            self._refuse(row, refusal.reason, str(refusal))
+        except Unreadable as error:
+            self._refuse(row, BAD_RESPONSE, f"the answer of YouTube cannot be read: {error}")
+        else:
+            self._record(row, DONE, None, None, data)
+
+    def _read(self, url: str) -> str:
+        """The result of one video."""
+        wanted, spec = video.subject(url), self._spec
+        name = wanted.video if wanted is not None and wanted.video else ""
+        details, transcript = self._captions.transcript(name, spec.languages, generated=spec.generated)
+        return result_json(video.data_of(details, transcript))
+
+    def _refuse(self, row: QueuedUrl, reason: str, detail: str) -> None:
+        if reason == BAD_RESPONSE:
+            self._context.log.warning("%s: %s", row.url, detail)
+        self._refusals.append(f"{row.url}: {detail}")
+        self._record(row, FAILED, reason, detail, "{}")
 
     def _record(self, row: QueuedUrl, state: str, reason: str | None, detail: str | None, data: str) -> None:
         """A transcript is not a page: the cache must not find it."""

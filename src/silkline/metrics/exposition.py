@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -10,7 +11,11 @@ from silkline.metrics.family import Family, Source, Type
 from silkline.metrics.gather import Distribution, Gathered
 
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-_ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+# Users choose the values of some labels, such as tenants. A terminal would obey these characters: C0, DEL and C1
+# controls, line and paragraph separators, marks that reverse the direction of text.
+_CODES: Final = (*range(0x20), *range(0x7F, 0xA0), *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+_CONTROLS: Final = dict.fromkeys(_CODES, "\N{REPLACEMENT CHARACTER}")
+_ESCAPES: Final = str.maketrans({**_CONTROLS, "\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 def exposition(gathered: Gathered) -> str:
@@ -29,8 +34,10 @@ def _family(family: Family, gathered: Gathered) -> Iterator[str]:
             yield from _histogram(family, labels, found)
         return
     values = {**dict.fromkeys(shown, 0.0), **gathered.numbers.get(family.name, {})}
+    written: defaultdict[str, float] = defaultdict(float)  # labels that look the same count together
     for labels, value in sorted(values.items()):
-        yield f"{family.name}{_labels(zip(family.label_names, labels, strict=True))} {float(value)}"
+        written[_labels(zip(family.label_names, labels, strict=True))] += value
+    yield from (f"{family.name}{labels} {float(value)}" for labels, value in written.items())
 
 
 def _histogram(family: Family, labels: tuple[str, ...], found: Distribution) -> Iterator[str]:

@@ -13,6 +13,10 @@ CAPTURED: Final = ("screenshot", "pdf")
 """The files of a page. They belong to one job, so a job that wants some uses no stored page."""
 # Fields that change the content of a page. Such content is not used for other jobs.
 SHAPING: Final = ("keep", "drop", "no_links", "no_images", "link_titles")
+RULE_FIELDS: Final = frozenset(
+    {*PERSONAL, *EXTRACTED, *SHAPING, "content", "render", "allow_private", "user_agent", "ignore_robots"}
+)
+"""All fields of a spec that the functions below read. Of the spec that asks for a page, they read no others either."""
 
 
 def is_personal(payload: Mapping[str, Any]) -> bool:

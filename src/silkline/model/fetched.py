@@ -15,6 +15,8 @@ BAD_URL: Final = "bad_url"
 BAD_REQUEST: Final = "bad_request"
 SCHEME_BLOCKED: Final = "scheme_blocked"
 ADDRESS_BLOCKED: Final = "address_blocked"
+ADDRESS_BUSY: Final = "address_busy"
+"""Its address has as many requests at once as are allowed."""
 CLOSED: Final = "closed"
 # The server was not reached.
 DNS_FAILED: Final = "dns_failed"
@@ -56,6 +58,7 @@ READER_DIED: Final = "reader_died"
 
 _TEMPORARY: Final = frozenset(
     {
+        ADDRESS_BUSY,
         DNS_FAILED,
         DNS_TIMEOUT,
         CONNECT_FAILED,

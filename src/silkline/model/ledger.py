@@ -13,6 +13,8 @@ from silkline.model.sharding import ShardProgress
 QUEUED, DONE, UNCHANGED, FAILED, SKIPPED = "queued", "done", "unchanged", "failed", "skipped"
 STATES = (QUEUED, DONE, UNCHANGED, FAILED, SKIPPED)
 REDIRECTED = "redirected"
+FOREIGN = "foreign"
+"""How a URL was found that is to be fetched: by a link, a redirect or a sitemap of another host."""
 
 
 class PageLinks(NamedTuple):

@@ -57,6 +57,21 @@ def _each_once(pairs: list[tuple[str, Any]], what: str) -> dict[str, Any]:
     return value
 
 
+def is_deeper_than(value: Any, most: int) -> bool:
+    """Whether lists and objects are nested in more levels than this."""
+    level = [value]
+    for _ in range(most):
+        level = [
+            each
+            for container in level
+            for each in (container.values() if type(container) is dict else container)
+            if type(each) is dict or type(each) is list
+        ]
+        if not level:
+            return False
+    return True
+
+
 def _check_values(value: Any, what: str) -> None:
     """Refuse deep nesting, and numbers that databases and other programs cannot read."""
     level = [value]

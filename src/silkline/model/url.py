@@ -11,10 +11,12 @@ from functools import lru_cache
 from typing import Final
 
 from ada_url import join_url, normalize_url
-from xxhash import xxh3_64_intdigest
+from xxhash import xxh3_64_digest, xxh3_64_intdigest
 
 MAX_LENGTH: Final = 8192
 """A longer URL is refused: real sites do not use one, and traps create longer and longer ones."""
+MAX_HOST: Final = 253
+"""The longest name in DNS. Longer ones exist in no network, but an index of a database cannot hold them."""
 MAX_HREF: Final = 65_536
 """A longer link is refused before it is parsed, even if its canonical URL would be short enough."""
 
@@ -79,6 +81,8 @@ def canonical(href: str, rules: UrlRules = KEEP_ALL, base: str | None = None) ->
         return None
     # Group 3, the dot, is dropped: `example.com.` and `example.com` are one host, with one politeness limit.
     scheme, host, _, port, path, query = parts.groups("")
+    if len(host) > MAX_HOST:
+        return None
     url = scheme + host + port + _escapes(path) + _escapes(query if query != "?" else "")
     if rules.trims:
         url = _trim(url, rules)
@@ -135,6 +139,11 @@ def canonical_links(base: str, hrefs: Iterable[str], rules: UrlRules = KEEP_ALL)
 def url_key(url: str) -> int:
     """The 64-bit key of a canonical URL: xxh3, signed so that both databases accept it as an integer."""
     return (xxh3_64_intdigest(url.encode()) ^ _SIGN) - _SIGN
+
+
+def packed_keys(urls: Iterable[str]) -> bytes:
+    """The `url_key` of each URL as eight bytes, big-endian and without duplicates."""
+    return b"".join(map(xxh3_64_digest, map(str.encode, dict.fromkeys(urls))))
 
 
 def host_of(url: str) -> str:
@@ -231,7 +240,7 @@ def _known_origin(prefix: str) -> str | None:
 
     A name of plain letters is already canonical (0.4 instead of 5 µs); IDNs and names that end in a number are not.
     """
-    if _PLAIN_ORIGIN.fullmatch(prefix) and "xn--" not in prefix:
+    if len(prefix) <= MAX_HOST and _PLAIN_ORIGIN.fullmatch(prefix) and "xn--" not in prefix:
         return prefix
     url = canonical(prefix + "/")
     return None if url is None else url[:-1]

@@ -69,5 +69,5 @@ def from_text(text: str | None) -> WorkerUsage | None:
 
     try:
         return msgspec.json.decode(text, type=WorkerUsage) if text else None
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         return None

@@ -11,9 +11,10 @@ from turbohtml import Document, Element
 from silkline.model.page import Extraction, Wanted
 from silkline.parse.footnotes import find_footnotes, tidy_footnotes
 from silkline.parse.formulas import put_back, take_out, tidy_formulas
+from silkline.parse.images import tidy_linked_images
 from silkline.parse.kept_notes import keep_notes
 from silkline.parse.main_content import choose, remove_rest
-from silkline.parse.markdown import Style, drop_linked_images, to_html, to_markdown, to_text
+from silkline.parse.markdown import Style, to_html, to_markdown, to_text
 from silkline.parse.product import Product, fill_in
 from silkline.parse.word_count import count_words
 
@@ -89,7 +90,7 @@ def render(
         footnotes = keep_notes(choice, body) if known.notes else None
         remove_rest(choice)
         if wanted.content != "text":
-            drop_linked_images(body)
+            tidy_linked_images(body)
         rule, confidence, kept = choice.rule, choice.confidence, kept * choice.share
     words = count_words(" ".join(body.stripped_strings))
     put_back(taken)
@@ -109,8 +110,9 @@ def render(
 def _written(body: Element, base: str, wanted: Wanted, known: Known, formulas: list[str]) -> str:
     if wanted.content == "text":
         return to_text(body)
-    # The full page keeps what its author wrote; the titles of links are seldom more than a repetition.
-    style = Style(wanted.links_in_text, wanted.images, wanted.link_titles or wanted.content == "full")
+    # The full page keeps what its author wrote. Elsewhere, titles of links and images seldom say anything new.
+    whole = wanted.content == "full"
+    style = Style(wanted.links_in_text, wanted.images, titles=wanted.link_titles or whole, repetitions=whole)
     if wanted.content == "html":
         return to_html(body, base, known.resolved, style)
     return to_markdown(body, base, known.resolved, style, formulas)

@@ -6,6 +6,7 @@ Pure, and linear in the length of the text, of which only the beginning is looke
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from datetime import date as date_of
@@ -26,7 +27,7 @@ _NUMBER: Final = re.compile(
 )
 _SCIENTIFIC: Final = re.compile(r"[-+]?\d+(?:\.\d+)?[eE][-+]?\d{1,3}")
 _GROUPING: Final = re.compile(r"[ '\u00a0\u202f\u2009\u2019]")
-_MAGNITUDE: Final = re.compile(r"\s?(?:[kKmMbB]|[mM]io|[mM]rd|mln|bn|million|billion|thousand)\b")
+_MAGNITUDE: Final = re.compile(r"\s?(?:[kKmMbB]|[mM]io|[mM]rd|mln|bn|million|billion|thousand)\b|[eE][-+]?\d")
 _GROUPS: Final = re.compile(r"\d{1,3}(?:\d{3})*")
 _ISO: Final = re.compile(
     r"(?<!\d)\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?\s?(?:Z|[+-]\d\d:?\d\d(?!\d))?)?(?!\d)"
@@ -138,14 +139,15 @@ def _number(text: str, *, money: bool) -> int | float | Problem:
         return Problem("not_a_number")
     text = unicodedata.normalize("NFKC", text).strip()
     if _SCIENTIFIC.fullmatch(text):
-        return float(text)
+        value = float(text)
+        return value if math.isfinite(value) else Problem("not_a_number")
     found = list(_NUMBER.finditer(text)) or list(_NUMBER.finditer(re.sub(r"(?<=[^\W\d_])(?=\d)", " ", text)))
     if len(found) != 1:
         return Problem("several_numbers" if found else "not_a_number")
     if _MAGNITUDE.match(found[0].string, found[0].end()):
         return Problem("not_a_number")
-    value = _value(found[0][0], money=money)
-    return Problem("not_a_number") if value is None else value
+    amount = _value(found[0][0], money=money)
+    return Problem("not_a_number") if amount is None else amount
 
 
 def _value(written: str, *, money: bool) -> int | float | None:

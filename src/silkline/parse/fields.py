@@ -132,6 +132,7 @@ class _CompiledField:
         self._when = UrlPattern(field.when) if field.when else None
         self._regex = compile_regex(field.regex) if field.regex else None
         self._xpath = XPath(field.path) if field.source == "xpath" else None
+        self._default_size = 0 if field.default is None else len(str(field.default))
 
     def asked_for(self, url: str) -> bool:
         return self._when is None or self._when.found_in(url)
@@ -164,21 +165,30 @@ class _CompiledField:
         except _Limit as limit:
             page.note(field.name, str(limit), None, number)
         good = [value for value in values if not isinstance(value, Problem)]
-        self._store(row, good, found=bool(values))
+        self._store(row, good, None if values else self._default(page, number))
         if values:
             return FOUND if good else WRONG
         if field.required:
             page.note(field.name, "missing", None, number)
         return MISSING
 
-    def _store(self, row: dict[str, Any], values: list[Any], *, found: bool) -> None:
+    def _default(self, page: _PageFields, number: int | None) -> Any:
+        """The default of the field. It counts as a value of the page: a page may have thousands of rows."""
+        if self._field.default is not None:
+            try:
+                page.spend(self._default_size)
+            except _Limit as limit:
+                page.note(self._field.name, str(limit), None, number)
+                return None
+        return self._field.default
+
+    def _store(self, row: dict[str, Any], values: list[Any], default: Any) -> None:
         field = self._field
         is_price = field.type == "price"
         amounts = [value.amount if isinstance(value, Price) else value for value in values]
         codes = [value.currency for value in values if isinstance(value, Price)]
         empty: Any = [] if field.many else None
-        default = empty if found or field.default is None else field.default
-        row[field.name] = (amounts if field.many else amounts[0]) if values else default
+        row[field.name] = (amounts if field.many else amounts[0]) if values else empty if default is None else default
         if is_price:
             row[field.name + CURRENCY] = (codes if field.many else codes[0]) if values else empty
 
@@ -259,7 +269,9 @@ class _CompiledField:
                 if text.strip():
                     yield raw
                 continue
-            for found in self._regex.finditer(text.encode(errors="replace")):
+            # A match takes linear time, and an empty one may be found at each place of the text.
+            for found in self._regex.finditer(text[:MAX_TEXT].encode(errors="replace")):
+                page.check_time()
                 part = next((group for group in found.groups() if group is not None), found[0])
                 if part.strip():
                     page.spend(len(part))

@@ -6,7 +6,7 @@ that Markdown has.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -16,25 +16,29 @@ from silkline.model.url import canonical
 from silkline.parse.code_blocks import tidy_code
 from silkline.parse.definition_lists import tidy_definition_lists
 from silkline.parse.formulas import show_tex_scripts, tidy_formula_images, tidy_formulas
+from silkline.parse.images import drop_repetitions, find_sources
 from silkline.parse.markdown_marks import written
+from silkline.parse.stray_items import put_into_items
 from silkline.parse.tables import bound_tables, tidy_tables
 
 _OPTIONS: Final = Markdown(tables=Markdown.Tables(cell_blocks="text"))
 _PLAIN: Final = PlainText()
 _KEPT_SCHEMES: Final = ("mailto:", "tel:")
 _PERMALINKS: Final = frozenset({"", "#", "¶", "§", "🔗"})
-_LAZY: Final = ("data-src", "data-original", "data-lazy-src", "data-lazy", "data-srcset", "srcset")
-_PICTURES: Final = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".avif", ".svg")
 _MANY_BREAKS: Final = 2_000
 _NEAR: Final = 10  # on a page with many line breaks, there must be text in this many nodes after each
 # Characters of all URLs of a page: each relative link repeats the URL of the page. Links above it become plain text.
 _MAX_ADDRESSES: Final = 4_000_000
 _PLAIN_FRAGMENT: Final = re.compile(r"[\w\-.~!$&'*+,;=:@/?%]*", re.ASCII)
-# Every branch starts with a different character, which makes the search faster.
-_RAW: Final = re.compile(r"\\.|(?P<ticks>`++)|</?(?P<tag>strong|em|del)>|&#160;", re.DOTALL)
+_RAW: Final = re.compile(r"&#160;|</?(?P<tag>strong|em|del)>")
 _TICKS: Final = re.compile("`++")
 _SIGNS: Final = {"strong": "**", "em": "*", "del": "~~"}
 _ENDS: Final = ("</strong>", "</em>", "</del>")
+_PLAIN_FORMS: Final = (
+    ("&#160;", " "),
+    *((f"<{end}{tag}>", sign) for tag, sign in _SIGNS.items() for end in ("", "/")),
+)
+_ESCAPED: Final = (r"\<", r"\&")
 _DELIMITERS: Final = (r"\\(", r"\\\[")
 _INVISIBLE: Final = ("\u00ad", "\u200b", "\u2060", "\ufeff", "\x00")
 
@@ -44,7 +48,9 @@ class Style(NamedTuple):
 
     links: bool = True
     images: bool = True
-    link_titles: bool = False
+    titles: bool = False
+    repetitions: bool = False
+    """Whether images that are shown again, and alternative texts that repeat another text, are kept."""
 
 
 _USUAL: Final = Style()
@@ -64,6 +70,8 @@ def to_markdown(
     formulas = [] if formulas is None else formulas
     tidy_formula_images(root, formulas)
     _mend(root, base, resolved, style)
+    if style.images and not style.repetitions:
+        drop_repetitions(root)
     tidy_code(root)
     _mend_breaks(root)
     tidy_tables(root)
@@ -84,51 +92,24 @@ def to_html(root: Element | Document, base: str, resolved: Mapping[str, str | No
     return root.inner_html.strip()
 
 
-def drop_linked_images(root: Element | Document) -> None:
-    """Removes images that link to other pages: previews and advertisements. A link to the larger image is kept."""
-    for anchor in root.find_all("a"):
-        images = anchor.find_all("img")
-        if images:
-            path = (anchor.attr("href") or "#").partition("?")[0].lower()
-            if not path.startswith("#") and not path.endswith(_PICTURES):
-                for image in images:
-                    image.extract()
-
-
 def _mend(root: Element | Document, base: str, resolved: Mapping[str, str | None], style: Style) -> None:
     if style.images:
-        _mend_images(root)
+        find_sources(root)
     else:
         root.remove("img, picture")
     _mend_links(root, base, resolved)
     if not style.links:
         root.strip_tags("a")
-    elif not style.link_titles:
-        for anchor in root.select("a[title]"):
-            del anchor.attrs["title"]
+    if not style.titles:
+        for element in root.select("a[title], img[title]"):
+            del element.attrs["title"]
 
 
 def to_text(root: Element | Document) -> str:
     """The text of `root`, in lines and paragraphs. Changes the document."""
     bound_tables(root)
+    put_into_items(root)
     return _visible(root.to_text(_PLAIN)).strip()
-
-
-def _mend_images(root: Element | Document) -> None:
-    """Sets the URL of images that load lazily, and removes images without a URL or of one pixel."""
-    for image in root.find_all("img"):
-        source = image.attr("src") or ""
-        if not source or source.startswith("data:"):
-            late = next((value for name in _LAZY if (value := image.attr(name))), "")
-            source = late.strip().partition(",")[0].partition(" ")[0]
-            image.attrs["src"] = source
-        if (
-            not source
-            or source.startswith("data:")
-            or image.attr("width") in ("0", "1")
-            or image.attr("height") in ("0", "1")
-        ):
-            image.extract()
 
 
 def _mend_links(root: Element | Document, base: str, resolved: Mapping[str, str | None]) -> None:
@@ -180,40 +161,89 @@ def _is_content(node: Node) -> bool:
 def _tidy(markdown: str, formulas: list[str]) -> str:
     # The search for one character is thirty times as fast as the search for a word.
     has_tags = "<" in markdown and "</" in markdown and any(end in markdown for end in _ENDS)
-    if has_tags or ("&" in markdown and "&#160;" in markdown):
+    has_escapes = "\\" in markdown and r"\_" in markdown
+    if has_tags or has_escapes or ("&" in markdown and "&#160;" in markdown):
         markdown = _without_raw(markdown)
     return written(_visible(markdown), formulas).strip()
 
 
 def _without_raw(markdown: str) -> str:
-    """Markdown for raw HTML, but not in code and escapes. Code ends at the next run of as many backticks."""
-    ends: dict[int, list[int]] = {}  # of runs of backticks by their length, the last run first
-    if "`" in markdown:
-        for run in reversed(list(_TICKS.finditer(markdown))):
-            ends.setdefault(len(run[0]), []).append(run.end())
+    """Markdown for raw HTML, but not in code and escapes."""
+    if "`" not in markdown:
+        return _plain(markdown)
+    parts: list[str] = []
+    at = 0
+    for start, end in _code_spans(markdown):
+        parts += [_plain(markdown[at:start]), markdown[start:end]]
+        at = end
+    return "".join([*parts, _plain(markdown[at:])])
+
+
+def _code_spans(markdown: str) -> Iterator[tuple[int, int]]:
+    """Start and end of each code span. It ends at the next run of as many backticks as it starts with."""
+    runs = [run.span() for run in _TICKS.finditer(markdown)]
+    ends: dict[int, list[int]] = {}  # of runs by their length, the last run first
+    for start, end in reversed(runs):
+        ends.setdefault(end - start, []).append(end)
     code_end = 0
+    for start, end in runs:
+        if start < code_end:
+            continue
+        first = start + _is_escaped(markdown, start)
+        possible = ends.get(end - first, [])
+        while possible and possible[-1] <= end:
+            possible.pop()
+        if first < end and possible:
+            code_end = possible[-1]
+            yield first, code_end
 
-    def put(found: re.Match[str]) -> str:
-        nonlocal code_end
-        if found.start() < code_end:
-            return found[0]
-        if found["ticks"]:
-            possible = ends.get(len(found["ticks"]), [])
-            while possible and possible[-1] <= found.end():
-                possible.pop()
-            code_end = possible[-1] if possible else 0
-        elif found["tag"]:
-            return _SIGNS[found["tag"]]
-        return " " if found[0] == "&#160;" else found[0]
 
-    return _RAW.sub(put, markdown)
+def _plain(markdown: str) -> str:
+    """The same for a part without code."""
+    if any(sign in markdown for sign in _ESCAPED):
+        markdown = _RAW.sub(_mark, markdown)
+    else:
+        for raw, plain in _PLAIN_FORMS:
+            markdown = markdown.replace(raw, plain)
+    return _with_plain_underscores(markdown) if r"\_" in markdown else markdown
+
+
+def _mark(found: re.Match[str]) -> str:
+    """The Markdown for a raw tag or a raw space, unless a backslash makes it text."""
+    if _is_escaped(found.string, found.start()):
+        return found[0]
+    return _SIGNS[found["tag"]] if found["tag"] else " "
+
+
+def _is_escaped(markdown: str, at: int) -> bool:
+    """Whether an odd number of backslashes is before this place."""
+    start = at
+    while start and markdown[start - 1] == "\\":
+        start -= 1
+    return (at - start) % 2 == 1
+
+
+def _with_plain_underscores(markdown: str) -> str:
+    """No backslash before underscores inside a word: they never start or end emphasis, as in `snake_case`."""
+    parts = markdown.split(r"\_")
+    joined = [parts[0]]
+    count = 0
+    for part in parts[1:]:
+        count += 1
+        if part:
+            inside = joined[-1][-1:].isalnum() and part[0].isalnum()
+            joined += [("_" if inside else r"\_") * count, part]
+            count = 0
+    return "".join([*joined, r"\_" * count])
 
 
 def _visible(text: str) -> str:
     """The text with plain spaces, and without invisible characters."""
+    # The search for a sign is twenty times as fast as its removal, which counts it first.
     if text.isascii():
-        return text.replace("\x00", "")
+        return text.replace("\x00", "") if "\x00" in text else text
     text = text.replace("\u00a0", " ")
     for sign in _INVISIBLE:
-        text = text.replace(sign, "")
+        if sign in text:
+            text = text.replace(sign, "")
     return text

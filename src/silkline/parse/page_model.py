@@ -23,6 +23,8 @@ _DATA: Final[dict[str, Any]] = json.loads(resources.files(__package__).joinpath(
 _TOKENS: Final[dict[str, float]] = _DATA["tokens"]
 _OF_TAGS: Final = {token[1:-1]: weight for token, weight in _TOKENS.items() if token[0] == "<"}
 TAGS: Final[dict[str, float]] = _DATA["leaf"]
+_SURELY_NOT, _SURELY = 0.08, 0.95
+"""A group whose first probability is outside of these gets no second look: it would change next to nothing."""
 
 
 def weigh(tag: str, names: str, element: Element) -> float:
@@ -66,4 +68,7 @@ def likelihoods(groups: list[Group], described: Rows) -> list[float]:
     leaves, rows, page = described
     alone = [_first(*row, *page) for row in rows]
     near = neighbours(groups, leaves, alone)
-    return [_second(*row, *page, *around) for row, around in zip(rows, near, strict=True)]
+    return [
+        _second(*row, *page, *around) if _SURELY_NOT < first < _SURELY else first
+        for row, around, first in zip(rows, near, alone, strict=True)
+    ]

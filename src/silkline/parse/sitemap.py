@@ -19,6 +19,8 @@ from silkline.parse.charsets import decoded_as, encoding_of, is_utf8
 MAX_ENTRIES: Final = 50_000
 MAX_BYTES: Final = 52_428_800
 """Both are the limits of the sitemap protocol."""
+MAX_ADDRESSES: Final = 32_000_000
+"""Characters of all entries: a relative entry repeats the URL of its sitemap, up to 8,000 characters."""
 
 SitemapKind = Literal["urlset", "index", "feed", "text", "unknown"]
 
@@ -49,6 +51,7 @@ def parse_sitemap(
     *,
     max_entries: int = MAX_ENTRIES,
     max_bytes: int = MAX_BYTES,
+    max_addresses: int = MAX_ADDRESSES,
 ) -> Sitemap:
     """The entries of the sitemap or feed that came from `url`."""
     body, more, problem = _unpacked(body, max_bytes)
@@ -60,7 +63,7 @@ def parse_sitemap(
         kind, found = "text", _lines(body, max_entries + 1)
     more = more or len(found) > max_entries
     found = found[:max_entries]
-    urls = _addresses(url, [loc for loc, _, _ in found], rules)
+    urls = _addresses(url, [loc for loc, _, _ in found], rules, max_addresses)
     more = more or len(urls) < len(found)
     entries = [
         SitemapEntry(address, lastmod[:64], _priority(priority))
@@ -81,8 +84,6 @@ _MAX_DEPTH: Final = 64
 _MAX_TOKEN: Final = 1 << 20
 _MAX_MEMBERS: Final = 1_000
 _MAX_MENDED: Final = 8 << 20
-# Characters of all entries: a relative entry repeats the URL of its sitemap, up to 8,000 characters.
-_MAX_ADDRESSES: Final = 32_000_000
 _ROOTS: Final[dict[str, SitemapKind]] = {
     "urlset": "urlset",
     "sitemapindex": "index",
@@ -286,23 +287,31 @@ def _first_sign(body: bytes) -> bytes:
     return body[:1024].lstrip(b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n")[:1]
 
 
-def _lines(body: bytes, most: int) -> list[_Found]:
+def lists_urls(body: bytes) -> bool:
+    """Whether a text that is named as a sitemap is one: most of its first lines are URLs. Otherwise it is a page."""
+    start = _as_utf8(body[:_CHUNK])
+    return 2 * len(_LINE.findall(start)) >= sum(not line.isspace() for line in start.splitlines(keepends=True))
+
+
+def _as_utf8(body: bytes) -> bytes:
     if body[:2] in (b"\xff\xfe", b"\xfe\xff"):
         body = body.decode("utf-16", "replace").encode("utf-8", "replace")
-    body = body.removeprefix(b"\xef\xbb\xbf")
-    return [(found[1].decode("utf-8", "replace"), "", "") for found in islice(_LINE.finditer(body), most)]
+    return body.removeprefix(b"\xef\xbb\xbf")
 
 
-def _addresses(base: str, locs: list[str], rules: UrlRules) -> list[str | None]:
-    """The canonical URLs of the entries; fewer if all URLs together are too long."""
+def _lines(body: bytes, most: int) -> list[_Found]:
+    return [(found[1].decode("utf-8", "replace"), "", "") for found in islice(_LINE.finditer(_as_utf8(body)), most)]
+
+
+def _addresses(base: str, locs: list[str], rules: UrlRules, left: int) -> list[str | None]:
+    """The canonical URLs of the entries; fewer if all URLs together are longer than `left`."""
     urls: list[str | None] = []
-    left = _MAX_ADDRESSES
     for start in range(0, len(locs), 1_000):
-        chunk = canonical_links(base, locs[start : start + 1_000], rules)
-        left -= sum(len(url) for url in chunk if url is not None)
-        if left < 0:
-            break
-        urls += chunk
+        for url in canonical_links(base, locs[start : start + 1_000], rules):
+            left -= len(url) if url is not None else 0
+            if left < 0:
+                return urls
+            urls.append(url)
     return urls
 
 

@@ -29,15 +29,15 @@ _FIRST = {Verb.PAUSE: Wish.PAUSE, Verb.RESUME: Wish.PAUSE, Verb.STOP: Wish.STOP,
 def ask(database: Database, data: Path, id: str, verb: Verb, sizes: Mapping[str, float] | None = None) -> Job:
     """Carry out the request of a person, whether the owner of the job is alive or dead.
 
-    `sizes` are the new sizes for the next attempt.
+    `sizes` are the new sizes for the next attempt. Returns the outline of the job.
     """
-    job = jobs.get(database, id)
+    job = jobs.outline(database, id)
     if job.status is Status.RUNNING and verb in _FIRST:
         for each in (job, *(shards.of(database, id) if is_parent(job) else ())):
             if is_orphan(database, data, each):
                 take_back(database, data, each, _FIRST[verb])
-        job = jobs.get(database, id)
     if sizes:
+        job = jobs.get(database, id)
         from silkline.kinds.specs import check_payload  # most commands change no sizes
 
         check_payload(registry.kind_named(job.kind), {**job.payload, **sizes})
@@ -47,7 +47,7 @@ def ask(database: Database, data: Path, id: str, verb: Verb, sizes: Mapping[str,
         jobs.amend(database, id, dict(sizes))
     job = jobs.wish(database, id, verb)
     if is_parent(job) and shard_parents.decide(database, id) is not None:  # its shards may have ended already
-        return jobs.get(database, id)
+        return jobs.outline(database, id)
     return job
 
 

@@ -17,8 +17,8 @@ def start(database: Database, job: Job) -> bool:
     """Start the shards of a claimed parent. False: the user wants something else by now, and the claim must end."""
     counts = urls.counts(database, job.id)
     if not (counts.done or counts.unchanged or counts.queued or counts.in_flight):
-        for shard in shards.of(database, job.id):
-            urls.requeue_failed_roots(database, shard.id)
+        for id in shards.ids_of(database, job.id):
+            urls.requeue_failed_roots(database, id)
     return shards.open_shards(database, job)
 
 

@@ -21,7 +21,7 @@ from silkline.model.job import AttemptEnd, Backoff, Decision, End, Job, Status, 
 from silkline.model.redaction import secrets_of
 from silkline.model.sharding import is_parent
 from silkline.process_usage import below, children_by_parent
-from silkline.reading_marks import ReadingMarks
+from silkline.reading_marks import MarksFile
 from silkline.runner import protocol, shard_parents
 from silkline.runner.cpu_affinity import Cores, wanted_cpus
 from silkline.runner.log_file import LogFile, log_path
@@ -185,7 +185,7 @@ class Attempts:
         """Release jobs that were claimed by a statement whose answer was lost, unless they have been started since."""
         for id, lease in keys - {child.key for child in self.children()}:
             with contextlib.suppress(LeaseLost):
-                job = jobs.owned(self._database, id, lease, worker_id)
+                job = jobs.owned_outline(self._database, id, lease, worker_id)
                 self._release(job, AttemptEnd(End.RELEASED, "claim lost", "the answer to the claim was lost"))
 
     def _launch(self, job: Job) -> RunnerProcess:
@@ -195,7 +195,7 @@ class Attempts:
             ours, channel = protocol.pair()
             if_it_fails.callback(ours.close)
             theirs.callback(channel.close)
-            marks = ReadingMarks.create(marks_path(self._settings, job))
+            marks = MarksFile.create(marks_path(self._settings, job))
             if_it_fails.callback(marks.close)
             pid = self._launcher.launch(job, stdout_theirs, stderr_theirs, channel.fileno(), marks.descriptor)
             cgroup = self._cgroups.make(f"{job.id}-{job.run_lease}")

@@ -49,7 +49,7 @@ class ForegroundRun:
         While another supervisor runs the job, this run waits. If that supervisor dies, our watchdog puts the job back
         into the queue and this run continues it.
         """
-        job = jobs.get(loop.database, self._job_id)
+        job = jobs.outline(loop.database, self._job_id)
         if job.worker_id == OWNER:
             self.slots = max(self.slots, self._settings.slots)
             return shards.claim(loop.database, loop.identity.id, loop.identity.host, job.id, free)

@@ -9,7 +9,7 @@ from pathlib import Path
 from silkline.config import Settings
 from silkline.model.job import Job
 from silkline.model.url import origin_of
-from silkline.reading_marks import LEADER, ROBOTS, RULES, Mark, ReadingMarks
+from silkline.reading_marks import LEADER, ROBOTS, RULES, Mark, MarksFile
 
 FOLDER = "marks"
 KEEP_SECONDS = 7 * 86_400.0
@@ -23,7 +23,7 @@ def marks_path(settings: Settings, job: Job) -> Path:
 def left_behind(settings: Settings, job: Job) -> list[str]:
     """The inputs that an attempt of a dead supervisor was reading, if its file is on this machine."""
     with contextlib.suppress(OSError, ValueError):
-        marks = ReadingMarks.open(marks_path(settings, job))
+        marks = MarksFile.open(marks_path(settings, job))
         try:
             return inputs_of(blamed_of(marks, all_of_them=False))
         finally:
@@ -39,7 +39,7 @@ def forget_old(settings: Settings) -> None:
                 path.unlink()
 
 
-def blamed_of(marks: ReadingMarks, *, all_of_them: bool) -> list[Mark]:
+def blamed_of(marks: MarksFile, *, all_of_them: bool) -> list[Mark]:
     """The input that the runner itself was reading. If none, and with `all_of_them`: those of its other processes."""
     own = marks.mark_of(LEADER)
     if own is not None:

@@ -12,8 +12,9 @@ import time
 import msgspec
 
 from silkline.model.job import AttemptEnd, End, Job
+from silkline.model.strict_json import is_deeper_than
 from silkline.process_usage import below, children_by_parent
-from silkline.reading_marks import Mark, ReadingMarks
+from silkline.reading_marks import Mark, MarksFile
 from silkline.runner import protocol
 from silkline.service import process_table
 from silkline.service.cgroup import Cgroup
@@ -22,6 +23,7 @@ from silkline.service.marks_files import blamed_of, inputs_of
 from silkline.service.output import Output, OutputPipe, OutputThread
 
 STREAMS_TIMEOUT = 2.0
+_MOST_LEVELS = 50  # of the data of a log line: our own lines have few
 LAST_MESSAGES_TIMEOUT = 30.0  # reached only on a machine that hangs: all data is already there
 
 
@@ -42,7 +44,7 @@ class RunnerProcess:
         channel: socket.socket,
         output: Output,
         cgroup: Cgroup | None,
-        marks: ReadingMarks,
+        marks: MarksFile,
     ) -> None:
         self.job = job
         self.marks = marks
@@ -184,8 +186,10 @@ class RunnerProcess:
 
     def _heard(self, data: bytes) -> None:
         self.last_sign = boot_clock()
-        with contextlib.suppress(msgspec.DecodeError):
+        with contextlib.suppress(ValueError, RecursionError):  # a page may have taken the runner over
             event = msgspec.json.decode(data, type=protocol.RunnerEvent)
+            if event.data is not None and is_deeper_than(event.data, _MOST_LEVELS):
+                return
             if event.end is not None:
                 self._said = event
             elif event.message:

@@ -36,7 +36,7 @@ def explain(database: Database, job_id: str, asked: str) -> ExplainedUrl:
     address = canonical(asked)
     if address is None:
         raise UsageError(f"{asked[:200]!r} is not a web address")
-    found = urls.by_key(database, job_id, url_key(address))
+    found = urls.by_key(database, job_id, url_key(address), address)
     if found is None:
         raise NotFound(f"{address} is not in the ledger of job {job_id}{urls.why_not_stored(database, job_id)}")
     return explained(database, found)

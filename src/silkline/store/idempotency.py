@@ -9,7 +9,7 @@ from datetime import timedelta
 from silkline.model.database import Database
 from silkline.model.job import Job, NewJob
 from silkline.store.jobs import enqueue_in
-from silkline.store.postgres_only import check_shards
+from silkline.store.shard_checks import check_shards
 
 KEPT = timedelta(hours=24)
 SWEPT = 100  # expired keys that are removed whenever a new key is stored

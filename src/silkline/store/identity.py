@@ -42,7 +42,7 @@ class Identity:
         self._path = self._folder / f"{self.id}.lock"
         # Hidden until it is locked: another supervisor that checks before that would treat this one as dead.
         hidden = self._folder / f".{self.id}"
-        self._descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
         hidden.rename(self._path)
 

@@ -1,4 +1,4 @@
-"""Removes jobs with all their data: results, ledger, links, logs and kept HTML."""
+"""Removes jobs with all their data: results, ledger, links, logs, kept HTML and answers for idempotency keys."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Final
 
 from silkline.errors import Refused
 from silkline.model.database import Database
-from silkline.model.sharding import is_parent
-from silkline.store.jobs import checked_id, from_row, get
+from silkline.store.jobs import checked_id, outline
 
 CHUNK: Final = 2_000
 DATA_REMOVALS: Final = (
-    *("results.forget", "pages.forget", "logs.forget", "count_history.forget"),
+    *("idempotency.forget", "results.forget", "pages.forget", "count_history.forget"),
     *("urls.forget_keys", "urls.forget", "links.forget", "redirects.forget", "blames.forget"),
     *("html.forget", "html.forget_dictionaries"),
+    "logs.forget",  # last, so that it finds a line whose transaction began before the job was gone
 )
 SHARD_REMOVALS: Final = ("shard_links.forget", "shards.forget_crawl", "shards.forget_shards", "shards.forget_cursors")
 
@@ -36,10 +36,9 @@ def delete(database: Database, id: str, *, chunk: int = CHUNK) -> list[str]:
     with database.transaction() as transaction:
         forgotten = transaction.rows("jobs.forget", id=checked_id(id))
         if not forgotten:
-            job = get(database, id)
-            raise Refused(f"job {id} is {job.status}: cancel it first")
+            raise Refused(f"job {id} is {outline(database, id).status}: cancel it first")
         ids = [id]
-        if is_parent(from_row(forgotten[0])):
+        if database.dialect == "postgres":
             ids = [*(row["id"] for row in transaction.rows("shards.forget", parent_id=id)), id]
         for each in ids:
             transaction.rows("jobs.mark_deleted", id=each)

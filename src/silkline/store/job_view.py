@@ -91,7 +91,7 @@ class JobView:
     spec: dict[str, Any] = field(
         metadata={
             "description": "The request. Headers, cookies and proxies are hidden. "
-            "In lists and events, long fields of a long request are null."
+            "Long fields of a long request are null, except when the job is submitted, claimed, or read alone."
         }
     )
     metadata: dict[str, Any]

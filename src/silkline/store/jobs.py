@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,14 +27,14 @@ from silkline.model.sharding import is_parent
 from silkline.model.usage import WorkerUsage, to_text
 from silkline.store import logs
 from silkline.store.logs import NewLine
-from silkline.store.postgres_only import check_shards
+from silkline.store.shard_checks import check_shards
 from silkline.store.shard_wishes import spread
+from silkline.store.short_payload import payload_columns
 from silkline.store.text import clean, to_json
 
 LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
-WHOLE_PAYLOAD, LONGEST_FIELD = 32_768, 8_192
 _ENQUEUE = (
-    *("id", "kind", "status", "desired", "request_url", "payload", "metadata", "priority", "tenant"),
+    *("id", "kind", "status", "desired", "request_url", "payload", "short_payload", "metadata", "priority", "tenant"),
     *("run_at", "dedupe_key", "parent_id", "max_retries", "created_at"),
 )
 _FINISH = (
@@ -58,7 +57,7 @@ _WISHES = {wish.value: wish for wish in Wish}
 
 
 def from_row(row: Row) -> Job:
-    values = dict(row)
+    values = {name: value for name, value in row.items() if name != "short_payload"}
     values["status"] = _STATUSES[values["status"]]
     values["desired"] = _WISHES[values["desired"]]
     values["payload"] = json.loads(values["payload"])
@@ -67,7 +66,7 @@ def from_row(row: Row) -> Job:
 
 
 def enqueue(database: Database, job: NewJob) -> tuple[Job, bool]:
-    """Store one job. If a live job of the same tenant has the same dedupe key: returns that job, and False."""
+    """Store one job. If a live job of the same tenant has the same dedupe key: returns its outline, and False."""
     now = database.now()
     check_shards(database, [job])
     with database.transaction(durable=True) as transaction:
@@ -81,8 +80,9 @@ def enqueue_in(transaction: Transaction, job: NewJob, now: datetime) -> tuple[Jo
     row = _new_row(job, now)
     if transaction.many("jobs.enqueue", _ENQUEUE, [row]):
         return from_row(transaction.rows("jobs.get", id=row[0])[0]), True
-    found = transaction.rows("jobs.live_with_key", tenant=clean(job.tenant), dedupe_key=clean(job.dedupe_key))
-    return (from_row(found[0]), False) if found else enqueue_in(transaction, job, now)
+    live = transaction.rows("jobs.live_with_key", tenant=clean(job.tenant), dedupe_key=clean(job.dedupe_key))
+    found = outlines(transaction, [row["id"] for row in live])
+    return (found[0], False) if found else enqueue_in(transaction, job, now)
 
 
 def enqueue_many(database: Database, jobs: Sequence[NewJob]) -> list[str]:
@@ -109,7 +109,7 @@ def _new_row(job: NewJob, now: datetime) -> tuple[Any, ...]:
         status.value,
         desired.value,
         clean(job.request_url),
-        to_json(job.payload),
+        *payload_columns(job.payload),
         to_json(job.metadata),
         job.priority,
         clean(job.tenant),
@@ -122,7 +122,7 @@ def _new_row(job: NewJob, now: datetime) -> tuple[Any, ...]:
 
 
 def claim(database: Database, worker_id: str, host: str, kinds: Iterable[str], wanted: int) -> list[Job]:
-    """Claim up to `wanted` jobs that are due. Only this function and `claim_one` start jobs."""
+    """Claim up to `wanted` jobs that are due. Returns their outlines. Only this function and `claim_one` start jobs."""
     if wanted < 1:
         return []
     found = database.rows(
@@ -136,8 +136,7 @@ def claim_one(database: Database, worker_id: str, host: str, id: str) -> Job:
     found = database.rows("jobs.claim_one", now=database.now(), worker_id=worker_id, host=host, id=checked_id(id))
     if found:
         return from_row(found[0])
-    job = get(database, id)
-    raise Refused(f"job {id} is {job.status}, not queued")
+    raise Refused(f"job {id} is {outline(database, id).status}, not queued")
 
 
 def next_due(database: Database) -> datetime | None:
@@ -191,7 +190,7 @@ def finish(database: Database, job: Job, decide: Callable[[Job], Decision]) -> D
         decision = decide(job)
         if finish_many(database, [(job, decision)]):
             return decision
-        job = owned(database, job.id, job.run_lease, job.worker_id)  # its wish changed, or it is no longer ours
+        job = owned_outline(database, job.id, job.run_lease, job.worker_id)  # its wish changed, or it is no longer ours
 
 
 def finish_many(database: Database, ended: Sequence[tuple[Job, Decision]]) -> int:
@@ -220,16 +219,27 @@ def finish_many(database: Database, ended: Sequence[tuple[Job, Decision]]) -> in
 
 
 def owned(database: Database, id: str, run_lease: int, worker_id: str | None) -> Job:
-    """The job, if this attempt still holds the lease."""
-    found = database.rows("jobs.get", id=id)
+    """The job, if this attempt still holds the lease. Otherwise its payload is not read: it may have 16 MB."""
+    found = database.rows("jobs.owned", id=checked_id(id), run_lease=run_lease, worker_id=worker_id)
     if not found:
-        raise LeaseLost(f"job {id} was deleted")
-    job = from_row(found[0])
-    if job.status is not Status.RUNNING or job.run_lease != run_lease or job.worker_id != worker_id:
-        raise LeaseLost(
-            f"lease {run_lease} no longer holds job {id}: the job is {job.status} with lease {job.run_lease}"
-        )
-    return job
+        raise _lost(database, id, run_lease)
+    return from_row(found[0])
+
+
+def owned_outline(database: Database, id: str, run_lease: int, worker_id: str | None) -> Job:
+    """The same as an outline, see `outline`."""
+    for job in outlines(database, [checked_id(id)]):
+        if (job.status, job.run_lease, job.worker_id) == (Status.RUNNING, run_lease, worker_id):
+            return job
+    raise _lost(database, id, run_lease)
+
+
+def _lost(database: Database, id: str, run_lease: int) -> LeaseLost:
+    found = database.rows("jobs.lease", id=id)
+    if not found:
+        return LeaseLost(f"job {id} was deleted")
+    status, lease = found[0]["status"], found[0]["run_lease"]
+    return LeaseLost(f"lease {run_lease} no longer holds job {id}: the job is {status} with lease {lease}")
 
 
 def rescue(database: Database, job: Job, decision: Decision, line: str = "") -> bool:
@@ -263,6 +273,7 @@ def rescue(database: Database, job: Job, decision: Decision, line: str = "") -> 
 
 
 def running(database: Database) -> list[Job]:
+    """The outlines of the running jobs of all workers."""
     return [from_row(row) for row in database.rows("jobs.running")]
 
 
@@ -273,9 +284,12 @@ def running_states(database: Database) -> list[Held]:
 
 
 def wish(database: Database, id: str, verb: Verb) -> Job:
-    """Apply a verb of a user: the only function that changes a status for a user. A refused verb changes nothing."""
+    """Apply a verb of a user: the only function that changes a status for a user. A refused verb changes nothing.
+
+    Returns the outline of the job.
+    """
     while True:
-        job = get(database, id)
+        job = outline(database, id)
         change = answer(verb, job.status, job.desired)
         if job.shard is not None:
             raise Refused(f"cannot {verb} job {id}: it is shard {job.shard} of the crawl {job.parent_id}")
@@ -287,6 +301,12 @@ def wish(database: Database, id: str, verb: Verb) -> Job:
         if changed:
             database.wake_supervisors()
             return changed
+
+
+def check_dedupe_key(database: Database, job: Job) -> None:
+    """Raise `Refused` if this job, which has ended, cannot be retried because a live job has its dedupe key."""
+    if job.dedupe_key and database.rows("jobs.live_with_key", tenant=job.tenant, dedupe_key=job.dedupe_key):
+        raise Refused(f"another job with the dedupe key {job.dedupe_key!r} has not ended")
 
 
 def _change(database: Database, job: Job, change: Change) -> Job | None:
@@ -313,9 +333,8 @@ def _change(database: Database, job: Job, change: Change) -> Job | None:
             found = database.rows("jobs.change", durable=True, **values)
     except (Unavailable, DiskFull):
         raise
-    except StoreError as error:
-        if job.dedupe_key and database.rows("jobs.live_with_key", tenant=job.tenant, dedupe_key=job.dedupe_key):
-            raise Refused(f"another job with the dedupe key {job.dedupe_key!r} has not ended") from error
+    except StoreError:
+        check_dedupe_key(database, job)
         raise
     return from_row(found[0]) if found else None
 
@@ -328,20 +347,29 @@ def get(database: Database, id: str) -> Job:
 
 
 def outline(database: Database, id: str) -> Job:
-    """The job as in a list: long fields of a payload of more than `WHOLE_PAYLOAD` characters are None."""
-    found = _outlines(database, [checked_id(id)])
+    """The job as in a list: long fields of a long payload are None (`store/short_payload.py`)."""
+    found = outlines(database, [checked_id(id)])
     if not found:
         raise NotFound(f"no job {id}")
     return found[0]
 
 
-def _outlines(database: Database, ids: list[str]) -> list[Job]:
-    """The jobs with these ids that still exist, in this order."""
+def is_shortened(database: Database, id: str) -> bool:
+    """Whether the outline of a job lacks fields of its payload: those that it has as None."""
+    return bool(database.rows("jobs.shortened", id=checked_id(id)))
+
+
+def long_size(database: Database, id: str) -> int:
+    """About how many bytes the payload of a job has if its outline lacks fields of it. 0: the outline is complete."""
+    found = database.rows("jobs.long_size", id=checked_id(id))
+    return int(found[0]["size"]) if found else 0
+
+
+def outlines(database: Database | Transaction, ids: list[str]) -> list[Job]:
+    """The outlines of the jobs with these ids that still exist, in this order."""
     if not ids:
         return []
-    wanted = json.dumps(ids)
-    rows = database.rows("jobs.outlines", ids=wanted, most=WHOLE_PAYLOAD, longest=LONGEST_FIELD)
-    found = {row["id"]: from_row(row) for row in rows}
+    found = {row["id"]: from_row(row) for row in database.rows("jobs.outlines", ids=json.dumps(ids))}
     return [found[id] for id in ids if id in found]
 
 
@@ -385,7 +413,7 @@ def page(
         found = database.rows("jobs.page_by_kind", before=before, wanted=wanted, kind=kind)
     else:
         found = database.rows("jobs.page", before=before, wanted=wanted)
-    return _outlines(database, [row["id"] for row in found])
+    return outlines(database, [row["id"] for row in found])
 
 
 def search(
@@ -398,16 +426,15 @@ def search(
     kind: str | None = None,
 ) -> list[Job]:
     """The same for jobs whose URL contains a text. Ignores case. Reads every job in the worst case."""
-    pattern = "%" + re.sub(r"([%_\\])", r"\\\1", clean(text).lower()) + "%"
     found = database.rows(
         "jobs.search",
         before=before,
         wanted=wanted,
-        pattern=pattern,
+        text=clean(text).lower(),
         status=status.value if status else None,
         kind=kind,
     )
-    return _outlines(database, [row["id"] for row in found])
+    return outlines(database, [row["id"] for row in found])
 
 
 def pending_total(database: Database) -> int:
@@ -434,8 +461,9 @@ def amend(database: Database, id: str, changes: dict[str, Any]) -> Job:
             raise Refused(
                 f"job {id} is running: to change its sizes, pause it first, then resume it with the new sizes"
             )
-        payload = to_json({**job.payload, **changes})
-        if database.rows("jobs.amend", id=id, run_lease=job.run_lease, payload=payload, now=database.now()):
+        payload, short = payload_columns({**job.payload, **changes})
+        values: dict[str, Any] = {"payload": payload, "short_payload": short, "now": database.now()}
+        if database.rows("jobs.amend", id=id, run_lease=job.run_lease, **values):
             return get(database, id)
 
 

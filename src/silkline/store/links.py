@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from silkline.model.database import Database, Transaction
 from silkline.model.ledger import PageLinks
+from silkline.portions import portions_of
 from silkline.store.members import family, member_of
 
 KEY: Final = 8
@@ -32,7 +33,7 @@ class Sources:
 
 def append(transaction: Transaction, job_id: str, links: Sequence[PageLinks]) -> None:
     """Write the links of some pages, as part of the checkpoint that ends them."""
-    for some in _rows(links):
+    for some in portions_of(links, len(links), lambda page: len(page.keys), ROW_BYTES):
         ids = [each.url_id for each in some]
         pages = [number for each in some for number in (each.url_id, len(each.keys) // KEY)]
         transaction.rows(
@@ -84,19 +85,6 @@ def every(database: Database, job_id: str) -> Iterator[tuple[int, list[int]]]:
         for url_id, number in _pages(row):
             yield url_id, list(struct.unpack_from(f">{number}q", row["keys"], KEY * start))
             start += number
-
-
-def _rows(links: Sequence[PageLinks]) -> Iterator[list[PageLinks]]:
-    some: list[PageLinks] = []
-    size = 0
-    for each in links:
-        some.append(each)
-        size += len(each.keys)
-        if size >= ROW_BYTES:
-            yield some
-            some, size = [], 0
-    if some:
-        yield some
 
 
 def _every_row(database: Database, job_ids: Iterable[str]) -> Iterator[dict[str, Any]]:

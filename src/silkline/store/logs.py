@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -85,9 +84,8 @@ def search(
     wanted: int = 500,
 ) -> list[LogLine]:
     """Lines after the cursor that contain a text, of the given levels if there are any. Ignores case."""
-    escaped = re.sub(r"([%_\\])", r"\\\1", clean(text).lower())
     some = f",{','.join(levels)}," if levels else ""
-    more: dict[str, Any] = {"after": after, "levels": some, "pattern": f"%{escaped}%"}
+    more: dict[str, Any] = {"after": after, "levels": some, "text": clean(text).lower()}
     return _lines(database, job_id, "logs.search", wanted=wanted, **more)[:wanted]
 
 

@@ -28,6 +28,6 @@ def facts_of(data: str, metadata: str) -> tuple[Any, Any, Any]:
     """Title, bytes and seconds of a result, with the types that the job stored. None: not known."""
     try:
         title, measured = _titled.decode(data).title, _measured.decode(metadata)
-    except msgspec.MsgspecError:
+    except (ValueError, RecursionError):
         return None, None, None
     return title, measured.bytes, measured.seconds

@@ -34,6 +34,9 @@ MIGRATION_LOCK = 7_337_001
 CONNECT_TIMEOUT = 5
 # A dead connection is noticed within about 15 seconds, long before a lease expires.
 KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 3, "keepalives_count": 3, "tcp_user_timeout": 15_000}
+# The same for a process that is stopped within a transaction: its connection lives, and its locks would stop everybody
+# who wants to take over its job.
+LONGEST_PAUSE = 15.0
 CLOCK_EVERY = 300.0
 # The time of the server is only as exact as the round trip, so a slow answer is requested again.
 CLOCK_ASKS = 3
@@ -206,7 +209,8 @@ class PostgresDatabase:
         # more than running it. Lists end after a page: to read a whole job in another order and sort it never pays.
         connection.execute(
             "SET TimeZone = 'UTC'; SET jit = off; "
-            "SET plan_cache_mode = force_generic_plan; SET enable_incremental_sort = off"
+            "SET plan_cache_mode = force_generic_plan; SET enable_incremental_sort = off; "
+            f"SET idle_in_transaction_session_timeout = {1000 * LONGEST_PAUSE:.0f}"
         )
         return connection
 

@@ -12,9 +12,10 @@ _COLUMNS = ("url_id", "target_key")
 
 
 class Redirect(NamedTuple):
-    """The job that saw the redirect, and the key of its target."""
+    """The job that saw the redirect, the ledger's id of the URL that redirects, and the key of its target."""
 
     job_id: str
+    url_id: int
     target_key: int
 
 

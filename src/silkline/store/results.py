@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from silkline.model.database import Database
 from silkline.store.members import from_cursor, horizon, member_of, members
+from silkline.store.text import UNREADABLE
 
 # A plug-in may have written NaN or Infinity, which are not JSON: our own answers must not contain them.
 _read = json.JSONDecoder(parse_constant=lambda _: None).decode
@@ -55,8 +56,14 @@ def _from_row(row: dict[str, Any]) -> Result:
 
 
 def _object(text: str) -> dict[str, Any]:
-    """The JSON of a column. A plug-in may have stored another value than an object, and every reader expects one."""
-    value = _read(text)
+    """The JSON of a column. A plug-in may have stored another value than an object, and every reader expects one.
+
+    Text that is no JSON becomes an object that says so: one row must not make a list, an export or the cache fail.
+    """
+    try:
+        value = _read(text)
+    except (ValueError, RecursionError) as error:
+        return {UNREADABLE: f"what is stored is not valid JSON: {error}"[:200]}
     return value if isinstance(value, dict) else {"value": value}
 
 
@@ -132,9 +139,11 @@ def by_url_id(database: Database, job_id: str, url_id: int) -> Result | None:
 
 
 def cached(database: Database, url_key: int, since: datetime) -> Result | None:
-    """The newest successful result since a time, for a requested URL or a URL after redirects."""
+    """The newest successful result since a time, for a requested URL or a URL after redirects. None if it cannot be
+    read."""
     found = database.rows("results.cached", url_key=url_key, since=since, yes=True)
-    return _from_row(found[0]) if found else None
+    result = _from_row(found[0]) if found else None
+    return None if result is None or UNREADABLE in (*result.data, *result.metadata) else result
 
 
 def count(database: Database, job_id: str) -> int:

@@ -16,7 +16,7 @@ from silkline.model.ids import new_id
 from silkline.model.job import ENDED, Job, Status, Wish
 from silkline.model.sharding import BROKEN, IDLE, OWNER, Load, Shard, ShardedCrawl, Verdict, judge
 from silkline.store import logs
-from silkline.store.jobs import fence, from_row
+from silkline.store.jobs import fence, from_row, outlines
 from silkline.store.logs import NewLine
 from silkline.store.shard_links import wake_shards
 from silkline.store.shard_wishes import spread
@@ -53,7 +53,8 @@ def open_shards(database: Database, job: Job) -> bool:
 
 def _withdraw(transaction: Transaction, parent_id: str, now: datetime) -> None:
     """The parent does not start after all: its new shards must not start either."""
-    spread(transaction, parent_id, from_row(transaction.rows("jobs.get", id=parent_id)[0]).desired, now)
+    (parent,) = outlines(transaction, [parent_id])
+    spread(transaction, parent_id, parent.desired, now)
 
 
 def parents(database: Database, seconds: float) -> list[str]:
@@ -179,18 +180,23 @@ def _end(
 
 
 def claim(database: Database, worker_id: str, host: str, parent_id: str, wanted: int) -> list[Job]:
-    """Claim due shards of one parent, for a command that runs this crawl only."""
+    """Claim due shards of one parent, for a command that runs this crawl only. Returns their outlines."""
     found = database.rows(
         "shards.claim", parent_id=parent_id, worker_id=worker_id, host=host, wanted=wanted, now=database.now()
     )
     return [from_row(row) for row in found]
 
 
-def of(database: Database, parent_id: str) -> list[Job]:
-    """The shards of a parent, in order."""
+def ids_of(database: Database, parent_id: str) -> list[str]:
+    """The ids of the shards of a parent, in order."""
     if database.dialect != "postgres":
         return []
-    return [from_row(row) for row in database.rows("shards.jobs", parent_id=parent_id)]
+    return [row["id"] for row in database.rows("shards.ids", parent_id=parent_id)]
+
+
+def of(database: Database, parent_id: str) -> list[Job]:
+    """The shards of a parent as outlines, in order: each has a copy of the spec, and there may be 256."""
+    return outlines(database, ids_of(database, parent_id))
 
 
 def loads(database: Database, stale_after: float) -> tuple[list[Load], int]:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any, overload
+import re
+from typing import Any, Final, overload
 
 from silkline.errors import UsageError
+
+UNREADABLE: Final = "unreadable"
+"""The key of a result in whose place is only this text, because it was not valid JSON."""
+_ESCAPE: Final = re.compile(r"\\(?:u0000|.)")
 
 
 @overload
@@ -34,22 +39,16 @@ def to_json(value: Any) -> str:
     except ValueError as error:
         raise UsageError(f"this is not JSON: {error}") from error
     if "\\u0000" in text:
-        text = json.dumps(_without_nul(value), ensure_ascii=False, separators=(",", ":"))
+        # In the text, because a value may be nested deeper than our own code can follow.
+        text = _ESCAPE.sub(lambda found: "\ufffd" if found[0] == "\\u0000" else found[0], text)
     return clean(text)
 
 
 def clean_json(text: str) -> str:
     """Storable JSON text from other JSON text. Escapes are rare, so most texts need only two searches."""
     if "\\u" in text:
-        return to_json(json.loads(text))
+        try:
+            return to_json(json.loads(text, parse_constant=lambda _: None))
+        except (ValueError, RecursionError, UsageError) as error:
+            return to_json({UNREADABLE: f"what came to be stored was not valid JSON: {error}"[:200]})
     return clean(text)
-
-
-def _without_nul(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.replace("\x00", "\ufffd")
-    if isinstance(value, dict):
-        return {_without_nul(key): _without_nul(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nul(each) for each in value]
-    return value

@@ -360,12 +360,12 @@ def queued_depths(database: Database, job_id: str) -> dict[int, int]:
     return {row["depth"]: row["urls"] for row in database.rows("urls.queued_depths", job_id=job_id)}
 
 
-def keys(database: Database, job_id: str, *, chunk: int = 50_000) -> Iterator[list[tuple[int, str]]]:
-    """Every (url_key, host) of the ledger, in chunks, to rebuild the seen-set."""
+def every(database: Database, job_id: str, *, chunk: int = 50_000) -> Iterator[list[tuple[str, str]]]:
+    """Every (url, host) of the ledger, in chunks, to rebuild the seen-set."""
     after = 0
-    while rows := database.rows("urls.keys", job_id=job_id, after=after, wanted=chunk):
+    while rows := database.rows("urls.every", job_id=job_id, after=after, wanted=chunk):
         after = rows[-1]["id"]
-        yield [(row["url_key"], row["host"]) for row in rows]
+        yield [(row["url"], row["host"]) for row in rows]
 
 
 def last_id(database: Database, job_id: str) -> int:
@@ -377,11 +377,11 @@ def by_id(database: Database, job_id: str, id: int) -> Url | None:
     return Url(**found[0]) if found else None
 
 
-def by_key(database: Database, job_id: str, url_key: int) -> Url | None:
-    """One URL of the ledger, by the index of an ended crawl or a scan of a live one."""
+def by_key(database: Database, job_id: str, url_key: int, url: str) -> Url | None:
+    """One URL of the ledger, by the index of an ended crawl or a scan of a live one. Two URLs can have one key."""
     for name in ("urls.by_indexed_key", "urls.by_key"):
         for member in family(database, job_id):
-            found = database.rows(name, job_id=member, url_key=url_key)
+            found = database.rows(name, job_id=member, url_key=url_key, url=url)
             if found:
                 return Url(**found[0])
     return None
@@ -395,6 +395,20 @@ def by_keys(database: Database, job_id: str, keys: Sequence[int]) -> dict[int, U
         missing = [key for key in keys if key not in found]
         rows = database.rows(name, job_id=member, keys=json.dumps(missing)) if missing else []
         found |= {row["url_key"]: Url(**row) for row in rows}
+    return found
+
+
+def by_urls(database: Database, job_id: str, wanted: Sequence[str]) -> dict[str, Url]:
+    """The same by URL, because two URLs can have one key. Needs at most one scan of the ledger."""
+    from silkline.model.url import url_key  # here, because commands that only read do not need the URL parser
+
+    found: dict[str, Url] = {}
+    keys = {url: url_key(url) for url in wanted}
+    several = family(database, job_id)
+    for name, member in itertools.product(("urls.by_indexed_keys", "urls.by_keys"), several):
+        missing = list({key for url, key in keys.items() if url not in found})
+        rows = database.rows(name, job_id=member, keys=json.dumps(missing)) if missing else []
+        found |= {row["url"]: Url(**row) for row in rows if row["url"] in keys}
     return found
 
 

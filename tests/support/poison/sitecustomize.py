@@ -3,7 +3,8 @@
 Poison is a word in the body of a page or robots.txt, so that a test can put it anywhere, and no limit of the parsers
 takes it away. `POISON:loop` never ends and never lets another thread run; `POISON:memory` takes all it gets;
 `POISON:crash` ends the process by a signal; `POISON:error` raises what nobody expects. `POISON:once:PATH` loops until
-the file is there, so that a test can kill the process meanwhile, and is a good page afterwards.
+the file is there, so that a test can kill the process meanwhile, and is a good page afterwards. `POISON:forge` takes
+the process over: it reads all further pages, and says something wrong about them.
 """
 
 import contextlib
@@ -33,6 +34,9 @@ def hurt(body: bytes) -> None:
         os.kill(os.getpid(), signal.SIGSEGV)
     elif what == "error":
         raise SystemError("poison")
+    elif what == "forge":
+        reading = sys.modules["silkline.crawl.reading"]
+        reading.PageReader.reading_of = lambda self, body: reading.Reading(body.id, data="[1,2]")
     elif what == "once" and found is not None:
         with contextlib.suppress(PermissionError):  # a confined reader sees no file, and finds a good page
             while not Path(found[2].decode()).exists():

@@ -9,8 +9,9 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from silkline.api.answer_models import problems
+from silkline.api.caller_limit import caller_of
 from silkline.api.events import Hub
-from silkline.api.sources import microseconds, read_cursor, read_job
+from silkline.api.sources import Cursor, microseconds, read_cursor, read_job
 from silkline.model.database import Database
 from silkline.model.job import ENDED
 from silkline.store import logs
@@ -64,14 +65,24 @@ class EventRoutes:
         """
         self._hub.admit(request.scope)
         seen = read_cursor(header or last_event_id)
-        job, counts, _ = await run_in_threadpool(read_job, self._database, id)
-        if seen and job.status in ENDED and seen.changed == microseconds(job.updated_at):
-            newest = await run_in_threadpool(logs.tail, self._database, id, 1)
-            if seen.line >= (newest[-1].id if newest else 0) and seen.checkpoints == counts.checkpoints:
-                return Response(status_code=204)
-        return StreamingResponse(self._hub.follow(id, seen, request.scope["still_valid"]), media_type=MEDIA_TYPE)
+        caller = caller_of(request.scope)
+        async with self._hub.turns.turn(caller):
+            complete = await run_in_threadpool(self._has_all, id, seen)
+        if complete:
+            return Response(status_code=204)
+        stream = self._hub.follow(id, seen, request.scope["still_valid"], caller)
+        return StreamingResponse(stream, media_type=MEDIA_TYPE)
+
+    def _has_all(self, id: str, seen: Cursor | None) -> bool:
+        """Whether the job has ended, and its listener has received every event."""
+        job, counts, _ = read_job(self._database, id)
+        if seen is None or job.status not in ENDED or seen.changed != microseconds(job.updated_at):
+            return False
+        newest = logs.tail(self._database, id, 1)
+        return seen.line >= (newest[-1].id if newest else 0) and seen.checkpoints == counts.checkpoints
 
     async def of_all(self, request: Request) -> Response:
         """The event `jobs` has the number of jobs in each state. It comes at most once a second."""
         self._hub.admit(request.scope)
-        return StreamingResponse(self._hub.overview(request.scope["still_valid"]), media_type=MEDIA_TYPE)
+        stream = self._hub.overview(request.scope["still_valid"], caller_of(request.scope))
+        return StreamingResponse(stream, media_type=MEDIA_TYPE)

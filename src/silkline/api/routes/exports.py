@@ -79,7 +79,7 @@ class ExportRoutes:
 
     def file(self, request: Request, id: str, url_id: UrlId, name: Literal["screenshot", "pdf"]) -> Response:
         """`metadata.files` of a result names its files, and the machine that has them. Only that machine sends them."""
-        result = results.by_url_id(self._database, jobs.get(self._database, id).id, url_id)
+        result = results.by_url_id(self._database, jobs.outline(self._database, id).id, url_id)
         note = files_named(result.metadata).get(name) if result else None
         if result is None or note is None:
             raise Problem("not-found", f"the URL {url_id} of job {id} has no {name}")
@@ -94,7 +94,7 @@ class ExportRoutes:
 
     def export(self, request: Request, id: str, query: Annotated[ExportQuery, Query()]) -> Response:
         """All results so far, in the order of discovery. The server writes the file while it sends it."""
-        job = jobs.get(self._database, id)
+        job = jobs.outline(self._database, id)
         if query.format not in offered(self._settings.data, id):
             raise Problem("invalid", NEEDS[query.format])
         suffix, kind = DOWNLOADS[query.format]
@@ -102,7 +102,7 @@ class ExportRoutes:
         size = query.chunk_size
         pieces = download(self._database, self._settings.data, id, query.format, name, chunk_size=size)
         disposition = {"Content-Disposition": f'attachment; filename="{name}{suffix}"'}
-        return self._downloads.answer(request.scope, (piece for piece in pieces if piece), kind, disposition)
+        return self._downloads.answer(request.scope, pieces, kind, disposition)
 
 
 def pieces_of(path: Path) -> Generator[bytes, None, None]:

@@ -11,14 +11,14 @@ from pydantic import Field, model_validator
 from silkline.api.answer_models import Answer, Claim, Claims, HeartbeatAnswer, Recorded, add_route
 from silkline.api.bodies import JsonBodyRoute
 from silkline.api.external import ENDS, ExternalWorkers, read_lease
+from silkline.api.request_body import RequestBody
 from silkline.api.routes.jobs import view
 from silkline.config import Settings
 from silkline.errors import SpecError
 from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, End
 from silkline.model.result_fields import DATA, METADATA, wrong_fields
-from silkline.model.spec import Spec, WebUrl
-from silkline.store import jobs
+from silkline.model.spec import WebUrl
 from silkline.store.job_view import JobView, progress_view
 
 HEADER = "Silkline-Lease"
@@ -28,13 +28,13 @@ LeaseHeader = Annotated[
 TITLE = r"^[\w.-]+$"
 
 
-class ClaimBody(Spec):
+class ClaimBody(RequestBody):
     kinds: tuple[str, ...] = Field(("extension",), min_length=1, max_length=20)
     wanted: int = Field(1, ge=1, le=100)
     name: str = Field("worker", max_length=40, pattern=TITLE)
 
 
-class PageBody(Spec):
+class PageBody(RequestBody):
     url: WebUrl
     final_url: WebUrl | None = None
     success: bool = True
@@ -51,11 +51,11 @@ class PageBody(Spec):
         return self
 
 
-class ResultsBody(Spec):
+class ResultsBody(RequestBody):
     pages: tuple[PageBody, ...] = Field(min_length=1, max_length=1_000)
 
 
-class FinishBody(Spec):
+class FinishBody(RequestBody):
     end: End
     reason: str = Field("", max_length=200)
     message: str = Field("", max_length=10_000)
@@ -78,7 +78,7 @@ class ExternalRoutes:
         add("/jobs/{id}/finish", self.finish, "Finish an attempt", *lease)
 
     def claim(self, body: ClaimBody) -> Answer[Claims]:
-        """Only jobs of kinds that external workers run. An empty list means that no such job is queued."""
+        """Only jobs of kinds that external workers run, and fewer if they are large. An empty list: none is queued."""
         claimed = self._workers.claim(body.kinds, body.wanted, body.name)
         items = [Claim(str(lease), view(self._database, job)) for lease, job in claimed]
         return Answer(Claims(items, self._beat))
@@ -91,8 +91,7 @@ class ExternalRoutes:
         """Stores all pages in one transaction. A page that was delivered before does not change."""
         pages = [page.model_dump() for page in body.pages]
         delivered = self._workers.deliver(id, read_lease(lease), pages)
-        job, now = jobs.get(self._database, id), self._database.now()
-        progress = progress_view(job, delivered.counts, now)
+        progress = progress_view(delivered.job, delivered.counts, self._database.now())
         return Answer(Recorded(delivered.recorded, delivered.known, progress))
 
     def finish(self, id: str, body: FinishBody, lease: LeaseHeader = None) -> Answer[JobView]:

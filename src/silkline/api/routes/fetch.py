@@ -11,6 +11,8 @@ from starlette.concurrency import run_in_threadpool
 from silkline.api import submission
 from silkline.api.answer_models import Answer, FetchedPage, add_route
 from silkline.api.bodies import JsonBodyRoute
+from silkline.api.caller_limit import caller_of
+from silkline.api.caller_turns import CallerTurns
 from silkline.api.events import Hub
 from silkline.api.private_addresses import explained
 from silkline.api.problems import Problem
@@ -37,8 +39,9 @@ class Patience(BaseModel):
 
 
 class FetchRoutes:
-    def __init__(self, database: Database, settings: Settings, hub: Hub) -> None:
+    def __init__(self, database: Database, settings: Settings, hub: Hub, turns: CallerTurns) -> None:
         self._database = database
+        self._turns = turns
         self._settings = settings
         self._hub = hub
         self.router = APIRouter(prefix="/v1", tags=["pages"], route_class=JsonBodyRoute)
@@ -57,13 +60,22 @@ class FetchRoutes:
         self, request: Request, body: OnePage, query: Annotated[Patience, Query()], key: IdempotencyKey = None
     ) -> Answer[FetchedPage] | Answer[JobView]:
         """The body has the fields of a `page` job with one `url`. `max_age`: accept a stored page of this age (s)."""
-        new = await run_in_threadpool(self._read, body)
-        if found := await run_in_threadpool(self._cached, new):
-            return Answer(FetchedPage(found[0], result_view(found[1]), cached=True))
-        id = await run_in_threadpool(self._store, request, new, key, body)
+        caller = caller_of(request.scope)
+        async with self._turns.turn(caller):
+            found = await run_in_threadpool(self._cached_or_stored, request, body, key)
+        if not isinstance(found, str):
+            return found
         self._hub.admit(request.scope)
-        await self._hub.settled(id, query.timeout)
-        return await run_in_threadpool(self._outcome, id)
+        await self._hub.settled(found, query.timeout, caller)
+        async with self._turns.turn(caller):
+            return await run_in_threadpool(self._outcome, found)
+
+    def _cached_or_stored(self, request: Request, body: FetchRequest, key: str | None) -> Answer[FetchedPage] | str:
+        """A stored page, or the id of the job that fetches it."""
+        new = self._read(body)
+        if found := self._cached(new):
+            return Answer(FetchedPage(found[0], result_view(found[1]), cached=True))
+        return self._store(request, new, key, body)
 
     def _read(self, body: FetchRequest) -> NewJob:
         if "urls" in (body.model_extra or {}):
@@ -81,7 +93,7 @@ class FetchRoutes:
         return store_once(self._database, new, request, key, body).job_id
 
     def _outcome(self, id: str) -> Answer[FetchedPage] | Answer[JobView]:
-        job = jobs.get(self._database, id)
+        job = jobs.outline(self._database, id)
         found = results.page(self._database, id, wanted=1)
         if found and not found[0].success:
             raise _failure(found[0], self._settings)

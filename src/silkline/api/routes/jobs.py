@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
@@ -15,16 +16,21 @@ from starlette.concurrency import run_in_threadpool
 from silkline.api import submission
 from silkline.api.answer_models import Answer, ListPage, add_route, problems, to_json
 from silkline.api.bodies import JsonBodyRoute
+from silkline.api.caller_limit import caller_of
+from silkline.api.caller_turns import CallerTurns
 from silkline.api.events import Hub
+from silkline.api.lists import LOOKING, PAGE_BYTES
+from silkline.api.long_answers import LongAnswers
 from silkline.api.problems import Problem
 from silkline.api.remove import remove
+from silkline.api.request_body import RequestBody
 from silkline.api.requeue import requeue
 from silkline.api.submission import JobRequest
 from silkline.config import Settings
 from silkline.model.database import Database
 from silkline.model.job import Job, NewJob, Status, Verb
 from silkline.model.ledger import Counts
-from silkline.model.spec import CrawlSizes, Spec
+from silkline.model.spec import CrawlSizes
 from silkline.runner.job_commands import ask
 from silkline.store import idempotency, jobs, urls, workers
 from silkline.store.job_view import JobView, job_view
@@ -35,6 +41,7 @@ ID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 # No length in a pattern: the server would need 0.1 s to compile `\w{1,100}` at its start.
 NAME = r"^[\w.-]+$"
 LONGEST_NAME = 100
+FIRST, AT_ONCE = 10, 50  # jobs of a list that one statement reads, at first and at most: one may have 300 KB
 IdempotencyKey = Annotated[
     str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255, description=KEY_HELP)
 ]
@@ -64,11 +71,15 @@ def _failure(reason: Any) -> Any:
     return reason
 
 
-class NoFields(Spec):
+class NoFields(RequestBody):
     """An empty object."""
 
 
-class RetryBody(CrawlSizes):
+class SizesBody(CrawlSizes, RequestBody):
+    """The sizes that a crawl goes on with."""
+
+
+class RetryBody(SizesBody):
     """Either the reason of the failures to retry, or new sizes of the crawl."""
 
     reason: Annotated[str | None, BeforeValidator(_failure)] = Field(None, min_length=1, max_length=200)
@@ -83,31 +94,51 @@ PostedJob = Annotated[
         }
     ),
 ]
-NewSizes = Annotated[CrawlSizes, Body(openapi_examples={"larger": {"value": {"fetchers": 4, "parsers": 2}}})]
+NewSizes = Annotated[SizesBody, Body(openapi_examples={"larger": {"value": {"fetchers": 4, "parsers": 2}}})]
 RetriedUrls = Annotated[RetryBody, Body(openapi_examples={"timeouts": {"value": {"reason": "timeout"}}})]
 # For requests without a body.
 NO_FIELDS = NoFields()
-NO_SIZES = CrawlSizes.model_validate({})
+NO_SIZES = SizesBody.model_validate({})
 NO_REASON = RetryBody.model_validate({})
 
 
-def find(database: Database, query: JobListQuery) -> list[Job]:
-    """A page of jobs, and one more job if there is another page."""
-    more = {"before": query.cursor, "wanted": query.limit + 1, "status": query.status, "kind": query.kind}
+def find(database: Database, query: JobListQuery, before: str, wanted: int) -> list[Job]:
+    """The next jobs below a cursor."""
+    more = {"before": before, "wanted": wanted, "status": query.status, "kind": query.kind}
     if query.q:
         return jobs.search(database, query.q, **more)  # type: ignore[arg-type]
     return jobs.page(database, **more)  # type: ignore[arg-type]
 
 
-def listed(database: Database, query: JobListQuery, stale_after: float) -> tuple[list[JobView], str | None]:
-    """A page of jobs as views, and the cursor of the next."""
-    found = find(database, query)
-    shown = found[: query.limit]
-    counts, now = urls.counts_of(database, [job.id for job in shown]), database.now()
-    waits = any(job.status is Status.QUEUED for job in shown)
+def listed(
+    database: Database, query: JobListQuery, stale_after: float, clock: Callable[[], float] = time.monotonic
+) -> tuple[list[JobView], str | None]:
+    """A page of jobs as views, and the cursor of the next. It ends early when it gets large, or when looking for its
+    jobs took long."""
+    shown: list[JobView] = []
+    size, step, cursor, give_up = 0, FIRST, query.cursor, clock() + LOOKING
+    while True:
+        asked = min(step, query.limit - len(shown))
+        found = find(database, query, cursor, asked + 1)
+        for each in views(database, found[:asked], stale_after):
+            more = len(to_json(each))
+            if shown and size + more > PAGE_BYTES:
+                return shown, cursor
+            shown.append(each)
+            size, cursor = size + more, each.id
+        if len(found) <= asked:
+            return shown, None
+        if len(shown) == query.limit or clock() >= give_up:
+            return shown, cursor
+        step = min(AT_ONCE, step * 2)
+
+
+def views(database: Database, found: list[Job], stale_after: float) -> list[JobView]:
+    """Jobs of a list as views."""
+    counts, now = urls.counts_of(database, [job.id for job in found]), database.now()
+    waits = any(job.status is Status.QUEUED for job in found)
     alive = workers.alive(database, stale_after) if waits else None
-    views = [job_view(job, counts.get(job.id, Counts()), now, alive) for job in shown]
-    return views, shown[-1].id if len(found) > query.limit else None
+    return [job_view(job, counts.get(job.id, Counts()), now, alive) for job in found]
 
 
 def view(database: Database, job: Job, stale_after: float | None = None) -> JobView:
@@ -141,10 +172,14 @@ def store_once(
 
 
 class JobRoutes:
-    def __init__(self, database: Database, settings: Settings, hub: Hub) -> None:
+    def __init__(
+        self, database: Database, settings: Settings, hub: Hub, turns: CallerTurns, long_answers: LongAnswers
+    ) -> None:
         self._database = database
         self._settings = settings
         self._hub = hub
+        self._turns = turns
+        self._long_answers = long_answers
         self.router = APIRouter(prefix="/v1", tags=["jobs"], route_class=JsonBodyRoute)
         add = partial(add_route, self.router)
         body = ("cross-site", "too-large", "unsupported-media-type")
@@ -202,12 +237,22 @@ class JobRoutes:
 
     async def get(self, request: Request, id: str, query: Annotated[WaitQuery, Query()]) -> Answer[JobView]:
         """With `wait`, the answer comes when the job has ended or paused, or after that many seconds."""
-        job = await run_in_threadpool(jobs.get, self._database, id)
-        if query.wait and job.status in (Status.QUEUED, Status.RUNNING):
-            self._hub.admit(request.scope)
-            await self._hub.settled(id, query.wait)
-            job = await run_in_threadpool(jobs.get, self._database, id)
-        return Answer(await run_in_threadpool(view, self._database, job, self._settings.stale_after))
+        caller = caller_of(request.scope)
+        if query.wait:
+            async with self._turns.turn(caller):
+                job = await run_in_threadpool(jobs.outline, self._database, id)
+            if job.status in (Status.QUEUED, Status.RUNNING):
+                self._hub.admit(request.scope)
+                await self._hub.settled(id, query.wait, caller)
+        async with self._turns.turn(caller):
+            size = await run_in_threadpool(jobs.long_size, self._database, id)
+            if not size:
+                return await run_in_threadpool(self._answer, jobs.outline, id)
+        async with self._long_answers.turn(caller, size):
+            return await run_in_threadpool(self._answer, jobs.get, id)
+
+    def _answer(self, read: Callable[[Database, str], Job], id: str) -> Answer[JobView]:
+        return Answer(view(self._database, read(self._database, id), self._settings.stale_after))
 
     def delete(self, id: str) -> Response:
         """The server refuses to remove a job that has not ended: cancel it first."""
@@ -235,7 +280,7 @@ class JobRoutes:
             raise Problem(
                 "invalid", "give either reason or sizes, not both: a retry by reason keeps the sizes of the job"
             )
-        return Answer(view(self._database, requeue(self._database, jobs.get(self._database, id), body.reason)))
+        return Answer(view(self._database, requeue(self._database, jobs.outline(self._database, id), body.reason)))
 
     def _ask(self, id: str, verb: Verb, sizes: dict[str, float]) -> Answer[JobView]:
         return Answer(view(self._database, ask(self._database, self._settings.data, id, verb, sizes)))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
@@ -17,9 +16,9 @@ from silkline.api.answer_models import (
     ListPage,
     add_route,
     answered,
-    to_json,
 )
-from silkline.api.downloads import Downloads
+from silkline.api.downloads import Downloads, Pieces
+from silkline.api.lists import CHUNK, FIRST, Item, Read, chosen_from, chosen_lines, lines, page_of
 from silkline.api.problems import Problem
 from silkline.api.tallies import Tallies
 from silkline.api.views import (
@@ -28,9 +27,9 @@ from silkline.api.views import (
     reason_views,
     wait_view,
 )
-from silkline.export.limited_reads import CHUNK_BYTES, limited_reads
+from silkline.export.limited_reads import CHUNK_BYTES
 from silkline.model.database import Database
-from silkline.model.field_filter import MOST, BadCondition, Condition, has_all, read_condition
+from silkline.model.field_filter import MOST, BadCondition, Condition, read_condition
 from silkline.model.ledger import Counts
 from silkline.model.redaction import secrets_of
 from silkline.store import jobs, logs, results, shards, urls
@@ -51,16 +50,9 @@ from silkline.store.url_view import (
 )
 
 JSONL = "application/x-ndjson"
-PAGE_BYTES = 2 << 20  # a page of results ends early when it gets larger than this
-FIRST, CHUNK = 4, 20  # items that are read at once, at first and at most: one may have 20 MB
-LOOKED_AT = 5_000  # results that one request with a filter reads at most
-LARGE_READS = 8  # of these, reads that had fewer items because they are large
 LINKED_CHUNK = 1_000  # for URLs with the pages that link to them, since each chunk reads all links of the job
 LINKED_BYTES = 4 << 20
 Accept = Annotated[str, Header()]
-Item = TypeVar("Item")
-# From a cursor and a number: items, each with its cursor. Fewer, if they are large; none, after the last one.
-Read = Callable[[int, int], list[tuple[int, Item]]]
 
 
 class Cursored(BaseModel):
@@ -132,7 +124,10 @@ class LedgerRoutes:
     def results(
         self, request: Request, id: str, query: Annotated[ResultQuery, Query()], accept: Accept = ""
     ) -> Answer[ListPage[ResultView]] | StreamingResponse:
-        """In the order in which they were stored, so a client that follows a crawl gets every result."""
+        """In the order in which they were stored, so a client that follows a crawl gets every result.
+
+        With `where`, a page may have few items or none: there are more while `next_cursor` is not null.
+        """
         job = jobs.outline(self._database, id)
         conditions = conditions_of(query.where)
 
@@ -140,8 +135,10 @@ class LedgerRoutes:
             found = results.page(self._database, job.id, after=after, wanted=wanted)
             return [(each.id, result_view(each, content=query.content)) for each in found]
 
+        if wants_lines(query, accept) and conditions:
+            return self._download(request, chosen_lines(read, query.cursor, conditions))
         if wants_lines(query, accept):
-            return self._lines(request, read, query, wanted=lambda item: has_all(conditions, item.data))
+            return self._lines(request, read, query)
         if conditions:
             return Answer(ListPage(*chosen_from(read, query.cursor, query.limit, conditions)))
         return Answer(ListPage(*page_of(read, query.cursor, query.limit)))
@@ -187,7 +184,7 @@ class LedgerRoutes:
 
     def shards(self, id: str) -> Answer[ListPage[JobView]]:
         """In order. Empty for a job that has no shards."""
-        found, now = shards.of(self._database, jobs.get(self._database, id).id), self._database.now()
+        found, now = shards.of(self._database, jobs.outline(self._database, id).id), self._database.now()
         counts = urls.counts_of(self._database, [shard.id for shard in found])
         return Answer(ListPage([job_view(shard, counts.get(shard.id, Counts()), now) for shard in found], None))
 
@@ -219,9 +216,15 @@ class LedgerRoutes:
         first: int = FIRST,
         most: int = CHUNK,
         limit: int = CHUNK_BYTES,
-        wanted: Callable[[Item], bool] | None = None,
     ) -> StreamingResponse:
-        return self._downloads.answer(request.scope, lines(read, query.cursor, first, most, limit, wanted), JSONL)
+        return self._download(request, lines(read, query.cursor, first, most, limit))
+
+    def _download(self, request: Request, pieces: Pieces) -> StreamingResponse:
+        def whole() -> Pieces:
+            yield from pieces
+            jobs.outline(self._database, request.path_params["id"])  # without the job, the list is not complete
+
+        return self._downloads.answer(request.scope, whole(), JSONL)
 
 
 def levels_from(lowest: str | None) -> list[str]:
@@ -239,75 +242,3 @@ def conditions_of(where: list[str]) -> list[Condition]:
         return [read_condition(text) for text in where]
     except BadCondition as error:
         raise Problem("invalid", f"where: {error}") from error
-
-
-def chosen_from(
-    read: Read[ResultView], after: int, wanted: int, conditions: list[Condition]
-) -> tuple[list[ResultView], str | None]:
-    """The results with these conditions, and the cursor of the next page. A page may have few: each request reads a
-    limited number of results."""
-    items: list[ResultView] = []
-    size, large = 0, 0
-    for _ in range(0, LOOKED_AT, CHUNK):
-        found = read(after, CHUNK)
-        large += len(found) < CHUNK
-        for id, item in found:
-            if has_all(conditions, item.data):
-                more = len(to_json(item))
-                if items and size + more > PAGE_BYTES:
-                    return items, str(after)
-                items.append(item)
-                size += more
-            after = id
-            if len(items) == wanted:
-                return items, str(after)
-        if not found:
-            return items, None
-        if large == LARGE_READS:
-            break
-    return items, str(after)
-
-
-def lines(
-    read: Read[Item], after: int, first: int, most: int, limit: int, wanted: Callable[[Item], bool] | None = None
-) -> Generator[bytes, None, None]:
-    """All items after the cursor as JSON lines, or those that are wanted. One chunk at a time is in memory."""
-
-    def encoded(after: int, number: int) -> list[tuple[int, bytes]]:
-        return [
-            (cursor, to_json(item) + b"\n" if wanted is None or wanted(item) else b"")
-            for cursor, item in read(after, number)
-        ]
-
-    for chunk in limited_reads(encoded, len, after=after, first=first, most=most, limit=limit):
-        if found := b"".join(chunk):
-            yield found
-
-
-def page_of(
-    read: Read[Item], after: int, wanted: int, first: int = FIRST, most: int = CHUNK
-) -> tuple[list[Item], str | None]:
-    """Up to `wanted` items, fewer if they are large, and the cursor of the next page.
-
-    Reads `first` items at once, then more, up to `most`, while they are small.
-    """
-    items: list[Item] = []
-    size, step = 0, first
-    while True:
-        asked, before = min(step, wanted - len(items)), size
-        found = read(after, asked + 1)
-        if not found:
-            return items, None
-        for place, (id, item) in enumerate(found):
-            more = len(to_json(item))
-            if len(items) == wanted or (items and size + more > PAGE_BYTES):
-                return items, str(after)
-            if place == asked:
-                break
-            items.append(item)
-            size += more
-            after = id
-        if size > PAGE_BYTES:
-            return items, str(after)
-        if (size - before) * 8 < PAGE_BYTES:
-            step = min(most, step * 2)

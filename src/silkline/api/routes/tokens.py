@@ -10,15 +10,15 @@ from pydantic import Field
 
 from silkline.api.answer_models import Answer, NewTokenView, Scope, TokenList, add_route, problems
 from silkline.api.bodies import JsonBodyRoute
+from silkline.api.request_body import RequestBody
 from silkline.api.token_making import new_token
 from silkline.api.views import token_view
 from silkline.errors import NotFound
 from silkline.model.database import Database
-from silkline.model.spec import Spec
 from silkline.store import tokens
 
 
-class TokenBody(Spec):
+class TokenBody(RequestBody):
     name: str = Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")
     scope: Scope = "read"
     days: float | None = Field(None, gt=0, le=36_500)

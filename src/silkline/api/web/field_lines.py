@@ -39,7 +39,7 @@ def _field(line: str) -> tuple[str, Any]:
     if equals and selector.strip().startswith("{"):
         try:
             name, value = head.strip(), json.loads(selector)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BadFields([("", f"what follows the = is not JSON: {error}")]) from None
     else:
         name, value = inline_field(line)

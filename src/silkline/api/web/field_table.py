@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from silkline.export.field_columns import columns_of
@@ -17,11 +20,20 @@ FIELD_DATA: Final = ("fields", "rows", "field_errors")
 ROWS: Final = 100
 LOOKED_AT: Final = 2_000
 """Results that one request reads at most."""
+LOOKING: Final = 1.0
+"""Seconds that one request looks for rows. It shows what it has, and where to go on."""
+MOST_OF_PAGE: Final = 1_000
+"""Rows of one page that the table shows. A page may have 100,000, which no browser shows."""
+MOST_NAMES: Final = 100
+"""Columns of the table of one page. Each of its rows may have other names."""
 _CHUNK: Final = 100
 
 
-def field_table(database: Database, job: Job, after: int, text: str) -> dict[str, Any]:
+def field_table(
+    database: Database, job: Job, after: int, text: str, clock: Callable[[], float] = time.monotonic
+) -> dict[str, Any]:
     """The rows after a cursor. `text` is one condition, as in `results --where`."""
+    give_up = clock() + LOOKING
     columns = columns_of(database, job.id)
     condition, problem = _condition(text)
     rows: list[dict[str, Any]] = []
@@ -31,9 +43,9 @@ def field_table(database: Database, job: Job, after: int, text: str) -> dict[str
         for result in found:
             cursor = result.url_id
             rows += _rows(result, columns, condition)
-            if len(rows) >= ROWS:
+            if len(rows) >= ROWS or clock() >= give_up:
                 break
-        if len(rows) >= ROWS:
+        if len(rows) >= ROWS or clock() >= give_up:
             break
         if not found:
             cursor = None
@@ -51,16 +63,16 @@ def _rows(result: Result, columns: Any, condition: list[Condition]) -> list[dict
     if not any(name in result.data for name in ("fields", "rows")) or not has_all(condition, result.data):
         return []
     parts = result.data.get("rows") if columns.rows else [result.data.get("fields")]
-    wanted = [has_all(condition, {"fields": part}) for part in parts] if isinstance(parts, list) else []
-    values = columns.values_of(result)
-    shown = [row for row, fits in zip(values, wanted, strict=False) if fits]
+    fitting = [part for part in parts if has_all(condition, {"fields": part})] if isinstance(parts, list) else []
+    shown = {"rows": fitting[:MOST_OF_PAGE]} if columns.rows else {"fields": next(iter(fitting), None)}
+    values = columns.values_of(replace(result, data=shown)) if fitting else []
     return [
         {
             "id": result.url_id,
             "url": result.final_url,
             "values": [shown_value(row[column.name]) for column in columns.columns],
         }
-        for row in shown
+        for row in values
     ]
 
 
@@ -76,11 +88,14 @@ def fields_of_page(result: Result | None) -> dict[str, Any]:
     data = result.data if result is not None else {}
     rows = data.get("rows") if isinstance(data.get("rows"), list) else [data.get("fields")]
     tables = [row for row in rows or () if isinstance(row, dict)]
-    names = list(dict.fromkeys(name for row in tables for name in row))
+    names = list(dict.fromkeys(name for row in tables[:ROWS] for name in row))
+    shown = names[:MOST_NAMES]
     errors = data.get("field_errors")
     return {
-        "field_names": names,
-        "field_rows": [[shown_value(row.get(name)) for name in names] for row in tables[:ROWS]] if names else [],
+        "field_names": shown,
+        "field_rows": [[shown_value(row.get(name)) for name in shown] for row in tables[:ROWS]] if names else [],
+        "more_fields": len(names) - len(shown),
+        "more_rows": max(0, len(tables) - ROWS),
         "field_errors": [_error(each) for each in errors[:ROWS] if isinstance(each, dict)]
         if isinstance(errors, list)
         else [],

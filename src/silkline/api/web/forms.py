@@ -12,6 +12,7 @@ from fastapi import Request
 from silkline.api.problems import Problem
 from silkline.api.web.field_lines import BadLine, as_lines, read_lines
 from silkline.errors import SpecError
+from silkline.model.bare_host import is_host
 
 TEXTS = ("kind", "url", "scope", "speed", "render", "screenshot", "each")
 WHOLE = ("limit", "depth")
@@ -26,9 +27,6 @@ FIELDS = (*TEXTS, *NUMBERS, *LINES, "headers", "fields")
 # Fields that a kind does not have are dropped, so that a change of the kind is not an error.
 _OF_CRAWLS = ("depth", "scope", "include", "exclude")
 NOT_TAKEN = {"page": ("limit", *_OF_CRAWLS), "map": (*_OF_CRAWLS, "screenshot", "fields", "each")}
-_BARE_HOST = re.compile(
-    r"(localhost|\[[0-9a-f:.]+\]|[^\s/?#:@]+\.[^\s/?#:@]+|[^\s/?#:@]+(?=:\d))(:\d{1,5})?([/?#]|$)", re.I
-)
 
 
 class FormProblem(Exception):
@@ -85,7 +83,7 @@ def posted_job(form: Mapping[str, str]) -> dict[str, Any]:
 
 def with_scheme(url: str) -> str:
     """Add a scheme to `example.com` or `localhost:8000`. Other texts do not change; the validation checks them."""
-    if not _BARE_HOST.match(url):
+    if not is_host(url):
         return url
     return f"http://{url}" if re.match(r"localhost\b|\[|[\d.]+(:|/|$)", url, re.IGNORECASE) else f"https://{url}"
 

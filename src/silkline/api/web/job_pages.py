@@ -48,6 +48,7 @@ from silkline.store.waiting import hold_up
 TABS = ("overview", "pages", "fields", "errors", "skipped", "hosts", "shards", "logs", "details")
 ROWS = 100
 LINES = 500
+MOST_FACTS = 500  # a plug-in or an external worker may have stored 300,000
 MANY_LINKS = 10  # more than that are folded away
 CONTENT = ("markdown", "text", "transcript", "html")
 EXPORT_WORDS = {
@@ -182,7 +183,7 @@ class JobPages:
 
     def again(self, id: str, form: Form) -> Response:
         """Retry the URLs that failed for one reason."""
-        job = requeue(self._database, jobs.get(self._database, id), form.get("reason", "").replace("\x00", ""))
+        job = requeue(self._database, jobs.outline(self._database, id), form.get("reason", "").replace("\x00", ""))
         return RedirectResponse(f"/jobs/{job.id}", 303)
 
     def repeat(self, id: str) -> Response:
@@ -292,12 +293,14 @@ def content_of(result: Result | None) -> dict[str, Any]:
     """The title, the text and all other facts of a result."""
     data, metadata = (result.data, result.metadata) if result else ({}, {})
     facts = [(name, value) for name, value in data.items() if name not in CONTENT and name not in FIELD_DATA]
+    facts += [(name, value) for name, value in metadata.items() if name != "files"]
     text = next((data[name] for name in CONTENT if data.get(name)), "")
     return {
         "result": result,
         "title": data.get("title") or "",
         "text": text if isinstance(text, str) else json.dumps(text, indent=2, ensure_ascii=False),
-        "facts": facts + [(name, value) for name, value in metadata.items() if name != "files"],
+        "facts": facts[:MOST_FACTS],
+        "more_facts": max(0, len(facts) - MOST_FACTS),
         "seconds": number_in(metadata, "seconds"),
         "bytes": number_in(metadata, "bytes"),
     }

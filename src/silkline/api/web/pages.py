@@ -5,23 +5,24 @@ from __future__ import annotations
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
+import anyio
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from silkline.api import submission
 from silkline.api.auth import COOKIE, SESSION_SECONDS, Doorkeeper
-from silkline.api.connections import network_of
 from silkline.api.private_addresses import ASK_OPERATOR, check_allowed, private_url
 from silkline.api.problems import Problem
 from silkline.api.routes.jobs import ID, LONGEST_NAME, JobListQuery, listed
 from silkline.api.web import forms
-from silkline.api.web.again import OFFERED, completed_by, filled_in
+from silkline.api.web.again import OFFERED, completed_by, filled_in, way_of
 from silkline.api.web.sample_crawl import FirstCrawl
 from silkline.api.web.templates import Templates
 from silkline.config import Settings
 from silkline.errors import UsageError
 from silkline.kinds import registry
+from silkline.model.client_network import network_of
 from silkline.model.database import Database
 from silkline.model.job import NewJob, Status
 from silkline.store import jobs, workers
@@ -66,6 +67,7 @@ class Pages:
         self._settings = settings
         self._templates = templates
         self._doorkeeper = doorkeeper
+        self._login_thread: anyio.CapacityLimiter | None = None
         self._first = first
         self.router = APIRouter(include_in_schema=False)
         add = self.router.add_api_route
@@ -82,8 +84,14 @@ class Pages:
     def home(self, request: Request, filters: Annotated[Filters, Query()]) -> Response:
         """The list of jobs; just the table when htmx asks for it."""
         fragment = request.headers.get("hx-target") == "jobs-place"
-        form = filled_in(jobs.get(self._database, filters.again)) if filters.again and not fragment else {}
+        form = self._form_of(filters.again) if filters.again and not fragment else {}
         return self._list("_jobs.html" if fragment else "jobs.html", filters, form=form)
+
+    def _form_of(self, id: str) -> dict[str, str]:
+        """The form for the same job; empty if the job does not fit into one. Then its whole request is not read."""
+        outline = jobs.outline(self._database, id)
+        shown = way_of(outline, with_sample=False) == "form"
+        return filled_in(jobs.get(self._database, id)) if shown else {}
 
     def _list(self, name: str, filters: Filters, *, status: int = 200, **more: Any) -> Response:
         items, cursor = listed(self._database, filters.listing(), self._settings.stale_after)
@@ -146,10 +154,16 @@ class Pages:
     def sign_in_page(self, next: str = "/") -> Response:
         return self._templates.page("login.html", next=_inside(next), problem="")
 
-    def sign_in(self, request: Request, form: Form) -> Response:
-        """A browser gets a cookie for a token."""
+    async def sign_in(self, request: Request, form: Form) -> Response:
+        """A browser gets a cookie for a token. All logins share one thread: who signs in needs no token yet."""
+        if self._login_thread is None:  # made on the event loop
+            self._login_thread = anyio.CapacityLimiter(1)
+        address = network_of(request.scope.get("client"))
+        return await anyio.to_thread.run_sync(self._sign_in, form, address, limiter=self._login_thread)
+
+    def _sign_in(self, form: dict[str, str], address: str) -> Response:
         target = _inside(form.get("next", "/"))
-        caller = self._doorkeeper.by_token(form.get("token", "").strip(), network_of(request.scope.get("client")))
+        caller = self._doorkeeper.by_token(form.get("token", "").strip(), address)
         if caller is None:
             return self._templates.page("login.html", status=401, next=target, problem="This token is not valid.")
         response = RedirectResponse(target, 303)

@@ -13,6 +13,7 @@ VIAS: Final = {
     "sitemap_index": "a sitemap",
     "redirect": "a redirect",
     "link": "a link",
+    "foreign": "another host",
 }
 
 

@@ -15,3 +15,8 @@ SELECT * FROM idempotency_keys WHERE key = :key;
 -- Remove expired keys, a bounded number at a time.
 DELETE FROM idempotency_keys WHERE key IN (
     SELECT key FROM idempotency_keys WHERE created_at < :before ORDER BY created_at LIMIT :wanted);
+
+-- name: forget
+-- Remove the answers for one job, a bounded number at a time.
+DELETE FROM idempotency_keys WHERE key IN (
+    SELECT key FROM idempotency_keys WHERE job_id = :job_id LIMIT :wanted) RETURNING key;

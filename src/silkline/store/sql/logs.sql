@@ -1,14 +1,18 @@
 -- The log lines of jobs.
 
 -- name: append [sqlite]
--- Lines of one attempt.
+-- Lines of attempts. The last line of a job may come after the job was deleted: it is not stored.
 INSERT INTO job_logs (job_id, attempt, level, message, at, worker, event, data)
-VALUES (:job_id, :attempt, :level, :message, :at, :worker, :event, :data);
+SELECT :job_id, :attempt, :level, :message, :at, :worker, :event, :data
+WHERE EXISTS (SELECT 1 FROM crawl_jobs WHERE id = :job_id);
 
 -- name: append [postgres]
 INSERT INTO job_logs (job_id, attempt, level, message, at, worker, event, data)
-SELECT * FROM unnest(:job_id::uuid[], :attempt::int[], :level::text[], :message::text[], :at::timestamptz[],
-    :worker::text[], :event::text[], :data::text[]);
+SELECT job_id, attempt, level, message, at, worker, event, data
+FROM unnest(:job_id::uuid[], :attempt::int[], :level::text[], :message::text[], :at::timestamptz[],
+    :worker::text[], :event::text[], :data::text[])
+    WITH ORDINALITY AS line (job_id, attempt, level, message, at, worker, event, data, place)
+WHERE EXISTS (SELECT 1 FROM crawl_jobs j WHERE j.id = line.job_id) ORDER BY place;
 
 -- name: page [sqlite]
 -- Lines of a job after a cursor, oldest first.
@@ -22,10 +26,10 @@ SELECT id, job_id, attempt, level, message, at, worker, event, data FROM job_log
 WHERE (job_id, id) > (:job_id, :after) AND job_id <= :job_id ORDER BY job_id, id LIMIT :wanted;
 
 -- name: search [sqlite]
--- The same for lines of some levels that contain a text.
+-- The same for lines of some levels that contain a text. Not LIKE, as in `jobs.search`.
 SELECT id, job_id, attempt, level, message, at, worker, event, data FROM job_logs
 WHERE job_id = :job_id AND id > :after AND (:levels = '' OR :levels LIKE '%,' || level || ',%')
-  AND lower(message) LIKE :pattern ESCAPE '\'
+  AND instr(lower(message), :text) > 0
 ORDER BY id LIMIT :wanted;
 
 -- name: search [postgres]
@@ -33,7 +37,7 @@ ORDER BY id LIMIT :wanted;
 SELECT id, job_id, attempt, level, message, at, worker, event, data FROM job_logs
 WHERE (job_id, id) > (:job_id, :after) AND job_id <= :job_id AND CASE
     WHEN :levels <> '' AND :levels NOT LIKE '%,' || level || ',%' THEN false
-    ELSE lower(message) LIKE :pattern ESCAPE '\' END
+    ELSE strpos(lower(message), :text) > 0 END
 ORDER BY job_id, id LIMIT :wanted;
 
 -- name: tail

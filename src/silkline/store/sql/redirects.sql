@@ -15,7 +15,7 @@ ON CONFLICT (job_id, url_id) DO UPDATE SET target_key = excluded.target_key, cre
 
 -- name: newest
 -- The last redirect of a URL, not older than :since.
-SELECT job_id, target_key FROM crawl_redirects WHERE url_key = :url_key AND created_at >= :since
+SELECT job_id, url_id, target_key FROM crawl_redirects WHERE url_key = :url_key AND created_at >= :since
 ORDER BY created_at DESC LIMIT 1;
 
 -- name: forget

@@ -9,10 +9,10 @@ ON CONFLICT (job_id) DO UPDATE SET settled_at = :now, message = NULL,
 
 -- name: make [postgres]
 -- The shards of a parent, each once, however often the parent starts.
-INSERT INTO crawl_jobs (id, kind, status, desired, request_url, payload, priority, tenant, run_at, parent_id, shard,
-                        max_retries, created_at, updated_at)
-SELECT new.id, p.kind, 'queued', 'run', p.request_url, p.payload, p.priority, p.tenant, :now, p.id, new.shard,
-       p.max_retries, :now, :now
+INSERT INTO crawl_jobs (id, kind, status, desired, request_url, payload, short_payload, priority, tenant, run_at,
+                        parent_id, shard, max_retries, created_at, updated_at)
+SELECT new.id, p.kind, 'queued', 'run', p.request_url, p.payload, p.short_payload, p.priority, p.tenant, :now,
+       p.id, new.shard, p.max_retries, :now, :now
 FROM unnest(:id::uuid[], :shard::int[]) AS new (id, shard) JOIN crawl_jobs p ON p.id = :parent_id
 ON CONFLICT (parent_id, shard) WHERE shard IS NOT NULL DO NOTHING;
 
@@ -26,7 +26,8 @@ ON CONFLICT (job_id) DO NOTHING;
 -- has completed starts again if the end is not decided any more: other shards may send it links.
 UPDATE crawl_jobs SET status = 'queued', desired = 'run', run_at = :now, retry_count = 0, crash_count = 0,
     finished_at = NULL, exit_reason = NULL, error_message = NULL, updated_at = :now,
-    payload = (SELECT p.payload FROM crawl_jobs p WHERE p.id = :parent_id)
+    payload = (SELECT p.payload FROM crawl_jobs p WHERE p.id = :parent_id),
+    short_payload = (SELECT p.short_payload FROM crawl_jobs p WHERE p.id = :parent_id)
 WHERE parent_id = :parent_id AND shard IS NOT NULL AND (status IN ('paused', 'stopped', 'failed') OR (
     status = 'completed' AND EXISTS (SELECT 1 FROM sharded_crawls c WHERE c.job_id = :parent_id AND c.ending IS NULL)));
 
@@ -56,8 +57,8 @@ WHERE j.status = 'running' AND j.worker_id = :owner AND c.settled_at <= :since O
 
 -- name: lock [postgres]
 -- One process at a time decides about a parent. The others have nothing to do. Like a command of a user, it locks the
--- parent before its shards.
-SELECT j.desired, j.payload, j.run_lease, c.remaining, c.ending, c.message, c.level, c.seconds, c.settled_at
+-- parent before its shards. The short form of its spec has every number of it.
+SELECT j.desired, coalesce(j.short_payload, j.payload) AS payload, j.run_lease, c.remaining, c.ending, c.message, c.level, c.seconds, c.settled_at
 FROM sharded_crawls c JOIN crawl_jobs j ON j.id = c.job_id
 WHERE c.job_id = :id AND j.status = 'running' AND j.worker_id = :owner
 FOR UPDATE SKIP LOCKED;
@@ -109,7 +110,7 @@ WHERE id = :id AND status = 'running' AND run_lease = :run_lease AND worker_id =
 RETURNING id;
 
 -- name: claim [postgres]
--- Due shards of one parent, for a command that runs this crawl only.
+-- Due shards of one parent as outlines, for a command that runs this crawl only.
 UPDATE crawl_jobs
 SET status = 'running', run_lease = run_lease + 1, attempt = attempt + 1, worker_id = :worker_id, host = :host, pid = NULL,
     last_heartbeat = :now, heartbeat_seq = heartbeat_seq + 1, started_at = coalesce(started_at, :now), finished_at = NULL,
@@ -118,7 +119,9 @@ WHERE status = 'queued' AND id = ANY(ARRAY(
     SELECT id FROM crawl_jobs
     WHERE parent_id = :parent_id AND shard IS NOT NULL AND status = 'queued' AND run_at <= :now
     ORDER BY run_at, id LIMIT :wanted FOR UPDATE SKIP LOCKED))
-RETURNING *;
+RETURNING id, kind, status, desired, request_url, metadata, priority, tenant, run_at, dedupe_key, parent_id, attempt, retry_count,
+    crash_count, max_retries, run_lease, worker_id, host, pid, last_heartbeat, heartbeat_seq, deadline_at, exit_reason,
+    error_message, created_at, updated_at, started_at, finished_at, shard, coalesce(short_payload, payload) AS payload;
 
 -- name: loads [postgres]
 -- The workers that are alive and take crawls, each with its free slots and the shards that it holds. `waiting`: shards that
@@ -138,9 +141,6 @@ SELECT id FROM crawl_jobs WHERE parent_id = :parent_id AND shard IS NOT NULL ORD
 SELECT id FROM crawl_jobs
 WHERE parent_id = coalesce((SELECT j.parent_id FROM crawl_jobs j WHERE j.id = :job_id AND j.shard IS NOT NULL), :job_id)
   AND shard IS NOT NULL ORDER BY shard;
-
--- name: jobs [postgres]
-SELECT * FROM crawl_jobs WHERE parent_id = :parent_id AND shard IS NOT NULL ORDER BY shard;
 
 -- name: forget [postgres]
 -- Delete the shards of a parent that is deleted.

@@ -149,9 +149,9 @@ WHERE job_id = :job_id AND id > :after AND CASE WHEN state = 'queued' THEN true 
 -- The number of queued URLs at each depth.
 SELECT depth, count(*) AS urls FROM crawl_urls WHERE job_id = :job_id AND state = 'queued' GROUP BY depth;
 
--- name: keys
--- Every key ever seen, to rebuild the seen-set.
-SELECT id, url_key, host FROM crawl_urls WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
+-- name: every
+-- Every URL ever seen, to rebuild the seen-set.
+SELECT id, url, host FROM crawl_urls WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
 
 -- name: spent
 -- For each host that is large or has a trap: the number of its URLs in the scope, their bytes, and the number of URLs
@@ -168,7 +168,8 @@ HAVING count(*) > :large OR sum(length(url)) > :large_bytes OR count(CASE WHEN s
 -- fetched.
 SELECT source.host AS host, CAST(sum(length(found.url) + :row_bytes) AS BIGINT) AS bytes
 FROM crawl_urls AS found JOIN crawl_urls AS source ON source.job_id = found.job_id AND source.id = found.found_on
-WHERE found.job_id = :job_id AND found.found_via <> 'redirect' AND (found.host <> source.host
+WHERE found.job_id = :job_id AND found.found_via <> 'redirect'
+  AND (source.reason IS NULL OR source.reason <> 'redirected') AND (found.host <> source.host
   OR (found.state = 'skipped' AND found.reason IN ('out_of_scope', 'excluded', 'too_deep', 'trap')))
 GROUP BY source.host
 HAVING sum(length(found.url) + :row_bytes) > :large_bytes;
@@ -219,12 +220,12 @@ SELECT * FROM crawl_urls WHERE job_id = :job_id AND id = :id;
 
 -- name: by_key
 -- One URL of a crawl that still runs: a scan of its own rows.
-SELECT * FROM crawl_urls WHERE job_id = :job_id AND url_key = :url_key ORDER BY id LIMIT 1;
+SELECT * FROM crawl_urls WHERE job_id = :job_id AND url_key = :url_key AND url = :url ORDER BY id LIMIT 1;
 
 -- name: by_indexed_key
 -- One URL of a crawl that has ended.
 SELECT u.* FROM crawl_url_keys k JOIN crawl_urls u ON u.job_id = k.job_id AND u.id = k.id
-WHERE k.job_id = :job_id AND k.url_key = :url_key ORDER BY k.id LIMIT 1;
+WHERE k.job_id = :job_id AND k.url_key = :url_key AND u.url = :url ORDER BY k.id LIMIT 1;
 
 -- name: by_keys [sqlite]
 -- Several URLs of a crawl that has no index.

@@ -3,6 +3,8 @@
 Every wrong token takes one try from a supply that refills over time, so no address is blocked forever. Tokens that
 Silkline created are not limited: nobody can guess them. The operator's token is accepted even if the supply is empty,
 provided that it was used recently. So an attack does not block the operator.
+
+A token that signs in very often waits too: each login is written to the database.
 """
 
 from __future__ import annotations
@@ -14,8 +16,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from silkline.api.problems import Problem
-
 EACH: Final = 20  # tries of one address
 EACH_EVERY: Final = 6.0  # seconds until one more
 ALL: Final = 200
@@ -23,6 +23,8 @@ ALL_EVERY: Final = 0.5
 ADDRESSES: Final = 10_000
 REMEMBERED: Final = 1_000
 GOOD_FOR: Final = 3600.0
+LOGINS: Final = 20  # of one token
+LOGINS_EVERY: Final = 3.0  # seconds until one more
 
 
 class Supply:
@@ -57,24 +59,31 @@ class LoginThrottle:
         self._all = Supply(ALL, ALL_EVERY, clock())
         self._each: OrderedDict[str, Supply] = OrderedDict()
         self._good: OrderedDict[str, float] = OrderedDict()
+        self._logins: OrderedDict[str, Supply] = OrderedDict()
 
-    def admit(self, address: str, digest: str) -> None:
-        """Raise a `Problem` with the time to wait if this address may not try a token now."""
+    def wait(self, address: str, digest: str) -> int:
+        """The seconds after which this address may try a token; 0: now. The digest is that of the token."""
         with self._lock:
             now = self._clock()
             if self._good.get(digest, -GOOD_FOR) > now - GOOD_FOR:
-                return
+                return 0
             supply = self._each.get(address)
             # An address without recent failures does not wait because of the failures of others.
             waits = [each.wait(now) for each in (supply, self._all) if supply is not None and each is not None]
-        wait = max(waits, default=0.0)
-        if wait > 0:
-            seconds = math.ceil(wait)
-            raise Problem(
-                "too-many-tries",
-                f"this address sent too many wrong tokens; try again in {seconds} s",
-                headers={"Retry-After": str(seconds)},
-            )
+        return math.ceil(max(waits, default=0.0))
+
+    def take_login(self, token_id: str) -> int:
+        """Count a login of a token. Returns the seconds to wait if it has signed in too often: it is not counted."""
+        with self._lock:
+            now = self._clock()
+            supply = self._logins.pop(token_id, None) or Supply(LOGINS, LOGINS_EVERY, now)
+            wait = supply.wait(now)
+            if wait <= 0:
+                supply.take(now)
+            self._logins[token_id] = supply
+            if len(self._logins) > REMEMBERED:
+                self._logins.popitem(last=False)
+        return math.ceil(wait)
 
     def was_right(self, digest: str) -> None:
         with self._lock:

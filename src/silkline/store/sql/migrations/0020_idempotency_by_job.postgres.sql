@@ -1,0 +1,2 @@
+-- The stored answers for a job are removed with it.
+CREATE INDEX idempotency_keys_job ON idempotency_keys (job_id);
