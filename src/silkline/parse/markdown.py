@@ -200,6 +200,8 @@ def _code_spans(markdown: str) -> Iterator[tuple[int, int]]:
 
 def _plain(markdown: str) -> str:
     """The same for a part without code."""
+    if not ("\\" in markdown or "<" in markdown or "&" in markdown):  # most parts between two code spans
+        return markdown
     if any(sign in markdown for sign in _ESCAPED):
         markdown = _RAW.sub(_mark, markdown)
     else:
