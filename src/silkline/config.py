@@ -147,7 +147,7 @@ class Settings:
         8.0, "Maximum time to parse one page, robots.txt, sitemap or PDF; then it fails.", gt=0
     )
     read_memory: int = setting(
-        1 << 30, "Memory limit of the isolated process that parses one risky input; 0: no limit.", ge=0
+        1 << 30, "How much memory the reading of one input may take; 0: no limit.", ge=0
     )
     stall_after: float = setting(900.0, "A job without progress for this long is killed; 0: never.", ge=0)
     nice: int = setting(

@@ -45,6 +45,7 @@ FRAGMENTS = (
     "<tr>",
     "<td colspan=50 rowspan=50>x",
     "<table><tr><td>a<td>b</table>",
+    "<table><tr><th>a<th>b<tr><td>x",
     "<li>",
     "<ul><li>x",
     "<ol start=99999999><li>x",
@@ -138,6 +139,8 @@ BOMBS: dict[str, Bomb] = {
     "digits of spans": lambda size: b"<table><tr><td>a<td colspan=" + b"9" * size + b">b<tr><td>c<td>d</table>",
     "digits of a list": lambda size: b"<ol start=" + b"9" * size + b"><li>b</ol>",
     "nested tables": repeated("<table><tr><td>a<td>b"),
+    "nested tables with two columns": repeated("<table><tr><th>a<th>b<tr><td>x"),
+    "nested tables in columns": repeated("<table><tr><td>a<td>b<tr><td>x<td>"),
     "nested tables in cells": repeated("<table><tr><td>a</td><td>b</td><td>"),
     "long cell": _long_cell,
     "wide and long": _wide_and_long,
@@ -166,6 +169,11 @@ BOMBS: dict[str, Bomb] = {
     "headings with anchors": around("<div id=x>", "<h2><a href=#y>#</a>x</h2>"),
     "a product": lambda size: (
         '<script type=application/ld+json>{"@type":"Product","description":"' + "&lt;b>x" * (size // 7) + '"}</script>'
+    ).encode(),
+    "a product with tables": lambda size: (
+        '<script type=application/ld+json>{"@type":"Product","description":"'
+        + "<table><tr><th>a<th>b<tr><td>x" * (size // 30)
+        + '"}</script>'
     ).encode(),
     "many products": _ld('[{"@type":"Product"},'),
     "nested headings": repeated("<h1><div>x"),

@@ -15,9 +15,11 @@ from silkline.fetch.origin import join, locate
 from silkline.fetch.response import parse_headers
 from silkline.fetch.robots import read as read_robots
 from silkline.model.fetched import Fetched, retry_after
+from silkline.model.fields import read_fields
 from silkline.model.page import Wanted
 from silkline.model.spec import SiteSpec
 from silkline.model.url import UrlRules, canonical, canonical_links, host_of, origin_of, url_key
+from silkline.parse.fields import FieldReader, ReadFields
 from silkline.parse.html import parse_page
 from silkline.parse.pdf import parse_pdf
 from silkline.parse.plain import decode_text, plain_markdown
@@ -29,6 +31,9 @@ URL = "https://a.example/folder/page?x=1"
 TRIM_ALL = UrlRules(drop_tracking=True, drop_sessions=True)
 MAX_BODY = 20 << 20
 _encode = msgspec.json.Encoder().encode
+_FIELDS = FieldReader(
+    read_fields({name: {"css": name, "many": name != "body"} for name in ("body", "table", "td", "div")}, None), ""
+)
 
 
 def _page(content: str, **more: bool) -> Reader:
@@ -40,6 +45,13 @@ def _page(content: str, **more: bool) -> Reader:
         return len(page.markdown) + len(page.text) + len(_encode((page.title, page.headings, page.json_ld)))
 
     return read
+
+
+def fields(body: bytes) -> int:
+    """The text of whatever a selector may find."""
+    found: list[ReadFields] = []
+    parse_page(body, URL, inspect=lambda document, _, base: found.append(_FIELDS.read(document, URL, base)))
+    return len(_encode(found[0].data))
 
 
 def robots(body: bytes) -> int:
@@ -119,6 +131,7 @@ READERS: dict[str, Reader] = {
     "page-full": _page("full"),
     "page-text": _page("text"),
     "page-none": _page("none", facts=True),
+    "page-fields": fields,
     "robots": robots,
     "sitemap": sitemap,
     "pdf": pdf,
@@ -133,4 +146,4 @@ READERS: dict[str, Reader] = {
     "zstd": _compressed("zstd"),
     "layers": _compressed("gzip, br, gzip"),
 }
-HTML_READERS = ("page-markdown", "page-full", "page-text", "page-none")
+HTML_READERS = ("page-markdown", "page-full", "page-text", "page-none", "page-fields")

@@ -84,6 +84,18 @@ def test_poison_in_another_process_than_the_runner_costs_no_attempt(yard: Yard) 
         assert_only_poison_is_missing(yard, id, web)
 
 
+@pytest.mark.parametrize(("fetchers", "parsers"), [(1, 0), (1, 1)])
+def test_an_input_that_takes_too_much_memory_costs_no_attempt(yard: Yard, fetchers: int, parsers: int) -> None:
+    """It is given up before the job needs the memory of the machine, and read again in isolation."""
+    poison = {host: ["memory"] for host in ("127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5")}
+    with poisoned_web(poison, robots={"127.0.0.6": "memory"}) as web:
+        yard.start(environment=ENVIRONMENT, **LIMITS)
+        id = crawl(yard, web, fetchers=fetchers, parsers=parsers)
+        assert finished(yard, id).attempt == 1, yard.lines(id)
+        rows = assert_only_poison_is_missing(yard, id, web)
+        assert "reader_died" in (rows[web.server.url("/", "127.0.0.6")].detail or "")
+
+
 @pytest.mark.parametrize("fetchers", [1, 2])
 def test_a_parser_that_forges_readings_is_replaced_and_costs_no_page(yard: Yard, fetchers: int) -> None:
     with poisoned_web({"127.0.0.2": ["forge"]}, hosts=4) as web:

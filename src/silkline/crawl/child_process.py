@@ -36,6 +36,7 @@ from silkline.crawl.messages import (
 )
 from silkline.crawl.parser import Parser, ParserPool
 from silkline.crawl.process_end import die_with
+from silkline.crawl.reading_memory import MemorySize, limit_memory
 from silkline.crawl.suspects import Suspects
 from silkline.metrics.process import inherit
 from silkline.reading_marks import ReadingMarks
@@ -96,6 +97,7 @@ class Process:
         if self._role == "parser":
             load_everything(message.plan)
             self._marks.give_up_descriptors()
+            limit_memory(message.plan.tuning.read_memory, MemorySize().now())
             confine_reader()
             parser = Parser(message.plan, self._marks, message.slot)
             self._open_door(lambda _, end: self._spawn(parser.adopt(end)))

@@ -20,6 +20,7 @@ from silkline.crawl.parser import ParserPool
 from silkline.crawl.plan import Plan
 from silkline.crawl.reader_process import ReadPage, ReadRobots
 from silkline.crawl.reading import READ_LATER, SLOW, Body, OnReading, PageReader, Reading, timed_reading
+from silkline.crawl.reading_memory import ReadingMemory
 from silkline.crawl.reading_turns import Sender, sender_of
 from silkline.crawl.slow_senders import SlowSenders
 from silkline.crawl.suspects import Suspects
@@ -69,6 +70,7 @@ class GuardedReader:
         self._pages = PageReader(plan)
         self._extracts = plan.extracts
         self._slot = marks.slot(slot)
+        self._memory = ReadingMemory(plan.tuning.read_memory)
         self._pool = pool
         if pool is not None:
             pool.on_blamed = lambda body, on_done: self._isolate(body, on_done, blamed=True)
@@ -112,6 +114,7 @@ class GuardedReader:
 
     def close(self) -> None:
         self._isolated.close()
+        self._memory.close()
         if self._owned_marks is not None:
             self._owned_marks.close()
             self._owned_marks = None
@@ -126,16 +129,32 @@ class GuardedReader:
             after_waiting = partial(self._isolate_after_waiting, body, on_done, may_wait)
             self._pool.read(body, partial(self._noted, body, on_done), after_waiting)
         else:
-            slot = self._slot
-            slot.begin(SITEMAP if body.sitemap else PAGE, body.url)
-            try:
-                reading = timed_reading(self._pages, body)
+            self._read_here(body, on_done, may_wait)
+
+    def _read_here(self, body: Body, on_done: OnReading, may_wait: bool) -> None:
+        slot = self._slot
+        slot.begin(SITEMAP if body.sitemap else PAGE, body.url)
+        try:
+            reading = self._within_memory(lambda: timed_reading(self._pages, body))
+            if reading is not None:
                 self._slow.note(body.url, len(body.body), reading.seconds)
                 on_done(reading)
-            except BaseException:
-                slot.keep()
-                raise
-            slot.end()
+        except BaseException:
+            slot.keep()
+            raise
+        slot.end()
+        if reading is None:
+            self._isolate(body, on_done, blamed=True, may_wait=may_wait)
+
+    def _within_memory(self, read: Callable[[], Answer]) -> Answer | None:
+        """None: the input needs more memory than one reading may have."""
+        self._memory.begin()
+        try:
+            return read()
+        except MemoryError:
+            return None
+        finally:
+            self._memory.end()
 
     def _is_slow(self, body: Body) -> bool:
         return bool(self._slow) and self._slow.includes(body.url, len(body.body))
@@ -218,14 +237,18 @@ class GuardedReader:
         url, body = f"{origin}/robots.txt", answer.body
         if self.suspects.hopeless(origin):
             return _no_rules(now)
-        if len(body) > LARGE_ROBOTS or self._suspect(url):
-            task, blamed = ReadRobots(url, body, now, product), self.suspects.blamed(origin)
-            host = host_of(url)
-            found: Robots | ReaderDied = await self._isolated.read(
-                task, len(body), host, address=self.address_of(host), blamed=blamed
-            )
-            return _no_rules(now) if isinstance(found, ReaderDied) else _shared(found)
-        return self._marked(ROBOTS, url, lambda: robots.decide(answer, now, product))
+        blamed = self.suspects.blamed(origin)
+        if len(body) <= LARGE_ROBOTS and not self._suspect(url):
+            found = self._marked(ROBOTS, url, lambda: self._within_memory(lambda: robots.decide(answer, now, product)))
+            if found is not None:
+                return found
+            blamed = True
+        host = host_of(url)
+        task = ReadRobots(url, body, now, product)
+        isolated: Robots | ReaderDied = await self._isolated.read(
+            task, len(body), host, address=self.address_of(host), blamed=blamed
+        )
+        return _no_rules(now) if isinstance(isolated, ReaderDied) else _shared(isolated)
 
     def allows(self, rules: Robots, url: str) -> bool:
         """Whether the rules allow a URL. Marked, because patterns and URL come from the web."""

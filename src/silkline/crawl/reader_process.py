@@ -11,7 +11,6 @@ import contextlib
 import gc
 import os
 import re
-import resource
 import signal
 import socket
 import sys
@@ -25,6 +24,7 @@ from silkline.crawl.confinement import load_everything, load_usual
 from silkline.crawl.plan import Plan
 from silkline.crawl.process_end import die_with
 from silkline.crawl.reading import Body, PageReader, Reading, timed_reading
+from silkline.crawl.reading_memory import MemorySize, limit_memory
 from silkline.fetch import robots
 from silkline.fetch.robots import Robots
 from silkline.parse.charsets import is_utf8
@@ -36,7 +36,6 @@ HEAD: Final = 5
 """Four bytes of length, and one byte that says whether the reader stays or exits."""
 STAYS, LEAVES = 0, 1
 _CONTROL_BYTES: Final = 1 << 20
-_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 class ReadPage(msgspec.Struct, array_like=True, tag=True):
@@ -109,7 +108,9 @@ def serve(end: socket.socket, plan: Plan, slot: MarkSlot, memory: int, *, loaded
             load_everything(plan) if needs_more(decode(frame)) else load_usual(plan)
         _give_way()
         memory_size = MemorySize()
-        most = _limit_memory(memory, memory_size.now())
+        now = memory_size.now()
+        limit_memory(memory, now)
+        most = now + (memory // 2 or 1 << 62)  # above it, a reader exits after its task
         confine_reader()
         reader = TaskReader(plan, slot)
         while frame:
@@ -133,23 +134,6 @@ def _receive(end: socket.socket) -> bytes:
     if len(head) < HEAD:
         return b""
     return end.recv(int.from_bytes(head[: HEAD - 1], "big"), socket.MSG_WAITALL)
-
-
-class MemorySize:
-    """The size of the address space of this process. The file is opened once, because no file can be opened later."""
-
-    def __init__(self) -> None:
-        self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
-
-    def now(self) -> int:
-        return int(os.pread(self._statm, 64, 0).split()[0]) * _PAGE_BYTES
-
-
-def _limit_memory(memory: int, now: int) -> int:
-    """Allow `memory` bytes more than are used now. Returns the size above which a reader exits after its task."""
-    if memory:
-        resource.setrlimit(resource.RLIMIT_AS, (now + memory, now + memory))
-    return now + (memory // 2 or 1 << 62)
 
 
 def _give_way() -> None:

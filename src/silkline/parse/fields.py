@@ -256,8 +256,7 @@ class _CompiledField:
         if name:
             value = element.attr(name)
             return None if value is None else value[:MAX_TEXT].strip().replace("\x00", "")
-        text = element.text
-        return _tidy(text if len(text) > _SHORT or not text else element.to_text(_PLAIN) or text)
+        return _tidy(_text_of(element))
 
     def _matched(self, raws: Iterator[RawValue], page: _PageFields) -> Iterator[RawValue]:
         """The values that are not empty; with a pattern, what the pattern finds in them."""
@@ -276,6 +275,16 @@ class _CompiledField:
                 if part.strip():
                     page.spend(len(part))
                     yield RawValue(part.decode(errors="replace").strip(), raw.currency)
+
+
+def _text_of(element: Element) -> str:
+    """The text, with a space between blocks."""
+    text = element.text
+    if not text or len(text) > _SHORT:
+        return text
+    if element.find("tr") is not None:  # the layout of a table can be much larger than its text
+        return " ".join(element.stripped_strings)
+    return element.to_text(_PLAIN) or text
 
 
 def _tidy(text: str) -> str:

@@ -11,6 +11,7 @@ from turbohtml import Element, Text, parse
 
 from silkline.parse.bomb_guard import defused
 from silkline.parse.json_ld import storable
+from silkline.parse.markdown import to_text
 
 _TYPES: Final = frozenset({"Product", "ProductGroup", "IndividualProduct", "ProductModel"})
 _MAX_NAME: Final = 500
@@ -98,7 +99,7 @@ def _description(value: Any) -> str:
     text = storable(value) if isinstance(value, str) else ""
     if "<" in text or "&" in text:
         html = defused(text[:_MAX_DESCRIPTION].encode())
-        text = parse(html, encoding="utf-8", positions=False).remove("script, style").to_text()
+        text = to_text(parse(html, encoding="utf-8", positions=False).remove("script, style"))
     lines = (" ".join(line.split()) for line in text[:_MAX_DESCRIPTION].split("\n"))
     return "\n".join(line for line in lines if line)
 

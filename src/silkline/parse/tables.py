@@ -5,6 +5,7 @@ number of cells in all tables of a page is counted before any cell is created. A
 blocks.
 """
 
+from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Final
 
@@ -31,6 +32,42 @@ _Row = list[Element | None]
 def tidy_tables(root: Element | Document) -> None:
     """Prepares every table in `root` for Markdown."""
     left = _MAX_GRID
+    for table, rows in _tables_of_values(root):
+        grid, cells = _grid(rows, left)
+        left = max(0, left - cells)
+        if grid is None:
+            _flatten(table)
+        else:
+            _fill(rows, grid)
+
+
+def bound_tables(root: Element | Document) -> None:
+    """Turns tables for layout and tables with too many cells into plain blocks, and removes spans.
+
+    For plain text, which keeps tables and makes all cells of a column equally wide: a table with one long cell and many
+    short rows would have their product. No table stays in a table: each level would double the width of the next one.
+    """
+    left, spaces, readable = _MAX_GRID, _MAX_PADDED, _MAX_READ
+    for table, rows in _tables_of_values(root):
+        for row in rows:
+            for cell in row:
+                _span(cell, "colspan")
+                _span(cell, "rowspan")
+        cells = len(rows) * max(map(len, rows), default=0)
+        padded = 0
+        if cells <= left and readable > 0:
+            sizes = [[len(cell.text) for cell in row] for row in rows]
+            readable -= sum(map(sum, sizes))
+            padded = len(rows) * sum([max(column) for column in zip_longest(*sizes, fillvalue=0)])
+        if cells > left or readable <= 0 or padded > spaces:
+            _flatten(table)
+        else:
+            left -= cells
+            spaces -= padded
+
+
+def _tables_of_values(root: Element | Document) -> Iterator[tuple[Element, list[list[Element]]]]:
+    """The tables of `root` with their rows. Tables for layout become blocks, and small tables in cells become text."""
     for table in root.find_all("table"):
         if table.tag != "table":  # written into a cell of the table around it
             continue
@@ -41,38 +78,7 @@ def tidy_tables(root: Element | Document) -> None:
             continue
         for each in inner:
             _write_in_line(each)
-        grid, cells = _grid(rows, left)
-        left = max(0, left - cells)
-        if grid is None:
-            _flatten(table)
-        else:
-            _fill(rows, grid)
-
-
-def bound_tables(root: Element | Document) -> None:
-    """Turns tables with too many cells into plain blocks, and removes spans.
-
-    For plain text, which keeps tables and makes all cells of a column equally wide: a table with one long cell and many
-    short rows would have their product.
-    """
-    left, spaces, readable = _MAX_GRID, _MAX_PADDED, _MAX_READ
-    for table in root.find_all("table"):
-        rows = _rows(table)
-        for row in rows:
-            for cell in row:
-                _span(cell, "colspan")
-                _span(cell, "rowspan")
-        cells = len(rows) * max(map(len, rows), default=0)
-        padded = 0
-        if cells <= left and readable > 0:
-            sizes = [[len(cell.text) for cell in row] for row in rows]
-            readable -= sum(map(sum, sizes))  # an inner table is read again, as a part of the outer one
-            padded = len(rows) * sum([max(column) for column in zip_longest(*sizes, fillvalue=0)])
-        if cells > left or readable <= 0 or padded > spaces:
-            _flatten(table)
-        else:
-            left -= cells
-            spaces -= padded
+        yield table, rows
 
 
 def _rows(table: Element) -> list[list[Element]]:
