@@ -62,3 +62,34 @@ def test_a_group_that_is_alone_in_its_parent_is_judged_by_itself():
     text, _ = numbers(Outline(body, lambda *_: 0.0), [0.7, 0.2])
     assert text["in_parent"] == 0.7
     assert text["in_outer"] == pytest.approx(0.2)
+
+
+COMMENTS = "".join(f"<li class=odd><div>Number {n}</div><div><p>{SENTENCE * 2}</p></div></li>" for n in range(9))
+
+
+def test_small_elements_that_are_much_of_the_page_together_are_looked_at():
+    body = parse(f"<body><ol>{COMMENTS}</ol><p>{SENTENCE}</p>".encode()).find("body")
+    group = odd(found := Outline(body, lambda tag, names, element: -1.5 if names == "odd" else 0.0))
+    assert not group.closed
+    assert len(group.elements) == 9
+    assert group.own == 0
+    paragraphs = next(each for each in found.groups if each.tag == "p")
+    assert len(paragraphs.elements) == 9
+    assert found.groups[0].text == len(SENTENCE) * 19 + sum(len(f"Number {n}") for n in range(9))
+
+
+def test_small_elements_that_are_a_small_part_stay_closed():
+    body = parse(f"<body><ol>{COMMENTS}</ol>{REST * 4}".encode()).find("body")
+    assert odd(Outline(body, lambda tag, names, element: -1.5 if names == "odd" else 0.0)).closed
+
+
+def boxes(depth):
+    inside = boxes(depth - 1) if depth else f"<p>{SENTENCE * 9}</p>"
+    return f"<div class=box{depth}>Small</div><div class=box{depth}>{inside}</div>"
+
+
+def test_only_a_few_closed_groups_are_looked_at_again():
+    body = parse(f"<body>{boxes(9)}".encode()).find("body")
+    found = Outline(body, lambda tag, names, element: -1.5 if names else 0.0)
+    assert [group.closed for group in found.groups if group.weight] == [False] * 4 + [True]
+    assert found.groups[0].text == len(SENTENCE) * 9 + len("Small") * 10

@@ -260,3 +260,23 @@ def test_a_page_with_very_little_text_keeps_all_of_it():
     markup = b"<nav><a href=/>Home</a></nav><h1>Built by a script</h1><a href=/found>further</a>"
     page = parse_page(markup, URL, Wanted(content="markdown"))
     assert page.markdown.split("\n\n") == ["# Built by a script", "[further](https://shop.example/found)"]
+
+
+def test_comments_that_are_the_page_are_kept():
+    def comment(n, inside=""):
+        return (
+            f"<li class=comments_subtree><div class=comment><div class=byline>Reader {n}, 1 year ago</div>"
+            f"<div class=comment_text><p>Comment {n}: {SENTENCE}</p></div></div><ol class=comments>{inside}</ol></li>"
+        )
+
+    answers = comment(0) + "".join(comment(n, comment(n + 10)) for n in range(1, 6))
+    page = parsed(f"<ol class=comments><li class=comments_subtree><ol class=comments>{answers}</ol></li></ol>")
+    for n in (*range(6), *range(11, 16)):
+        assert f"Comment {n}:" in page.markdown
+
+
+def test_a_kept_list_that_is_not_looked_into_is_not_empty():
+    entries = "".join(f"<li class=comments_subtree>Line {n}</li>" for n in range(5))
+    page = parse_page(f"<body><ol>{entries}</ol>".encode(), URL, Wanted(content="markdown"))
+    for n in range(5):
+        assert f"Line {n}" in page.markdown

@@ -15,6 +15,7 @@ from silkline.parse.images import tidy_linked_images
 from silkline.parse.kept_notes import keep_notes
 from silkline.parse.main_content import choose, remove_rest
 from silkline.parse.markdown import Style, to_html, to_markdown, to_text
+from silkline.parse.metadata import Told, tell
 from silkline.parse.product import Product, fill_in
 from silkline.parse.word_count import count_words
 
@@ -48,6 +49,8 @@ class Known(NamedTuple):
     article: str = ""
     """The text of the article from the metadata of the page, if it has one."""
     product: Product | None = None
+    told: Told | None = None
+    """What the metadata says, if the page itself says hardly anything."""
     notes: bool = False
     """Whether there may be footnotes."""
     formulas: bool = False
@@ -96,6 +99,10 @@ def render(
     put_back(taken)
     if known.product is not None and rule not in ("full", "keep"):
         fill_in(body, known.product)
+    if known.told is not None and rule not in ("full", "keep"):
+        tell(body, known.told)
+        rule, confidence = "metadata", known.told.confidence
+        words = count_words(" ".join(body.stripped_strings))
     if footnotes is not None and wanted.content in ("markdown", "full"):
         tidy_footnotes(footnotes)
     result = _written(body, base, wanted, known, formulas)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from turbohtml import Document, parse
+from turbohtml import Document, Element, parse
 
 from silkline.model.page import Link, Page, Wanted
 from silkline.model.url import canonical
@@ -19,6 +19,7 @@ from silkline.parse.directives import robots
 from silkline.parse.fingerprint import content_hash, simhash
 from silkline.parse.formulas import fill_tex, keep_tex_scripts
 from silkline.parse.json_ld import json_ld_holding, json_ld_of, storable
+from silkline.parse.metadata import Told, told_by
 from silkline.parse.page_facts import Harvest, label
 from silkline.parse.product import product_of
 from silkline.parse.scripted import needs_scripts
@@ -30,6 +31,8 @@ LINKS_ONLY: Final = Wanted()
 _ESCAPE: Final = re.compile(rb"\x1b[($]")
 _ISO_2022_JP: Final = re.compile(rb"iso-?2022-?jp", re.IGNORECASE)
 _META_WITHIN: Final = 1024
+_HARDLY_ANY: Final = 50
+"""Words: a page with more of them says enough itself."""
 _SCRIPTS: Final = ("script", "style")
 _OPENGRAPH: Final = ("og:", "twitter:", "article:")
 
@@ -100,7 +103,8 @@ def _parsed(
     rendered = content.NOTHING
     if wanted.content != "none":
         fill_tex(formulas)
-        known = content.Known(article, product, harvest.has_notes, bool(formulas), harvest.resolved())
+        told = None if article or wanted.content == "full" else _told(harvest, text, scripts)
+        known = content.Known(article, product, told, harvest.has_notes, bool(formulas), harvest.resolved())
         rendered = content.render(document, base, wanted, known)
     return Page(
         url=url,
@@ -173,6 +177,13 @@ def _facts(document: Document, harvest: Harvest, links: list[Link]) -> dict[str,
         "json_ld": json_ld_of(document),
         "opengraph": harvest.named(_OPENGRAPH),
     }
+
+
+def _told(harvest: Harvest, text: str, scripts: list[Element]) -> Told | None:
+    """What the metadata says of a page with hardly any text."""
+    title = len(harvest.title.split())
+    words = len(text.split(None, title + _HARDLY_ANY)) - title  # the title is a part of the text
+    return told_by(harvest, json_ld_holding(scripts, "{")[0], words) if words < _HARDLY_ANY else None
 
 
 def _article(blocks: list[Any]) -> str:

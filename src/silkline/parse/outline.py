@@ -32,6 +32,8 @@ _SHUT: Final = -3.0
 _SMALL: Final = 0.25
 _MAX_LOOKS: Final = 200
 """How often the text of an element is read to see whether it is small. Bounds the time for hostile pages."""
+_MAX_OPENINGS: Final = 4
+"""How many closed groups are looked into after all. Each of them is walked a second time."""
 
 Weigh = Callable[[str, str, Element], float]
 """The weight of the names of an element, from its tag and its classes: below zero if it is hardly content."""
@@ -89,6 +91,7 @@ class Outline:
         self._by_path: dict[tuple[Group, str, str | None, bool], _Home] = {}
         self._small = _SMALL * (len(body.text) if size is None else size)
         self._looks = _MAX_LOOKS
+        self._openings = _MAX_OPENINGS
         self._seen = 0
         self._texts = TreeWalker(body, NodeFilter.SHOW_TEXT)
         self._walk()
@@ -140,6 +143,7 @@ class Outline:
                     group.elements.append(inner)
                     group.last = self._seen
                 if group.closed:
+                    homes[inner] = (group, linked)
                     self._skip(inner, group)
                     return None
                 home = (group, True) if linked else found
@@ -166,12 +170,27 @@ class Outline:
     def _skip(self, element: Element, group: Group) -> None:
         """Counts all text of an element of a closed group, and goes on after it."""
         size = len(element.text.strip())
-        self._seen += size
+        seen = self._seen + size
         group.own += size
         group.own_link += size
+        if self._openings and group.own >= self._small and len(group.elements) > 1:
+            self._open(group)
+        self._seen = seen
         self._texts.current_node = element
         while self._texts.last_child() is not None:
             pass
+
+    def _open(self, group: Group) -> None:
+        """Looks into a closed group after all: each element is small, but together they are much of the page."""
+        self._openings -= 1
+        group.closed = False
+        group.own = group.own_link = 0
+        texts = self._texts
+        self._seen = group.start
+        for element in group.elements:
+            self._texts = TreeWalker(element, NodeFilter.SHOW_TEXT)
+            self._walk()
+        self._texts = texts
 
     def _add_up(self) -> None:
         """Adds the sizes of each group to its parent, inner groups first."""

@@ -50,24 +50,25 @@ def product_of(blocks: list[Any]) -> Product | None:
         return None
     product = found[0]
     offers = product.get("offers")
-    return Product(_text(product.get("name"), _MAX_NAME), _price(offers), _description(product.get("description")))
+    return Product(_text(product.get("name"), _MAX_NAME), _price(offers), lines_of(product.get("description")))
 
 
 def fill_in(body: Element, product: Product) -> None:
     """Adds what the content of a page does not show."""
     text = " ".join(body.strings)
-    shown, numbers = set(_words(text)), set(_DIGITS.findall(text))
-    if not _is_shown(product.name, shown):
+    shown, numbers = set(words_of(text)), set(_DIGITS.findall(text))
+    if not is_shown(product.name, shown):
         body.insert(0, _block("h1", product.name))
     if product.price and not numbers.issuperset(_significant(product.price)):
         body.append(_block("p", product.price))
-    if not _is_shown(product.description, shown):
+    if not is_shown(product.description, shown):
         for line in product.description.split("\n"):
             body.append(_block("p", line))
 
 
-def _is_shown(text: str, shown: set[str]) -> bool:
-    words = _words(text)
+def is_shown(text: str, shown: set[str]) -> bool:
+    """Whether most words of the text are among these."""
+    words = words_of(text)
     return sum([word in shown for word in words]) >= _MOST * len(words)
 
 
@@ -94,8 +95,8 @@ def _significant(price: str) -> list[str]:
     return [digits] if len(digits) <= 3 else [digits[-3:]]
 
 
-def _description(value: Any) -> str:
-    """The description as lines of text. Shops write HTML into it."""
+def lines_of(value: Any) -> str:
+    """A text of JSON-LD in lines. Shops write HTML into descriptions."""
     text = storable(value) if isinstance(value, str) else ""
     if "<" in text or "&" in text:
         html = defused(text[:_MAX_DESCRIPTION].encode())
@@ -108,7 +109,7 @@ def _text(value: Any, longest: int) -> str:
     return storable(" ".join(str(value).split())[:longest]) if isinstance(value, str | int | float) else ""
 
 
-def _words(text: str) -> list[str]:
+def words_of(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
