@@ -86,7 +86,9 @@ def asked(path: str, caller: str = "reader", method: str = "GET") -> Scope:
 
 
 async def nothing() -> Message:
-    raise AssertionError("nobody reads the request")
+    """The client stays, and sends nothing more."""
+    await asyncio.Event().wait()
+    raise AssertionError("nothing comes")
 
 
 def statuses(sent: list[Message]) -> list[int]:
@@ -141,7 +143,7 @@ def test_a_job_is_read_in_a_turn(wait: float) -> None:
         turns = CallerTurns(most=1, most_each=1)
         routes: Any = JobRoutes(None, None, None, turns, LongAnswers(AnswerRoom()))  # type: ignore[arg-type]
         await turns.take("other")
-        request: Any = SimpleNamespace(scope=asked("/v1/jobs/1"))
+        request: Any = SimpleNamespace(scope=asked("/v1/jobs/1"), receive=nothing)
         task = asyncio.create_task(routes.get(request, "1", WaitQuery(wait=wait)))
         await settle()
         assert turns.waiting("reader") == 1

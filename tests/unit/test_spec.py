@@ -178,7 +178,7 @@ def test_excluded_hosts_are_checked_and_brought_to_one_spelling() -> None:
 
 
 def test_too_many_urls_belong_in_a_file() -> None:
-    assert "urls: tuple should have at most" in problem(SiteSpec, urls=[URL] * (MAX_URLS + 1)).replace("Tuple", "tuple")
+    assert problem(SiteSpec, urls=[URL] * (MAX_URLS + 1)) == "urls: has 100,001 items, 100,000 are allowed"
 
 
 @pytest.mark.parametrize("payload", [None, [], "text", 5])
@@ -214,7 +214,7 @@ def test_one_pattern_may_be_given_without_a_list() -> None:
         ({"url": "https://example.com/", **{f"field{number}": 1 for number in range(50_000)}}, "at most 1000 fields"),
         (
             {"url": "https://example.com/", "headers": {f"h{number}": "\n" for number in range(50_000)}},
-            "and 49980 more",
+            "headers: must be at most 100",
         ),
     ],
     ids=["urls", "fields", "headers"],

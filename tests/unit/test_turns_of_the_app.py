@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.types import Message
+from starlette.types import Message, Receive
 
 from silkline.api import app as application
 from silkline.api.app import create_app
@@ -40,10 +40,10 @@ class Watched(CallerTurns):
         super().__init__(most=1, most_each=1)
         self._asked = asyncio.Event()
 
-    async def take(self, caller: str) -> None:
+    async def take(self, caller: str, receive: Receive | None = None) -> bool:
         if caller == US:
             self._asked.set()
-        await super().take(caller)
+        return await super().take(caller, receive)
 
     async def are_waited_for(self) -> None:
         async with asyncio.timeout(PATIENCE):

@@ -1,6 +1,7 @@
 """Few requests that change something run at the same time. Callers take turns, and a slow sender holds none."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -126,7 +127,7 @@ def test_a_slow_sender_holds_no_turn() -> None:
         ("POST", "/jobs/1/repeat", "greedy", True),
         ("DELETE", "/v1/jobs/1", "greedy", True),
         ("PUT", "/v1/unknown", "greedy", True),
-        ("POST", "/v1/fetch", "greedy", False),
+        ("POST", "/v1/fetch", "greedy", True),
         ("POST", "/login", "greedy", False),
         ("POST", "/login", "", False),
         ("POST", "/logout", "greedy", False),
@@ -183,18 +184,89 @@ def test_a_fetch_takes_a_turn_and_holds_none_while_it_waits_for_its_page() -> No
     async def main() -> None:
         routes: Any = FetchRoutes(None, None, Hub(), turns)  # type: ignore[arg-type]
         routes._cached_or_stored = lambda request, body, key: "the id of a job"
+        gone, parsed = asyncio.Event(), list[str]()
 
-        class Request:
-            scope = {"caller": Caller("greedy", "write")}  # noqa: RUF012
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            parsed.append(scope["path"])
+            request: Any = SimpleNamespace(scope=scope)
+            answer = await routes.fetch(request, None, Patience(timeout=30))
+            await answer(scope, receive, send)
 
+        async def receive() -> Message:
+            if not received:
+                received.append(b"{}")
+                return {"type": "http.request", "body": b"{}", "more_body": False}
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        received: list[bytes] = []
+        scope = {"type": "http", "method": "POST", "path": "/v1/fetch", "headers": []}
         await turns.take("other")
-        fetch = asyncio.create_task(routes.fetch(Request(), None, Patience(timeout=30)))
+        fetch = asyncio.create_task(
+            WriteLimit(app, turns)({**scope, "caller": Caller("greedy", "write")}, receive, unsent)
+        )
         await settle()
-        assert turns.waiting("greedy") == 1
+        assert (turns.waiting("greedy"), parsed) == (1, []), "its body is not parsed before its turn"
         turns.give_back("other")
         async with asyncio.timeout(60):
             await waits.wait()
             await turns.take("other")  # it is free
-        fetch.cancel()
+            gone.set()
+            await fetch  # its client went away: nobody waits for the page
+
+    asyncio.run(main())
+
+
+async def unsent(message: Message) -> None:
+    raise AssertionError(f"nothing is sent: {message}")
+
+
+def test_a_request_whose_client_went_away_leaves_its_place() -> None:
+    async def main() -> None:
+        turns, gone, began = write_turns(), asyncio.Event(), list[str]()
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            began.append(scope["path"])
+
+        def request(path: str, lease: bytes) -> asyncio.Task[None]:
+            left: list[Message] = [{"type": "http.request", "body": b"x" * 1_000, "more_body": False}]
+
+            async def receive() -> Message:
+                if left:
+                    return left.pop()
+                await gone.wait()
+                return {"type": "http.disconnect"}
+
+            headers = [(b"silkline-lease", lease)]
+            scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "caller": Caller("a", "write")}
+            return asyncio.create_task(limit(scope, receive, unsent))
+
+        limit = WriteLimit(app, turns)
+        for _ in range(WRITES_EACH):
+            await turns.take("a")
+        tasks = [request(path, b"1.w-x") for path in ("/v1/jobs", "/v1/fetch", *["/v1/jobs/x/results"] * 3)]
+        await settle()
+        assert turns.waiting("a") == 3
+        gone.set()
+        await asyncio.wait_for(asyncio.gather(*tasks), 60)
+        assert (turns.waiting("a"), began) == (0, [])
+        for _ in range(WRITES_EACH):
+            turns.give_back("a")
+        await asyncio.wait_for(turns.take("a"), 60)
+
+    asyncio.run(main())
+
+
+def test_a_caller_that_invents_leases_waits_with_few_deliveries() -> None:
+    async def main() -> None:
+        running = Running(write_turns())
+        for number in range(WAITING_EACH):
+            await running.ask("greedy", "/v1/jobs/x/results", lease=f"1.w-{number % 10}")
+        assert running.statuses == []
+        await running.ask("greedy", "/v1/jobs/x/results", lease="1.w-new")
+        assert running.statuses == [429]
+        await running.ask("other", "/v1/jobs/x/results", lease="1.w-mine")
+        assert running.began[-1] == "other"
+        await running.close()
 
     asyncio.run(main())

@@ -40,12 +40,16 @@ class JsonBodyRoute(APIRoute):
             raise TypeError(f"the body of {self.path} must be a Spec, not {model}")
 
         async def read_and_handle(request: Request) -> Response:
+            await self.before_body(request)
             body = await _read(request, model)
             if body is None and required:
                 raise Problem("bad-request", "the body must be a JSON object")
             return await handle(_ValidatedRequest(request, body))
 
         return read_and_handle
+
+    async def before_body(self, request: Request) -> None:
+        """What a route checks before it reads a body. Raises a `Problem`."""
 
 
 class _ValidatedRequest(Request):
@@ -65,7 +69,8 @@ class _ValidatedRequest(Request):
 
 async def _read(request: Request, model: type[Spec]) -> Spec | None:
     """The body as a valid model. None: it is empty."""
-    body = await request.body()
+    # Not `request.body()`, which keeps the bytes as long as the request lasts.
+    body = b"".join([part async for part in request.stream()])
     if not body.strip():
         return None
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()

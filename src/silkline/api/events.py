@@ -24,13 +24,14 @@ from silkline.api.sources import Cursor, JobSource, OverviewSource, StreamEvent,
 from silkline.api.valid_callers import RegularCheck, StillValid
 from silkline.errors import StoreError
 from silkline.model.database import Database
-from silkline.model.job import Job, Status
+from silkline.model.job import Status
 
 INTERVAL = 0.5
 EAGER, EAGER_LOOKS = 0.1, 20  # a new listener often waits for an event that comes soon, such as a page
 BACKLOG, BACKLOG_BYTES = 64, 1 << 20  # events that wait for one listener, and their bytes
 ALIVE_EVERY = 15.0
 RETRY = b"retry: 2000\n\n"
+GOES_ON = (Status.QUEUED, Status.RUNNING)
 STILL_HERE = b": still here\n\n"
 
 
@@ -226,7 +227,7 @@ class Hub:
                 async with asyncio.timeout(seconds):
                     await feed.first_look()
                     source = feed.source
-                    while isinstance(source, JobSource) and _goes_on(source.job):
+                    while isinstance(source, JobSource) and source.status in GOES_ON:
                         event = await queue.get()
                         if event is None or event.ended:
                             return
@@ -238,10 +239,6 @@ class Hub:
 
 def _next(events: Iterator[StreamEvent]) -> StreamEvent | None:
     return next(events, None)
-
-
-def _goes_on(job: Job | None) -> bool:
-    return job is not None and job.status in (Status.QUEUED, Status.RUNNING)
 
 
 async def _frames(queue: Listener, check: RegularCheck) -> AsyncIterator[bytes]:

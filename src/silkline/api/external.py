@@ -27,7 +27,9 @@ from silkline.model.ledger import DONE, FAILED, QUEUED, SKIPPED, Checkpoint, Cou
 from silkline.model.url import canonical, host_of, url_key
 from silkline.store import jobs, urls
 
-_LEASE = re.compile(r"(\d{1,18})\.([\w.-]{1,40})-([0-9a-f]{32})", re.ASCII)
+NAME_LETTERS = "A-Za-z0-9_.-"  # the lease is in a header, so the name of a worker in it is ASCII
+LONGEST_NAME = 40
+_LEASE = re.compile(rf"([0-9]{{1,18}})\.([{NAME_LETTERS}]{{1,{LONGEST_NAME}}})-([0-9a-f]{{32}})")
 ENDS = (End.COMPLETED, End.TEMPORARY, End.PERMANENT, End.RELEASED, End.PAUSED, End.STOPPED, End.CANCELLED)
 SKIP_CHUNK = 5_000
 CLAIM_SIZE = 4 << 20  # bytes of specs and metadata after which one claim takes no further job
@@ -90,7 +92,7 @@ class ExternalWorkers:
         for kind in kinds:
             if kind not in known or not known[kind].external:
                 can = ", ".join(sorted(name for name, each in known.items() if each.external))
-                raise SpecError(f"external workers cannot run {kind!r} jobs; they can run: {can}")
+                raise SpecError(f"external workers cannot run {kind[:100]!r} jobs; they can run: {can}")
         unclaimed = Lease(0, name, secrets.token_hex(16))
         claimed: list[tuple[Lease, Job]] = []
         size = 0
@@ -102,6 +104,10 @@ class ExternalWorkers:
             claimed.append((replace(unclaimed, number=job.run_lease), job))
             size += len(to_json([job.payload, job.metadata]))
         return claimed
+
+    def check(self, id: str, lease: Lease) -> None:
+        """Raise a `LeaseLost` or `NotFound` for a lease that is not that of the job."""
+        jobs.owned_outline(self._database, id, lease.number, lease.worker_id)
 
     def renew(self, id: str, lease: Lease) -> Wish:
         return jobs.renew(self._database, id, lease.number, lease.worker_id)

@@ -10,8 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from silkline.api.answer_limit import AnswerRoom
-from silkline.api.caller_turns import WAITING_EACH, CallerTurns
-from silkline.api.problems import Problem
+from silkline.api.caller_turns import CallerTurns
 
 
 class LongAnswers:
@@ -28,8 +27,7 @@ class LongAnswers:
     @asynccontextmanager
     async def turn(self, caller: str, size: int) -> AsyncIterator[None]:
         """Wait until an answer of about this size may be made. Raises a `Problem` if there is no room to send it."""
-        if self.waiting(caller) >= WAITING_EACH:
-            raise Problem("too-many", f"{WAITING_EACH} of your requests are waiting for an answer already")
+        self._turns.admit(caller)
         async with self._turns.turn(caller):
             self._room.check(caller, size)
             yield

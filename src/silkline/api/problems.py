@@ -28,6 +28,7 @@ from silkline.log import request_id
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER = "2"
+LONGEST_DETAIL = 20_000  # a message about a request repeats parts of it
 # Each kind of problem: its status, its title, and whether the same request may succeed later.
 KINDS: dict[str, tuple[int, str, bool]] = {
     "bad-request": (400, "The request cannot be read", False),
@@ -108,7 +109,7 @@ def problem_of(error: SilklineError) -> Problem:
     """The problem document for one of our own errors."""
     match error:
         case UsageError():
-            return Problem("invalid", str(error))
+            return Problem("invalid", str(error)[:LONGEST_DETAIL])
         case NotFound():
             return Problem("not-found", str(error))
         case LeaseLost():

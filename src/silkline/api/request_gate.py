@@ -1,7 +1,7 @@
 """Checks every request before a route sees it, so that no route can forget a check.
 
 `RequestGate` accepts only an exact list of Host names, which prevents DNS rebinding. It checks the token and its scope,
-by method and path. It refuses requests from other sites that change something. Errors are problem documents. Every
+by method and path. It refuses requests from other sites, except visits of a page. Errors are problem documents. Every
 answer gets headers that allow a browser to run only our own files.
 """
 
@@ -133,8 +133,10 @@ class RequestGate:
             # A proxy may use the other header and treat the rest of the body as another request.
             raise Problem("bad-request", "send Content-Length or Transfer-Encoding, not both")
         caller = await self._caller(path, headers, network_of(scope.get("client")))
-        if method not in SAFE:
-            _same_site(names[0], headers, by_token="authorization" in headers)
+        by_token = "authorization" in headers
+        # A page of another site may lead a person to ours, and knows no token.
+        if method not in SAFE or not (by_token or _is_visit(headers)):
+            _same_site(names[0], headers, by_token=by_token, reads=method in SAFE)
         needed = scope_needed(method, path)
         if needed is not None:
             if caller is None:
@@ -158,7 +160,12 @@ class RequestGate:
         return await anyio.to_thread.run_sync(look, limiter=self._threads)
 
 
-def _same_site(host: str, headers: Headers, *, by_token: bool) -> None:
+def _is_visit(headers: Headers) -> bool:
+    """Whether a browser asks for the page of a tab, as after a click on a link. Not for a frame, image or script."""
+    return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+
+
+def _same_site(host: str, headers: Headers, *, by_token: bool, reads: bool) -> None:
     """Refuse requests that a browser sends for a page of another site. Extensions with a token are allowed."""
     origin = headers.get("origin")
     if origin is not None and by_token and origin.startswith(EXTENSIONS):
@@ -166,7 +173,8 @@ def _same_site(host: str, headers: Headers, *, by_token: bool) -> None:
     site = headers.get("sec-fetch-site", "none")
     if site not in ("same-origin", "none"):
         raise Problem("cross-site", f"this request came from another site (Sec-Fetch-Site: {site[:40]})")
-    if origin is not None and origin.lower() not in (f"http://{host.lower()}", f"https://{host.lower()}"):
+    # Without `Sec-Fetch-Site` it is no browser of today, and its origin cannot read the answer.
+    if not reads and origin is not None and origin.lower() not in (f"http://{host.lower()}", f"https://{host.lower()}"):
         raise Problem("cross-site", "this request came from another site (Origin)")
 
 

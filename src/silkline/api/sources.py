@@ -6,6 +6,7 @@ line, the number of checkpoints, and the time of the last change. So `Last-Event
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
@@ -16,11 +17,11 @@ from silkline.api.answer_models import LineView, to_json
 from silkline.api.views import line_view
 from silkline.errors import NotFound
 from silkline.model.database import Database
-from silkline.model.job import ENDED, Job
+from silkline.model.job import ENDED, Job, Status
 from silkline.model.ledger import Counts
 from silkline.model.redaction import secrets_of
 from silkline.store import jobs, logs, urls
-from silkline.store.job_view import JobView, KeptHtmlView, ProgressView, job_view
+from silkline.store.job_view import KeptHtmlView, ProgressView, job_view
 
 PROGRESS_EVERY = 1.0
 LAST_LINES = timedelta(seconds=4)  # a supervisor may store the last lines some seconds after the end of the job
@@ -74,21 +75,24 @@ class StreamEvent:
 
 
 class JobSource:
-    """One job. `poll` runs in a thread, one call at a time."""
+    """One job. `poll` runs in a thread, one call at a time.
+
+    Between the polls it keeps no job: hundreds of callers may wait, and the metadata of a job may become a megabyte.
+    """
 
     def __init__(self, database: Database, job_id: str) -> None:
         self._database = database
         self._id = job_id
-        self._status: JobView | None = None
+        self._shown = b""  # a digest of the status that was sent last
         self._counted: tuple[int, datetime | None] = (-1, None)
         self._progress_at = 0.0
         self._quiet = False
         self.cursor = Cursor()
-        self.job: Job | None = None
+        self.status: Status | None = None  # of the job; None: it was not found
 
     def poll(self) -> list[StreamEvent]:
         """The events since the last poll."""
-        first = self.job is None
+        first = self.status is None
         try:
             job, counts, now = read_job(self._database, self._id)
         except NotFound:
@@ -96,19 +100,19 @@ class JobSource:
         if first:
             newest = logs.tail(self._database, job.id, wanted=1)
             self.cursor = Cursor(newest[-1].id if newest else 0)
-        self.job = job
+        self.status = job.status
         return [*self._status_event(job, counts, now), *self._line_events(job), *self._end_event(job, now)]
 
     def _status_event(self, job: Job, counts: Counts, now: datetime) -> list[StreamEvent]:
         view = job_view(job, counts, now)
         # Neither the counts nor a heartbeat alone are a change of the status.
-        status = replace(view, progress=_NO_PROGRESS, last_heartbeat=None)
+        shown = hashlib.sha256(to_json(replace(view, progress=_NO_PROGRESS, last_heartbeat=None))).digest()
         counted = (counts.checkpoints, counts.updated_at)
-        changed, moved = status != self._status, counted != self._counted
+        changed, moved = shown != self._shown, counted != self._counted
         if not changed and (not moved or time.monotonic() - self._progress_at < PROGRESS_EVERY):
             return []
         self._quiet = False
-        self._status, self._counted, self._progress_at = status, counted, time.monotonic()
+        self._shown, self._counted, self._progress_at = shown, counted, time.monotonic()
         self.cursor = Cursor(self.cursor.line, counts.checkpoints, microseconds(job.updated_at))
         if not changed:
             progress = ProgressEvent(**{name: getattr(view.progress, name) for name in _COUNTS}, live=counts.live)

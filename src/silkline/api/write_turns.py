@@ -1,30 +1,35 @@
 """Turns for requests that change something: few run at the same time, fewer of one caller, and callers take turns.
 
 Such a request parses its body, and may wait for the lock of the database. It has a turn only from the end of its body
-to the start of its answer, so a slow sender holds none. Its turns are not those of the requests that read.
+to the start of its answer, so a slow sender holds none. Its turns are not those of the requests that read. A request
+that waits for its turn holds the bytes of its body, which `BodyLimit` counts, and nothing that was made of them.
+
+`POST /v1/fetch` has a turn until it has stored its job; `FetchRoutes` ends it.
 
 Requests that write pages of one job exclude each other. They wait for each other before they have a turn: those of one
-lease here, so nobody without the lease can make them wait. `ExternalWorkers` refuses any others.
+lease here, so nobody without the lease can make them wait. `ExternalWorkers` refuses any others. A caller can invent
+leases, so the deliveries of a caller are counted as well.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from typing import Final
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from silkline.api.auth import ANY
-from silkline.api.caller_turns import CallerTurns, answer_in_turn
+from silkline.api.caller_limit import caller_of
+from silkline.api.caller_turns import WAITING_EACH, CallerTurns, answer_in_turn, too_many_wait
 from silkline.api.problems import Problem
 from silkline.api.request_gate import SAFE, scope_needed
 
 WRITES: Final = 4  # of the threads of the server
 WRITES_EACH: Final = 2
 DELIVERY: Final = re.compile(r"/v1/jobs/([^/]*)/(?:results|finish)")
-FETCH: Final = "/v1/fetch"  # it waits for its page, and takes turns itself (`FetchRoutes`)
 
 
 def write_turns() -> CallerTurns:
@@ -38,6 +43,7 @@ class WriteLimit:
         self._app = app
         self._turns = turns
         self._leases = CallerTurns(most=sys.maxsize, most_each=1)
+        self._deliveries: Counter[str] = Counter()  # by caller
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not _is_write(scope):
@@ -59,13 +65,24 @@ class WriteLimit:
             body = None  # it may have 16 MB
             return message
 
-        if lease := _lease_of(scope):
-            await answer_in_turn(self._in_turn, self._leases, scope, receiving, send, of=lease)
-        else:
-            await self._in_turn(scope, receiving, send)
+        async def in_turn(scope: Scope, receiving: Receive, send: Send) -> None:
+            await answer_in_turn(self._app, self._turns, scope, receiving, send, client=receive)
 
-    async def _in_turn(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await answer_in_turn(self._app, self._turns, scope, receive, send)
+        lease = _lease_of(scope)
+        if lease is None:
+            await in_turn(scope, receiving, send)
+            return
+        caller = caller_of(scope)
+        if self._deliveries[caller] >= WAITING_EACH:
+            await too_many_wait().response()(scope, receiving, send)
+            return
+        self._deliveries[caller] += 1
+        try:
+            await answer_in_turn(in_turn, self._leases, scope, receiving, send, of=lease, client=receive)
+        finally:
+            self._deliveries[caller] -= 1
+            if not self._deliveries[caller]:
+                del self._deliveries[caller]
 
 
 async def _whole(receive: Receive) -> bytes | None:
@@ -90,4 +107,4 @@ def _lease_of(scope: Scope) -> str | None:
 def _is_write(scope: Scope) -> bool:
     if scope["type"] != "http" or scope["method"] in SAFE or scope.get("caller") is None:
         return False
-    return scope_needed(scope["method"], scope["path"]) not in (None, ANY) and scope["path"] != FETCH
+    return scope_needed(scope["method"], scope["path"]) not in (None, ANY)

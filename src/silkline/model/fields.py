@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
-from silkline.model.pattern import BadPattern, UrlPattern
+from silkline.model.pattern import MAX_LENGTH_TOGETHER, BadPattern, UrlPattern
 from silkline.model.selector_check import BadSelector, check_css, check_regex, check_xpath
 
 Source = Literal["css", "xpath", "json_ld", "microdata", "opengraph", "meta"]
@@ -87,11 +87,16 @@ def read_fields(given: Any, each: str | None = None) -> tuple[Field, ...]:
         raise BadFields([*problems, ("", "must be a table: a name and a selector for each field")])
     if len(given) > MOST_FIELDS:
         raise BadFields([("", f"are more than {MOST_FIELDS} fields")])
-    if len(str(given)) > LARGEST:
+    if _is_larger(given, LARGEST) or len(str(given)) > LARGEST:
         raise BadFields([("", f"are larger than {LARGEST:,} characters together")])
+    if sum(map(_length_of_patterns, given.values())) > MAX_LENGTH_TOGETHER:
+        words = f"have patterns with more than {MAX_LENGTH_TOGETHER:,} characters together: use fewer or shorter ones"
+        raise BadFields([("", words)])
     if each is not None and not given:
         problems.append(("each", "needs at least one field"))
     for name, value in given.items():
+        if len(problems) >= MOST_PROBLEMS:
+            break
         before = len(problems)
         fields = _field(str(name), value, problems)
         if fields is not None and len(problems) == before:
@@ -125,10 +130,11 @@ def inline_field(text: str) -> tuple[str, Any]:
 def _field(name: str, value: Any, problems: list[tuple[str, str]]) -> Field | None:
     if not _NAME.fullmatch(name):
         problems.append((name[:80], "is not a name: use letters, digits and _, not more than 63, no digit first"))
+        name = name[:80]
     if isinstance(value, str):
         value = _short_form(value)
     if not isinstance(value, Mapping):
-        problems.append((name[:80], "must be a selector, or a table with css, xpath or another source"))
+        problems.append((name, "must be a selector, or a table with css, xpath or another source"))
         return None
     known = (*SOURCES, *OPTIONS)
     unknown = [key for key in value if key not in known]
@@ -156,6 +162,23 @@ def _field(name: str, value: Any, problems: list[tuple[str, str]]) -> Field | No
         attribute = attribute or pseudo
     rest = {key: value[key] for key in OPTIONS if key in value and key != "attribute" and value[key] is not None}
     return Field(name, source, path, attribute, **rest)
+
+
+def _is_larger(value: Any, most: int) -> bool:
+    """Whether a value is certainly longer as text. Takes little time and no memory, however large the value is."""
+    left, size = [value], 0
+    while left and size <= most:
+        each = left.pop()
+        size += len(each) if isinstance(each, str | list | Mapping) else 1
+        if size <= most and isinstance(each, list | Mapping):
+            left += each if isinstance(each, list) else [*each, *each.values()]
+    return size > most
+
+
+def _length_of_patterns(value: Any) -> int:
+    """The characters of the patterns of a field."""
+    texts = [value.get(key) for key in ("regex", "when")] if isinstance(value, Mapping) else []
+    return sum(len(text) for text in texts if isinstance(text, str))
 
 
 def _wrong_values(value: Mapping[str, Any], source: str) -> list[tuple[str, str]]:

@@ -29,7 +29,8 @@ from silkline.model.duration import seconds_of
 from silkline.model.fields import LONGEST, BadFields, as_table, read_fields
 from silkline.model.framing_headers import FRAMING_HEADERS
 from silkline.model.ids import is_id
-from silkline.model.pattern import MAX_PATTERNS, UrlPattern, compile_patterns
+from silkline.model.limited_lists import at_most, checked_patterns
+from silkline.model.pattern import MAX_PATTERNS
 from silkline.model.redaction import SECRET_FIELDS
 from silkline.model.sharding import MOST_SHARDS
 from silkline.model.url import canonical
@@ -44,6 +45,10 @@ MOST_PAGES = 10**15  # of a limit: counters of the crawl and of both databases h
 LONGEST_NAME = 100
 MOST_HEADERS = 100
 MOST_HEADER_BYTES = 32_768
+TOO_MANY_HEADERS = f"must be at most {MOST_HEADERS} with {MOST_HEADER_BYTES:,} bytes in all"
+MOST_FACTS = 20  # more than there are: a fact may stand twice
+MOST_LANGUAGES = 100
+MOST_PRIVATE = 1_000
 
 
 def _job_id(id: str) -> str:
@@ -91,16 +96,6 @@ def _proxy(proxy: str) -> str:
     return proxy
 
 
-def _pattern(pattern: str) -> str:
-    UrlPattern(pattern)
-    return pattern
-
-
-def _patterns(patterns: tuple[str, ...]) -> tuple[str, ...]:
-    compile_patterns(patterns)
-    return patterns
-
-
 def _header_name(name: str) -> str:
     if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
         raise ValueError("is not a header name")
@@ -113,10 +108,10 @@ def _own_header(name: str) -> str:
     return _header_name(name)
 
 
-def _not_too_many(headers: dict[str, str]) -> dict[str, str]:
+def _not_too_long(headers: dict[str, str]) -> dict[str, str]:
     size = sum(len(name) + len(value) + 4 for name, value in headers.items())
-    if len(headers) > MOST_HEADERS or size > MOST_HEADER_BYTES:
-        raise ValueError(f"must be at most {MOST_HEADERS} with {MOST_HEADER_BYTES:,} bytes in all")
+    if size > MOST_HEADER_BYTES:
+        raise ValueError(TOO_MANY_HEADERS)
     return headers
 
 
@@ -167,28 +162,39 @@ Duration = Annotated[float, BeforeValidator(_duration), WithJsonSchema(_DURATION
 """A number of seconds, or a text with units."""
 WebUrl = Annotated[str, AfterValidator(_web_url)]
 JobId = Annotated[str, AfterValidator(_job_id)]
-Pattern = Annotated[str, AfterValidator(_pattern)]
 Patterns = Annotated[
-    tuple[Pattern, ...], Field(max_length=MAX_PATTERNS), BeforeValidator(_as_list), AfterValidator(_patterns)
+    tuple[str, ...],
+    Field(max_length=MAX_PATTERNS),
+    at_most(MAX_PATTERNS),
+    BeforeValidator(_as_list),
+    AfterValidator(checked_patterns),
 ]
 CookieName = Annotated[str, AfterValidator(_header_name)]
 HeaderName = Annotated[str, AfterValidator(_own_header)]
 HeaderValue = Annotated[str, AfterValidator(_header_value)]
+Headers = Annotated[
+    dict[HeaderName, HeaderValue], at_most(MOST_HEADERS, TOO_MANY_HEADERS), AfterValidator(_not_too_long)
+]
+Cookies = Annotated[
+    dict[CookieName, HeaderValue], at_most(MOST_HEADERS, TOO_MANY_HEADERS), AfterValidator(_not_too_long)
+]
 Proxy = Annotated[str, AfterValidator(_proxy)]
-FieldTable = Annotated[dict[str, Any], AfterValidator(_fields)]
+FieldTable = Annotated[dict[str, Any], at_most(MOST_FIELDS), AfterValidator(_fields)]
 RowSelector = Annotated[str, Field(max_length=LONGEST), AfterValidator(_each)]
 Fact = Literal["all", "headers", "headings", "hreflang", "images", "links", "structured"]
-Facts = Annotated[tuple[Fact, ...], BeforeValidator(_as_list)]
+Facts = Annotated[tuple[Fact, ...], at_most(MOST_FACTS), BeforeValidator(_as_list)]
 Content = Annotated[Literal["main", "markdown", "full", "text", "none"], AfterValidator(_content)]
 PageContent = Annotated[Literal["main", "markdown", "full", "text", "html", "none"], AfterValidator(_content)]
 Selectors = Annotated[
     tuple[Annotated[str, AfterValidator(checked_selector)], ...],
     Field(max_length=MAX_SELECTORS),
+    at_most(MAX_SELECTORS),
     BeforeValidator(_as_list),
 ]
 Speed = Literal["polite", "normal", "fast", "max"]
 Origin = Annotated[str, AfterValidator(_origin)]
 ExcludedHost = Annotated[str, AfterValidator(_excluded_host)]
+Private = Annotated[tuple[str, ...], FailFast(), at_most(MOST_PRIVATE)]
 AnySpec = TypeVar("AnySpec", bound="Spec")
 
 
@@ -197,6 +203,14 @@ class Spec(BaseModel):
 
     # The validator of a spec is built when it is needed: most commands need none, and the rest one.
     model_config = ConfigDict(frozen=True, extra="forbid", str_max_length=1_000_000, defer_build=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_fields(cls, given: Any) -> Any:
+        """Refuse very many fields before each of them becomes an error, also in a model inside of another one."""
+        if isinstance(given, Mapping) and len(given) > MOST_FIELDS:
+            raise ValueError(f"can have at most {MOST_FIELDS:,} fields")
+        return given
 
     def request_url(self) -> str | None:
         """The subject of the job: its first URL, or for a job without a URL its query."""
@@ -213,7 +227,7 @@ class UrlSpec(LimitedSpec):
     """A job with one URL or several."""
 
     url: WebUrl | None = None
-    urls: Annotated[tuple[WebUrl, ...], FailFast()] = Field((), max_length=MAX_URLS)
+    urls: Annotated[tuple[WebUrl, ...], FailFast(), at_most(MAX_URLS)] = Field((), max_length=MAX_URLS)
 
     @model_validator(mode="after")
     def _some_url(self) -> UrlSpec:
@@ -245,12 +259,12 @@ class Fetching(Shaping):
     render: Literal["never", "auto", "always"] = "never"
     user_agent: HeaderValue | None = Field(None, max_length=500)
     contact: HeaderValue | None = Field(None, max_length=500)
-    headers: Annotated[dict[HeaderName, HeaderValue], AfterValidator(_not_too_many)] = Field(default_factory=dict)
-    cookies: Annotated[dict[CookieName, HeaderValue], AfterValidator(_not_too_many)] = Field(default_factory=dict)
+    headers: Headers = Field(default_factory=dict)
+    cookies: Cookies = Field(default_factory=dict)
     # The origins that get headers and cookies. None: those of the URLs.
-    headers_for: Annotated[tuple[Origin, ...] | None, FailFast()] = Field(None, max_length=MAX_URLS)
+    headers_for: Annotated[tuple[Origin, ...] | None, FailFast(), at_most(MAX_URLS)] = Field(None, max_length=MAX_URLS)
     proxy: Proxy | None = None
-    allow_private: tuple[str, ...] = ()
+    allow_private: Private = ()
     ignore_robots: bool = False
     delay: Duration | None = Field(None, ge=0, le=3600)
     speed: Speed = "normal"
@@ -315,7 +329,7 @@ class SiteSpec(UrlSpec, Fetching, Extracting, Capturing, CrawlSizes):
     scope: Literal["host", "domain", "prefix", "any"] = "host"
     include: Patterns = ()
     exclude: Patterns = ()
-    exclude_hosts: Annotated[tuple[ExcludedHost, ...], FailFast()] = Field((), max_length=MAX_URLS)
+    exclude_hosts: Annotated[tuple[ExcludedHost, ...], FailFast(), at_most(MAX_URLS)] = Field((), max_length=MAX_URLS)
     seeded_hosts_only: bool = False
     seeded: bool = False  # the seeds are already in the ledger, written from a seeds file
     planting: bool = False  # some seeds are missing: the file is still being read, or the reading process was killed
@@ -345,7 +359,7 @@ class MapSpec(UrlSpec, Fetching):
 class YoutubeSpec(UrlSpec):
     """Transcripts of videos, playlists or channels."""
 
-    languages: tuple[str, ...] = ("en",)
+    languages: Annotated[tuple[str, ...], at_most(MOST_LANGUAGES)] = ("en",)
     generated: bool = True
     limit: int | None = Field(None, ge=1, le=MOST_PAGES)
 
@@ -373,7 +387,7 @@ class Crawl4aiSpec(UrlSpec):
     """Pages that crawl4ai fetches, if it is installed."""
 
     content: Content = "markdown"
-    allow_private: tuple[str, ...] = ()
+    allow_private: Private = ()
 
 
 class ExtensionSpec(UrlSpec):
@@ -411,7 +425,7 @@ def validate(spec: type[AnySpec], payload: Mapping[str, Any]) -> AnySpec:
 
 
 def _problem(spec: type[Spec], detail: Any) -> FieldProblem:
-    name = ".".join(str(part) for part in detail["loc"])
+    name = ".".join(str(part)[:LONGEST_NAME] for part in detail["loc"])
     if detail["type"] == "extra_forbidden":
         name = name[:LONGEST_NAME]
         close = difflib.get_close_matches(str(detail["loc"][-1])[:LONGEST_NAME], spec.model_fields, n=1)
@@ -419,8 +433,15 @@ def _problem(spec: type[Spec], detail: Any) -> FieldProblem:
     message: str = detail["msg"].removeprefix("Value error, ")
     given = detail["input"]
     secret = not name or detail["loc"][0] in SECRET_FIELDS or isinstance(given, Mapping)
-    shown = "" if secret else without_user_info(str(given))[:80]
+    shown = "" if secret or _is_long(given) else without_user_info(str(given))[:80]
     return FieldProblem(name, f"{message[0].lower()}{message[1:]}" if name else message, shown)
+
+
+def _is_long(given: Any) -> bool:
+    """Whether this is a list whose text would take long to make."""
+    if not isinstance(given, list | tuple):
+        return False
+    return len(given) > MOST_PROBLEMS or any(isinstance(each, list | Mapping) or len(str(each)) > 80 for each in given)
 
 
 def _sentence(problem: FieldProblem) -> str:

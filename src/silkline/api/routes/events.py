@@ -66,6 +66,7 @@ class EventRoutes:
         self._hub.admit(request.scope)
         seen = read_cursor(header or last_event_id)
         caller = caller_of(request.scope)
+        self._hub.turns.admit(caller)
         async with self._hub.turns.turn(caller):
             complete = await run_in_threadpool(self._has_all, id, seen)
         if complete:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header
-from pydantic import Field, model_validator
+from fastapi import APIRouter, Header, Request
+from pydantic import FailFast, Field, model_validator
+from starlette.concurrency import run_in_threadpool
 
 from silkline.api.answer_models import Answer, Claim, Claims, HeartbeatAnswer, Recorded, add_route
 from silkline.api.bodies import JsonBodyRoute
-from silkline.api.external import ENDS, ExternalWorkers, read_lease
+from silkline.api.external import ENDS, LONGEST_NAME, NAME_LETTERS, ExternalWorkers, read_lease
 from silkline.api.request_body import RequestBody
 from silkline.api.routes.jobs import view
 from silkline.config import Settings
 from silkline.errors import SpecError
 from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, End
+from silkline.model.limited_lists import at_most
 from silkline.model.result_fields import DATA, METADATA, wrong_fields
 from silkline.model.spec import WebUrl
 from silkline.store.job_view import JobView, progress_view
@@ -26,12 +29,16 @@ LeaseHeader = Annotated[
     str | None, Header(alias=HEADER, max_length=200, description="The lease that the claim returned.")
 ]
 TITLE = r"^[\w.-]+$"
+WORKER_NAME = rf"^[{NAME_LETTERS}]+$"
+
+
+MOST_PAGES = 1_000  # of one delivery
 
 
 class ClaimBody(RequestBody):
-    kinds: tuple[str, ...] = Field(("extension",), min_length=1, max_length=20)
+    kinds: Annotated[tuple[str, ...], at_most(20)] = Field(("extension",), min_length=1, max_length=20)
     wanted: int = Field(1, ge=1, le=100)
-    name: str = Field("worker", max_length=40, pattern=TITLE)
+    name: str = Field("worker", max_length=LONGEST_NAME, pattern=WORKER_NAME)
 
 
 class PageBody(RequestBody):
@@ -52,7 +59,7 @@ class PageBody(RequestBody):
 
 
 class ResultsBody(RequestBody):
-    pages: tuple[PageBody, ...] = Field(min_length=1, max_length=1_000)
+    pages: Annotated[tuple[PageBody, ...], FailFast(), at_most(MOST_PAGES)] = Field(min_length=1, max_length=MOST_PAGES)
 
 
 class FinishBody(RequestBody):
@@ -62,12 +69,22 @@ class FinishBody(RequestBody):
     wait: float = Field(0, ge=0, le=86_400)
 
 
+def _route_after(check: Callable[[Request], None]) -> type[JsonBodyRoute]:
+    """A route that checks a request in a thread before it reads its body."""
+
+    class CheckedRoute(JsonBodyRoute):
+        async def before_body(self, request: Request) -> None:
+            await run_in_threadpool(check, request)
+
+    return CheckedRoute
+
+
 class ExternalRoutes:
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
         self._workers = ExternalWorkers(database, settings)
         self._beat = min(settings.heartbeat_interval, settings.stale_after / 3)
-        self.router = APIRouter(prefix="/v1", tags=["external workers"], route_class=JsonBodyRoute)
+        self.router = APIRouter(prefix="/v1", tags=["external workers"], route_class=_route_after(self._check_lease))
         kinds = ("cross-site", "too-large", "unsupported-media-type")
         lease = ("not-found", "lease-lost", "lease-missing", *kinds)
         add = partial(add_route, self.router, "POST")
@@ -76,6 +93,11 @@ class ExternalRoutes:
         add("/jobs/{id}/heartbeat", self.heartbeat, renewing, *lease)
         add("/jobs/{id}/results", self.results, "Deliver pages", "disk-full", *lease)
         add("/jobs/{id}/finish", self.finish, "Finish an attempt", *lease)
+
+    def _check_lease(self, request: Request) -> None:
+        """A body of megabytes is only for those who hold the lease. A claim names no job, and needs none."""
+        if id := request.path_params.get("id"):
+            self._workers.check(id, read_lease(request.headers.get(HEADER)))
 
     def claim(self, body: ClaimBody) -> Answer[Claims]:
         """Only jobs of kinds that external workers run, and fewer if they are large. An empty list: none is queued."""

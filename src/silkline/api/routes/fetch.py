@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Query, Request
+from fastapi import APIRouter, Body, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
+from starlette.types import Receive, Scope, Send
 
 from silkline.api import submission
 from silkline.api.answer_models import Answer, FetchedPage, add_route
 from silkline.api.bodies import JsonBodyRoute
 from silkline.api.caller_limit import caller_of
-from silkline.api.caller_turns import CallerTurns
+from silkline.api.caller_turns import GIVE_BACK, CallerTurns, unless_gone
 from silkline.api.events import Hub
 from silkline.api.private_addresses import explained
 from silkline.api.problems import Problem
@@ -30,6 +33,22 @@ from silkline.store.url_view import result_view
 OnePage = Annotated[
     FetchRequest, Body(openapi_examples={"page": {"value": {"url": "https://example.com/", "max_age": 3600}}})
 ]
+
+
+class WhenFetched(Answer[Any]):
+    """The answer of a request that waits for its page.
+
+    It waits after its route has ended: until then the framework keeps the parsed body, which may have a megabyte.
+    """
+
+    def __init__(self, wait: Callable[[Scope, Receive], Awaitable[Response | None]]) -> None:
+        super().__init__(None)
+        self._wait = wait
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = await self._wait(scope, receive)
+        if answer is not None:
+            await answer(scope, receive, send)
 
 
 class Patience(BaseModel):
@@ -60,21 +79,30 @@ class FetchRoutes:
         self, request: Request, body: OnePage, query: Annotated[Patience, Query()], key: IdempotencyKey = None
     ) -> Answer[FetchedPage] | Answer[JobView]:
         """The body has the fields of a `page` job with one `url`. `max_age`: accept a stored page of this age (s)."""
-        caller = caller_of(request.scope)
-        async with self._turns.turn(caller):
-            found = await run_in_threadpool(self._cached_or_stored, request, body, key)
+        # It has a turn already (`WriteLimit`), before its body was parsed.
+        found = await run_in_threadpool(self._cached_or_stored, request, body, key)
         if not isinstance(found, str):
             return found
-        self._hub.admit(request.scope)
-        await self._hub.settled(found, query.timeout, caller)
-        async with self._turns.turn(caller):
-            return await run_in_threadpool(self._outcome, found)
+        return WhenFetched(partial(self._wait, found, query.timeout))
+
+    async def _wait(self, id: str, seconds: float, scope: Scope, receive: Receive) -> Response | None:
+        """The answer when the page is there, or after these seconds. None: the client went away."""
+        caller = caller_of(scope)
+        scope[GIVE_BACK]()
+
+        async def outcome() -> Response:
+            await self._hub.settled(id, seconds, caller)
+            async with self._turns.turn(caller):
+                return await run_in_threadpool(self._outcome, id)
+
+        return await unless_gone(outcome(), receive)
 
     def _cached_or_stored(self, request: Request, body: FetchRequest, key: str | None) -> Answer[FetchedPage] | str:
         """A stored page, or the id of the job that fetches it."""
         new = self._read(body)
         if found := self._cached(new):
             return Answer(FetchedPage(found[0], result_view(found[1]), cached=True))
+        self._hub.admit(request.scope)  # before the job is stored: a request that is refused has no job
         return self._store(request, new, key, body)
 
     def _read(self, body: FetchRequest) -> NewJob:

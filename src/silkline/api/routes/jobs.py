@@ -12,12 +12,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Header, Query, Request, Response
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
+from starlette.types import Scope
 
 from silkline.api import submission
 from silkline.api.answer_models import Answer, ListPage, add_route, problems, to_json
 from silkline.api.bodies import JsonBodyRoute
 from silkline.api.caller_limit import caller_of
-from silkline.api.caller_turns import CallerTurns
+from silkline.api.caller_turns import CallerTurns, unless_gone
 from silkline.api.events import Hub
 from silkline.api.lists import LOOKING, PAGE_BYTES
 from silkline.api.long_answers import LongAnswers
@@ -237,13 +238,20 @@ class JobRoutes:
 
     async def get(self, request: Request, id: str, query: Annotated[WaitQuery, Query()]) -> Answer[JobView]:
         """With `wait`, the answer comes when the job has ended or paused, or after that many seconds."""
-        caller = caller_of(request.scope)
-        if query.wait:
+        self._turns.admit(caller_of(request.scope))
+        answer = self._when_settled(request.scope, id, query.wait)
+        if not query.wait:
+            return await answer
+        return await unless_gone(answer, request.receive) or Answer[Any](None)  # nobody reads this one
+
+    async def _when_settled(self, scope: Scope, id: str, wait: float) -> Answer[JobView]:
+        caller = caller_of(scope)
+        if wait:
             async with self._turns.turn(caller):
                 job = await run_in_threadpool(jobs.outline, self._database, id)
             if job.status in (Status.QUEUED, Status.RUNNING):
-                self._hub.admit(request.scope)
-                await self._hub.settled(id, query.wait, caller)
+                self._hub.admit(scope)
+                await self._hub.settled(id, wait, caller)
         async with self._turns.turn(caller):
             size = await run_in_threadpool(jobs.long_size, self._database, id)
             if not size:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from silkline.model.fields import BadFields, as_table, inline_field, read_fields
+from silkline.model.fields import MOST_FIELDS, BadFields, as_table, inline_field, read_fields
 
 
 class BadLine(ValueError):
@@ -16,17 +16,25 @@ class BadLine(ValueError):
 def read_lines(text: str) -> dict[str, Any]:
     """The fields in these lines. Raises `BadLine`."""
     table: dict[str, Any] = {}
+    numbers: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
         try:
-            name, value = _field(line)
+            name, value = _written(line)
         except BadFields as error:
             raise BadLine(f"Line {number}: {error.problems[0][1]}") from None
         if name in table:
             raise BadLine(f"Line {number}: there is a field {name[:80]!r} already")
-        table[name] = value
-    return table
+        if len(table) == MOST_FIELDS:
+            raise BadLine(f"Line {number}: there may be at most {MOST_FIELDS} fields")
+        table[name], numbers[name[:80]] = value, number
+    try:
+        return as_table(read_fields(table))  # all at once: together they must not be too large
+    except BadFields as error:
+        place, words = error.problems[0]
+        number = numbers.get(place) or numbers.get(place.partition(".")[0], 0)
+        raise BadLine(f"Line {number}: {words}" if number else f"The fields {words}") from None
 
 
 def as_lines(table: Mapping[str, Any]) -> str:
@@ -35,15 +43,19 @@ def as_lines(table: Mapping[str, Any]) -> str:
 
 
 def _field(line: str) -> tuple[str, Any]:
+    name, value = _written(line)
+    return name, as_table(read_fields({name: value}))[name]
+
+
+def _written(line: str) -> tuple[str, Any]:
+    """The name and the value of a line, as they are written."""
     head, equals, selector = line.partition("=")
     if equals and selector.strip().startswith("{"):
         try:
-            name, value = head.strip(), json.loads(selector)
+            return head.strip(), json.loads(selector)
         except (ValueError, RecursionError) as error:
             raise BadFields([("", f"what follows the = is not JSON: {error}")]) from None
-    else:
-        name, value = inline_field(line)
-    return name, as_table(read_fields({name: value}))[name]
+    return inline_field(line)
 
 
 def _line(name: str, value: Mapping[str, Any]) -> str:

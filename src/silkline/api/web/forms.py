@@ -13,6 +13,7 @@ from silkline.api.problems import Problem
 from silkline.api.web.field_lines import BadLine, as_lines, read_lines
 from silkline.errors import SpecError
 from silkline.model.bare_host import is_host
+from silkline.model.spec import MAX_URLS
 
 TEXTS = ("kind", "url", "scope", "speed", "render", "screenshot", "each")
 WHOLE = ("limit", "depth")
@@ -23,6 +24,7 @@ NUMBERS = {
     "depth": "a whole number, 0 or more",
     "delay": "a number of seconds, from 0 to 3600",
 }
+SHOWN_AGAIN = 100_000  # characters of all fields of a form that was refused
 FIELDS = (*TEXTS, *NUMBERS, *LINES, "headers", "fields")
 # Fields that a kind does not have are dropped, so that a change of the kind is not an error.
 _OF_CRAWLS = ("depth", "scope", "include", "exclude")
@@ -59,6 +61,8 @@ def posted_job(form: Mapping[str, str]) -> dict[str, Any]:
     for name in LINES:
         if lines := [line.strip() for line in form.get(name, "").splitlines() if line.strip()]:
             body[name] = lines
+            if len(lines) > MAX_URLS:
+                raise FormProblem({name: f"These are {len(lines):,} lines, {MAX_URLS:,} are allowed"})
     if headers := _headers(form.get("headers", "")):
         body["headers"] = headers
     try:
@@ -106,6 +110,18 @@ def _headers(text: str) -> dict[str, str]:
             raise FormProblem({"headers": f"Line {number}: write it as Name: value"})
         headers[name.strip()] = value.strip()
     return headers
+
+
+def shown_again(form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """What a form that was refused shows again, and what it says about texts that are too long for that."""
+    shown: dict[str, str] = {}
+    left = SHOWN_AGAIN
+    for name in sorted(form, key=lambda name: len(form[name])):
+        left -= len(form[name])
+        if left >= 0:
+            shown[name] = form[name]
+    words = f"Texts with more than {SHOWN_AGAIN:,} characters are not shown again: go back to change this one"
+    return shown, {name: words for name in form if name in FIELDS and name not in shown}
 
 
 def problems_of(error: Exception) -> dict[str, str]:

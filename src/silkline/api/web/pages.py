@@ -119,8 +119,10 @@ class Pages:
         try:
             job, _ = jobs.enqueue(self._database, self._asked(form))
         except (UsageError, forms.FormProblem) as error:
-            problems = forms.problems_of(error)
-            return self._list("jobs.html", Filters.model_validate({}), status=422, problems=problems, form=form)
+            shown, problems = forms.shown_again(form)
+            for name, words in forms.problems_of(error).items():
+                problems[name] = f"{words}. {problems[name]}" if name in problems else words
+            return self._list("jobs.html", Filters.model_validate({}), status=422, problems=problems, form=shown)
         return RedirectResponse(f"/jobs/{job.id}", 303)
 
     def _asked(self, form: dict[str, str]) -> NewJob:
