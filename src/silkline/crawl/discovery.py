@@ -15,9 +15,16 @@ from silkline.crawl.host_owners import HostOwners
 from silkline.crawl.messages import FoundUrl, KnownBudgets
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Plan
-from silkline.crawl.scope import EXCLUDED, OUT_OF_SCOPE, Scope
+from silkline.crawl.scope import EXCLUDED, OUT_OF_SCOPE, TOO_DEEP, Scope
 from silkline.crawl.seen import Seen
-from silkline.crawl.sitemap_limits import FOREIGN_SITEMAP, MOST_NESTED, OVER_LIMIT, SITEMAP_VIAS, level_of
+from silkline.crawl.sitemap_limits import (
+    FOREIGN_SITEMAP,
+    MOST_NESTED,
+    OVER_LIMIT,
+    SITEMAP_VIAS,
+    level_of,
+    named_by_others,
+)
 from silkline.crawl.traps import ROW_BYTES, TRAP
 from silkline.metrics.instruments import TRAP_URLS
 from silkline.model.ledger import FOREIGN, QUEUED, SKIPPED
@@ -28,6 +35,8 @@ _MOST_KNOWN_ELSEWHERE: Final = 1_000_000
 _MOST_COUNTED: Final = 1_000_000
 _SHARED: Final = ("link", "redirect", "sitemap")
 """In these ways, a host can add URLs of other hosts to the crawl."""
+_FOR_ALL: Final = frozenset({OUT_OF_SCOPE, EXCLUDED})
+"""Reasons not to fetch a URL that are the same whoever links to it."""
 
 
 class Discovery:
@@ -46,6 +55,7 @@ class Discovery:
         self._scope = Scope(plan)
         self._traps = traps.Traps(plan.tuning)
         self._hosts: dict[str, traps.HostBudget] = {}
+        self._level = 0
 
     def know(self, digests: bytes) -> None:
         """Add URLs that the ledger already has."""
@@ -65,6 +75,10 @@ class Discovery:
     def add_roots(self, urls: Iterable[str]) -> None:
         self._scope.add_roots(urls)
 
+    def at_level(self, depth: int) -> None:
+        """Everything above this depth was fetched, so no shorter path will be found to what is one level deeper."""
+        self._level = depth
+
     def links(self, urls: Sequence[str], links: Links) -> None:
         """Process the links of one page. `links` says where and how they were found."""
         if self._alone:
@@ -73,7 +87,7 @@ class Discovery:
         own: list[str] = []
         elsewhere: dict[int, list[str]] = {}
         owner_of, known = self._owners.owner_of, self._known_elsewhere
-        source = links.source if links.via != "redirect" else ""
+        source = links.source if links.depth else ""
         # Counted here too, so that a host cannot send its budget to every fetcher and shard.
         most = min(links.most_bytes or sys.maxsize, self._traps.room_of(source) if source else sys.maxsize)
         size = sent = 0
@@ -97,11 +111,15 @@ class Discovery:
     def ours(self, urls: Iterable[str], links: Links) -> None:
         """Process links to our own hosts."""
         found, judge, make = self._outbox.found, self._judge, FoundUrl._make
-        depth, via, chain, found_on = links.depth, links.via, links.chain or None, links.found_on or None
-        source = links.source if via != "redirect" else ""
+        depth, found_on = links.depth, links.found_on or None
+        chain, foreign_chain = links.chain or None, links.chain or None
+        is_passed_on = links.via == FOREIGN  # redirected by a URL that only other hosts link to
+        via = "redirect" if is_passed_on else links.via
+        if via in SITEMAP_VIAS:
+            foreign_chain = named_by_others(links.chain)
+        source = links.source if depth else ""  # a redirect of a seed leads to the site that was meant
         room = self._traps.room_of(source) if source else 0
         size, used, most = 0, 0, links.most_bytes or sys.maxsize
-        shared = _SHARED if links.source and depth else ()  # a redirect of a seed leads to the site that was meant
         for url in self._seen.add_all(urls):
             row = ROW_BYTES + len(url)
             size += row
@@ -109,33 +127,44 @@ class Discovery:
                 self._only_count(url)
                 continue
             host = host_of(url)
-            foreign = bool(source) and host != source
+            is_abroad = bool(source) and host != source
+            foreign = is_abroad or is_passed_on
             # Before the judge, who counts what is found of a host: links that are not stored use up no budget of it.
-            if foreign and used + row > room:
+            if is_abroad and used + row > room:
                 self._only_count(url)
                 continue
             state, reason, detail = judge(url, host, depth, via, links.chain, foreign=foreign)
-            if foreign or (source and reason is not None):
+            if reason == TRAP:
+                TRAP_URLS.add()
+            if foreign and reason is not None and not self._is_final(reason, depth):
+                self._only_count(url)
+                continue
+            if is_abroad or (source and reason is not None):
                 if used + row > room:
                     self._only_count(url)
                     continue
                 used += row
             if reason == TRAP:
-                TRAP_URLS.add()
                 detail = self._traps.store(self._host(host), detail or "")
                 if detail is None:
                     self._outbox.not_stored += 1
                     continue
-            how = FOREIGN if host != links.source and state == QUEUED and via in shared else via
-            found.append(make((url_key(url), url, host, depth, state, reason, detail, found_on, how, chain)))
+            how = FOREIGN if foreign and state == QUEUED and via in _SHARED else via
+            way = foreign_chain if is_abroad else chain
+            found.append(make((url_key(url), url, host, depth, state, reason, detail, found_on, how, way)))
         if used:
             self._traps.spend(source, used)
 
     def _only_count(self, url: str) -> None:
-        """Count a URL beyond the budget of the page or host that links to it. Another host may still add it."""
+        """Count a URL beyond a budget of the page or host that links to it. Another host may still add it."""
         self._seen.forget(url)
         if len(self._counted) < _MOST_COUNTED and self._counted.add(url):
             self._outbox.not_stored += 1
+
+    def _is_final(self, reason: str, depth: int) -> bool:
+        """Whether a URL is not to be fetched whoever links to it. Otherwise a link of another host must not keep the
+        host itself from adding it, on a shorter path or within its own budget."""
+        return reason in _FOR_ALL or (reason == TOO_DEEP and depth <= self._level + 1)
 
     def arrived(self, urls: list[str]) -> None:
         """The other fetchers have stored these links durably: do not send them again."""

@@ -12,6 +12,7 @@ from itertools import chain
 from math import inf
 from typing import Final, NamedTuple
 
+from silkline.crawl.sitemap_limits import SITEMAP_VIAS, is_named_by_others
 from silkline.model.ledger import FOREIGN
 
 MOST_PAUSE: Final = 64
@@ -30,6 +31,11 @@ class FrontierUrl(NamedTuple):
     via: str = ""
     put_off: int = 0
     """How often it was tried without counting an attempt, because the failure was our own."""
+
+
+def is_foreign(entry: FrontierUrl) -> bool:
+    """Whether only other hosts say that this URL exists."""
+    return entry.via == FOREIGN or (entry.via in SITEMAP_VIAS and is_named_by_others(entry.chain))
 
 
 class UrlQueue:
@@ -51,8 +57,12 @@ class UrlQueue:
         """All URLs, in no order."""
         return chain(self._own, self._foreign)
 
+    @property
+    def has_own(self) -> bool:
+        return bool(self._own)
+
     def push(self, entry: FrontierUrl) -> None:
-        heappush(self._foreign if entry.via == FOREIGN else self._own, entry)
+        heappush(self._foreign if is_foreign(entry) else self._own, entry)
 
     def allows(self, level: float) -> bool:
         """Whether there is a URL at this depth or above it."""
@@ -73,5 +83,5 @@ class UrlQueue:
 
     def note(self, entry: FrontierUrl, *, failed: bool) -> None:
         """The host answered the request for a URL, or failed."""
-        if entry.via == FOREIGN:
+        if is_foreign(entry):
             self._pause = min(2 * self._pause, MOST_PAUSE) if failed else 1

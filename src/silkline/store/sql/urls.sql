@@ -164,12 +164,11 @@ GROUP BY host
 HAVING count(*) > :large OR sum(length(url)) > :large_bytes OR count(CASE WHEN state = 'skipped' AND reason = 'trap' THEN 1 END) > 0;
 
 -- name: bytes_by_source
--- The bytes of the rows that were found on the pages of each host, without the URLs of the same host that are to be
--- fetched.
+-- The bytes of the rows that were found on the pages of each host or by its redirects, without the URLs of the same host
+-- that are to be fetched, and without the redirects of seeds.
 SELECT source.host AS host, CAST(sum(length(found.url) + :row_bytes) AS BIGINT) AS bytes
 FROM crawl_urls AS found JOIN crawl_urls AS source ON source.job_id = found.job_id AND source.id = found.found_on
-WHERE found.job_id = :job_id AND found.found_via <> 'redirect'
-  AND (source.reason IS NULL OR source.reason <> 'redirected') AND (found.host <> source.host
+WHERE found.job_id = :job_id AND found.depth > 0 AND (found.host <> source.host
   OR (found.state = 'skipped' AND found.reason IN ('out_of_scope', 'excluded', 'too_deep', 'trap')))
 GROUP BY source.host
 HAVING sum(length(found.url) + :row_bytes) > :large_bytes;
