@@ -16,7 +16,7 @@ from typing import Final
 from silkline.crawl.host_heap import HostHeap
 from silkline.crawl.plan import Pace
 from silkline.crawl.politeness import Address, Booking, Clock
-from silkline.crawl.url_queue import FrontierUrl, UrlQueue
+from silkline.crawl.url_queue import FrontierUrl, UrlQueue, is_foreign
 
 ALONE_AFTER: Final = 30.0
 """If a level takes longer than this, hosts without a URL at this level go on, each with one request at a time."""
@@ -27,6 +27,7 @@ class HostQueue:
 
     __slots__ = (
         "address",
+        "answers_own",
         "behind",
         "booking",
         "clock",
@@ -53,6 +54,14 @@ class HostQueue:
         self.behind = False
         self.address: Address | None = None
         self.booking: Booking | None = None
+        self.answers_own = False
+        """One of its own URLs was answered, and since then none of them with a request to wait."""
+
+    def note(self, entry: FrontierUrl, *, answered: bool, refused: bool) -> None:
+        """The host answered the request for a URL, asked us to wait, or failed."""
+        self.queue.note(entry, failed=not answered)
+        if (answered or refused) and not is_foreign(entry):
+            self.answers_own = answered
 
 
 class Frontier:
