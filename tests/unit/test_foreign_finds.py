@@ -8,10 +8,11 @@ from silkline.crawl.discovery import Discovery
 from silkline.crawl.messages import Links
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Tuning
+from silkline.crawl.seen import seeded_digests
 from silkline.crawl.sitemap_limits import MOST_NESTED, chain_at, is_named_by_others, named_by_others
 from silkline.crawl.traps import CLOSE_LOOK
 from silkline.model.ledger import FOREIGN
-from tests.unit.test_ledger_budgets import SMALL, discovery, page, size
+from tests.unit.test_ledger_budgets import PLAN, SMALL, discovery, page, size
 
 GOOD, EVIL = "a.example", "evil.example"
 BUDGET = 50
@@ -112,3 +113,30 @@ def test_the_mark_of_a_sitemap_comes_once_and_before_the_redirects() -> None:
     chain = named_by_others("level-2 https://a.example/old.xml")
     assert chain.split() == ["level-2", FOREIGN, "https://a.example/old.xml"]
     assert named_by_others(chain) == chain
+
+
+@pytest.mark.parametrize("from_ledger", [False, True])
+def test_a_host_claims_what_others_found_first(*, from_ledger: bool) -> None:
+    found, outbox = discovery(Tuning(), scope="any")
+    claims: list[tuple[str, int, str]] = []
+    found.on_claim = lambda *claim: claims.append(claim)
+    hub = ["https://a.example/hub"]
+    if from_ledger:
+        found.know(b"", seeded_digests(hub, PLAN.seen_seed))
+    else:
+        found.links(hub, page(EVIL, depth=3))
+        assert [row.found_via for row in outbox.found] == [FOREIGN]
+    outbox.found.clear()
+    for depth in (2, 1):
+        found.links(hub, page(EVIL, depth=depth))
+        found.links(hub, page(depth=depth))
+    assert claims == [(hub[0], 2, "link")], "once"
+    assert outbox.found == []
+
+
+def test_a_link_of_another_host_to_what_a_host_links_to_changes_nothing() -> None:
+    found, outbox = discovery(Tuning(), scope="any")
+    found.on_claim = lambda *claim: pytest.fail("it is no foreign URL")
+    for source in (GOOD, EVIL, GOOD):
+        found.links(["https://a.example/hub"], page(source))
+    assert [row.found_via for row in outbox.found] == ["link"]

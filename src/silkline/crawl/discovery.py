@@ -7,7 +7,7 @@ URLs seen before. New ones enter the ledger, as queued or as skipped with the re
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from silkline.crawl import traps
@@ -46,10 +46,15 @@ class Discovery:
         self._index = index
         self._alone = plan.fetchers == 1 and plan.shard is None
         self._has_closed_hosts = bool(plan.exclude_hosts)
+        self._covers_all = plan.scope == "any" and not (plan.seeded_hosts_only or plan.exclude_hosts)
         self._outbox = outbox
         self._owners = HostOwners(plan.fetchers, plan.shard, plan.shards)
         self._seed = plan.seen_seed
         self._seen = Seen(self._seed)
+        self._foreign = Seen(self._seed)
+        """URLs that other hosts link to. Those not in `_seen` too are claimed when their own host links to them."""
+        self.on_claim: Callable[[str, int, str], None] = lambda url, depth, via: None
+        """Called with a URL that only other hosts linked to, when its own host does: its depth there, and how."""
         self._known_elsewhere = Seen(self._seed)
         self._counted = Seen(self._seed)
         self._scope = Scope(plan)
@@ -57,9 +62,10 @@ class Discovery:
         self._hosts: dict[str, traps.HostBudget] = {}
         self._level = 0
 
-    def know(self, digests: bytes) -> None:
-        """Add URLs that the ledger already has."""
+    def know(self, digests: bytes, foreign: bytes = b"") -> None:
+        """Add URLs that the ledger already has. `foreign`: only other hosts link to them."""
         self._seen.load(digests)
+        self._foreign.load(foreign)
 
     def know_budgets(self, known: KnownBudgets) -> None:
         """Add what the ledger says about how much of their budgets hosts have used."""
@@ -120,7 +126,7 @@ class Discovery:
         source = links.source if depth else ""  # a redirect of a seed leads to the site that was meant
         room = self._traps.room_of(source) if source else 0
         size, used, most = 0, 0, links.most_bytes or sys.maxsize
-        for url in self._seen.add_all(urls):
+        for url in self._fresh(urls, source, depth, links.via):
             row = ROW_BYTES + len(url)
             size += row
             if size > most:
@@ -149,15 +155,45 @@ class Discovery:
                 if detail is None:
                     self._outbox.not_stored += 1
                     continue
+            if foreign and state != QUEUED:
+                self._seen.add(url)
             how = FOREIGN if foreign and state == QUEUED and via in _SHARED else via
             way = foreign_chain if is_abroad else chain
             found.append(make((url_key(url), url, host, depth, state, reason, detail, found_on, how, way)))
         if used:
             self._traps.spend(source, used)
 
+    def _fresh(self, urls: Iterable[str], source: str, depth: int, via: str) -> Iterator[str]:
+        """The new URLs of some links. Those that others found first now belong to their host."""
+        own, others = self._parted(urls, source, all_foreign=via == FOREIGN)
+        foreign = self._foreign
+        for url in self._seen.add_all(own):
+            if foreign and url in foreign:
+                self.on_claim(url, depth, via)
+            else:
+                yield url
+        for url in foreign.add_all(others):
+            if url not in self._seen:
+                yield url
+
+    def _parted(self, urls: Iterable[str], source: str, *, all_foreign: bool) -> tuple[Iterable[str], list[str]]:
+        """The links of a host to itself, and to others of the crawl. Links that lead out of it need no claim."""
+        if not source:
+            return urls, []
+        if all_foreign:
+            return [], list(urls)
+        own: list[str] = []
+        others: list[str] = []
+        home, covers, all_covered = (f"http://{source}/", f"https://{source}/"), self._scope.covers, self._covers_all
+        for url in urls:
+            is_own = url.startswith(home) or not (all_covered or covers(host_of(url)))
+            (own if is_own else others).append(url)
+        return own, others
+
     def _only_count(self, url: str) -> None:
         """Count a URL beyond a budget of the page or host that links to it. Another host may still add it."""
         self._seen.forget(url)
+        self._foreign.forget(url)
         if len(self._counted) < _MOST_COUNTED and self._counted.add(url):
             self._outbox.not_stored += 1
 

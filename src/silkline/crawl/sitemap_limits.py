@@ -33,6 +33,11 @@ def named_by_others(chain: str) -> str:
     return chain if is_named_by_others(chain) else " ".join((chain_at(level_of(chain)), FOREIGN, *urls_in(chain)))
 
 
+def named_by_host(chain: str) -> str:
+    """The same when its own host names it too."""
+    return chain.replace(f" {FOREIGN}", "", 1)
+
+
 def is_named_by_others(chain: str) -> bool:
     return f" {FOREIGN}" in chain
 
