@@ -102,6 +102,51 @@ def test_redirects_of_others_do_not_use_up_those_of_a_host(server: HostileServer
     assert crawl.ledger()[server.url("/new")].state == "done"
 
 
+@pytest.mark.parametrize("fetchers", [1, 2])
+def test_redirects_do_not_turn_foreign_links_into_own_ones(
+    server: HostileServer, make_crawl: MakeCrawl, fetchers: int
+) -> None:
+    """A redirect of a URL that only others link to, and a redirect of another host, is no link of the host itself."""
+
+    async def moved(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        to = server.url(asked.path.removeprefix("/moved")) if asked.address == EVIL else asked.path + "/"
+        writer.write(answer(b"", "302 Found", location=to))
+
+    server.route("/", by_site(index("/own"), index(server.url("/junk"), "/moved/landed")))
+    server.route("/home", fixed(answer(b"", "302 Found", location=server.url("/"))))
+    for path in ("/own", "/junk", "/landed"):
+        server.route(path, moved)
+        server.route(path + "/", fixed(index()))
+    server.route("/moved/", moved)
+    crawl = make_crawl()
+    roots = [server.url("/", EVIL), server.url("/home", EVIL)]
+    assert crawl.run(urls=roots, fetchers=fetchers, scope="any") == "completed"
+    vias = {url.removeprefix(server.url("")): row.found_via for url, row in crawl.ledger().items()}
+    expected = {"/": "redirect", "/own": "link", "/own/": "redirect"}
+    expected |= dict.fromkeys(("/junk", "/junk/", "/landed", "/landed/"), FOREIGN)
+    assert {path: vias[path] for path in expected} == expected
+
+
+@pytest.mark.parametrize("status", ["429 Too Many Requests", "503 Service Unavailable"])
+def test_a_limited_path_that_another_site_links_to_stops_no_pages(
+    server: HostileServer, make_crawl: MakeCrawl, status: str
+) -> None:
+    is_refused = asyncio.Event()
+
+    async def limited(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        is_refused.set()
+        writer.write(answer(b"slow down", status, retry_after="3600"))
+
+    server.route("/limited", limited)
+    server.route("/", by_site(index("/page/1"), index(server.url("/limited")), until=is_refused))
+    server.route("/page/", chain_of_pages(PAGES))
+    crawl = make_crawl()
+    assert crawl.run(urls=seeds(server), fetchers=1, speed="fast") == "completed"
+    ledger = crawl.ledger()
+    assert {ledger[server.url(f"/page/{number}")].state for number in range(1, PAGES + 1)} == {"done"}
+    assert ledger[server.url("/limited")].state == "failed"
+
+
 def test_endless_redirects_between_two_hosts_end(server: HostileServer, make_crawl: MakeCrawl) -> None:
     async def hop(asked: Asked, writer: asyncio.StreamWriter) -> None:
         number = int(asked.path.rpartition("/")[2]) + 1

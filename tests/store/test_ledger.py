@@ -98,6 +98,27 @@ def test_another_try_leaves_a_url_queued_and_counts_its_attempts(database: Datab
     assert (waiting.host, waiting.depth, waiting.attempts, waiting.found_via) == ("example.com", 0, 2, "seed")
 
 
+@pytest.mark.parametrize("state", ["queued", "done"])
+def test_a_shorter_path_changes_the_depth_of_a_queued_url(database: Database, state: str) -> None:
+    job = running(database)
+    found = [url(1, depth=5, found_via="foreign"), url(2, depth=5)]
+    urls.record(database, job, Checkpoint(found))
+    results_of = [result(1)] if state == "done" else []
+    urls.record(database, job, Checkpoint([], [settled(1, state, depth=2), settled(2, "queued")], results_of))
+    assert [(row.depth, row.state) for row in urls.page(database, job.id)] == [(2, state), (5, "queued")]
+    adds_up(database, job)
+
+
+def test_redirects_to_other_hosts_count_for_the_host_that_redirects(database: Database) -> None:
+    job = running(database)
+    there = {"host": "other.example", "found_via": "foreign"}
+    found = [url(1), url(2, depth=1), url(3, depth=1, found_on=2, **there)]
+    found.append(url(4, found_on=1, **{**there, "found_via": "redirect"}))  # a seed leads there
+    moved = [settled(id, "skipped", reason="redirected", detail=url(id + 1).url) for id in (1, 2)]
+    urls.record(database, job, Checkpoint(found, moved))
+    assert urls.bytes_by_source(database, job.id, 100, 0) == [("example.com", 100 + len(url(3).url))]
+
+
 def test_how_a_url_was_reached_outlives_tries_that_failed(database: Database) -> None:
     job = running(database)
     chain = "https://a.example/ https://b.example/"
@@ -197,7 +218,7 @@ def test_the_seen_set_is_rebuilt_in_chunks(database: Database) -> None:
     urls.seed(database, job.id, [url(id) for id in range(1, 26)])
     chunks = list(urls.every(database, job.id, chunk=10))
     assert [len(chunk) for chunk in chunks] == [10, 10, 5]
-    assert [row for chunk in chunks for row in chunk] == [(url(id).url, "example.com") for id in range(1, 26)]
+    assert [row for chunk in chunks for row in chunk] == [(url(id).url, "example.com", "seed") for id in range(1, 26)]
 
 
 def test_every_64_bit_key_is_kept(database: Database) -> None:

@@ -14,6 +14,7 @@ from silkline.crawl.decisions import (
     Forget,
     HostRefused,
     Note,
+    PathRefused,
     Read,
     Render,
     Settle,
@@ -21,16 +22,19 @@ from silkline.crawl.decisions import (
     TryAgain,
     Unwell,
     decide,
+    is_for_path,
     needs_rendering,
     note_for,
     tell,
 )
+from silkline.crawl.frontier import HostQueue
 from silkline.crawl.plan import PACES, Rendering, Tuning
 from silkline.crawl.politeness import Clock
 from silkline.crawl.registrable_domain import domain_of
 from silkline.crawl.url_queue import FrontierUrl
 from silkline.model import fetched as reasons
 from silkline.model.fetched import Fetched, Rendered, Timings, is_temporary
+from silkline.model.ledger import FOREIGN
 from silkline.model.url import host_of
 
 URL = "https://a.example/page"
@@ -294,3 +298,45 @@ def test_the_delay_after_a_failure_counts_from_the_moment_when_the_request_reach
     assert note is not None
     tell(clock, note, failure, 100.0, 100.42, 60.0)
     assert clock.next_at >= 100.42 + 0.5
+
+
+OTHERS = FrontierUrl(1, 1, URL, 1, via=FOREIGN)
+OWN = FrontierUrl(1, 2, TARGET, 1, via="link")
+
+
+def test_a_request_to_wait_for_a_foreign_url_is_for_the_host_unless_its_own_urls_tell_otherwise() -> None:
+    host = HostQueue("a.example", PACES["fast"])
+    assert not is_for_path(host, OTHERS, 10), "nothing shows that the host is well"
+    host.queue.push(OWN)
+    assert is_for_path(host, OTHERS, 10), "its own URL will show it"
+    host.queue.pop()
+    host.note(OWN, answered=True, refused=False)
+    assert is_for_path(host, OTHERS, 10)
+    assert not is_for_path(host, OWN, 10)
+    host.note(OTHERS, answered=False, refused=False)
+    assert is_for_path(host, OTHERS, 10)
+    host.note(OWN, answered=False, refused=True)
+    assert not is_for_path(host, OTHERS, 10), "the host itself asked us to wait"
+
+
+def test_after_many_requests_to_wait_in_a_row_they_are_for_the_host() -> None:
+    host = HostQueue("a.example", PACES["fast"])
+    host.note(OWN, answered=True, refused=False)
+    refused, now, delays = PathRefused("http_429", 3600.0), 0.0, []
+    while is_for_path(host, OTHERS, 10):
+        tell(host.clock, refused, TIRED, now, now, 300.0)
+        delays.append(host.clock.delay)
+        assert now < host.clock.next_at <= now + 2 * PACES["fast"].most, "the host does not wait for an hour"
+        now = host.clock.next_at
+    assert len(delays) == 10
+    assert delays == sorted(delays), "and it is asked less and less often"
+    assert delays[-1] == PACES["fast"].most
+
+
+@pytest.mark.parametrize(("wait", "action"), [(30.0, TryAgain), (3600.0, Settle)])
+def test_a_foreign_url_waits_for_as_long_as_it_is_asked_or_fails(wait: float, action: type[Action]) -> None:
+    decision = decide(OTHERS, TIRED, TUNING, note=PathRefused("http_429", wait), troubles=Troubles(99, 99, 1e9, 1e9))
+    assert isinstance(decision.action, action)
+    assert not decision.give_up
+    if isinstance(decision.action, TryAgain):
+        assert decision.action.wait == wait

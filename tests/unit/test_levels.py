@@ -43,3 +43,23 @@ def test_an_opened_level_stays_open() -> None:
     levels.add(0)
     assert not levels.advance(1.0)
     assert levels.current == 1
+
+
+def test_a_shorter_path_moves_a_url_to_its_level() -> None:
+    levels = Levels(limited=True, now=0.0)
+    levels.add(1)
+    levels.add(3)
+    levels.advance(0.0)
+    assert (levels.current, levels.sure()) == (1, 1)
+    levels.move(3, 2)
+    levels.end(1, 1.0)
+    levels.advance(1.0)
+    assert (levels.current, levels.sure()) == (2, 2)
+
+
+def test_a_level_that_rose_without_progress_is_not_sure() -> None:
+    levels = Levels(limited=True, now=0.0)
+    levels.add(0)
+    levels.add(1)
+    levels.advance(PATIENCE + 1)
+    assert (levels.current, levels.sure()) == (1, 0)

@@ -35,3 +35,14 @@ def test_a_script_cannot_take_the_address_of_another_page(script_url: str, said:
     assert json.loads(result.metadata).get("script_url") == said
     folder = "https://a.example/~bank/" if said else "https://a.example/"
     assert reading.links == [f"{folder}next"], "links are relative to what the script set, as in a browser"
+
+
+@pytest.mark.parametrize("chain", ["level-1", "level-0 foreign"])
+def test_the_note_on_a_sitemap_that_is_a_page_is_no_address(chain: str) -> None:
+    fetched = Fetched(EVIL, 200, headers={"content-type": "text/html"}, body=b"<p>x")
+    entry = FrontierUrl(1, 1, EVIL, 1, 0, chain, "robots")
+    reading = PageReader(PLAN).reading_of(body_of(entry, fetched, simhash=False, sitemap=False))
+    result = page_of(entry, fetched, reading).result
+    assert result is not None
+    assert result.original_url == EVIL
+    assert "redirected_from" not in json.loads(result.metadata)

@@ -2,9 +2,11 @@
 
 from math import inf
 
+import pytest
+
 from silkline.crawl.frontier import ALONE_AFTER, Frontier
 from silkline.crawl.plan import PACES
-from silkline.crawl.url_queue import MOST_PAUSE, FrontierUrl, UrlQueue
+from silkline.crawl.url_queue import MOST_PAUSE, FrontierUrl, UrlQueue, claimed, is_foreign
 from silkline.model.ledger import FOREIGN
 
 
@@ -105,3 +107,81 @@ def test_a_new_level_ends_the_time_alone() -> None:
     frontier.set_level(2, ALONE_AFTER + 2)
     frontier.offer("a.example", FrontierUrl(3, 1, "https://a.example/", 3), ALONE_AFTER + 2)
     assert frontier.take(ALONE_AFTER + 3) is None
+
+
+def frontier_at(level: int, sure: int | None = None) -> tuple[Frontier, list[tuple[int, int]]]:
+    frontier = Frontier(PACES["max"], window=100, per_host=10)
+    frontier.set_level(level, 0.0, sure)
+    shorter: list[tuple[int, int]] = []
+    frontier.on_shorter = lambda entry, before: shorter.append((entry.depth, before))
+    return frontier, shorter
+
+
+def test_a_url_that_its_host_claims_gets_the_depth_and_the_place_of_its_own_link() -> None:
+    frontier, shorter = frontier_at(2)
+    hub = foreign(1, depth=4)
+    frontier.offer("a.example", hub, 0.0)
+    assert frontier.take(0.0) is None
+    frontier.claim("a.example", hub.url, 2, "link", 0.0)
+    taken = frontier.take(0.0)
+    assert taken is not None
+    assert (taken[1].id, taken[1].depth, taken[1].via) == (1, 2, "link")
+    assert shorter == [(2, 4)]
+    assert (len(taken[0].queue), frontier.size) == (0, 0)
+
+
+def test_a_url_that_is_claimed_while_it_is_in_the_ledger_is_corrected_when_it_comes_back() -> None:
+    frontier, shorter = frontier_at(2)
+    hub = foreign(1, depth=4)
+    frontier.more = True
+    frontier.claim("a.example", hub.url, 2, "link", 0.0)
+    frontier.offer("a.example", hub, 0.0)
+    taken = frontier.take(0.0)
+    assert taken is not None
+    assert (taken[1].depth, shorter) == (2, [(2, 4)])
+
+
+def test_without_levels_a_claim_changes_only_the_place() -> None:
+    frontier = Frontier(PACES["max"], window=100, per_host=10)
+    frontier.on_shorter = lambda entry, before: pytest.fail("the ledger keeps its depth")
+    frontier.offer("a.example", foreign(1, depth=4), 0.0)
+    frontier.claim("a.example", foreign(1).url, 2, "link", 0.0)
+    taken = frontier.take(0.0)
+    assert taken is not None
+    assert (taken[1].depth, taken[1].rank, taken[1].via) == (4, 2, "link")
+
+
+@pytest.mark.parametrize("by_patience", [False, True])
+def test_a_foreign_url_ahead_of_its_level_waits_for_the_pages_of_its_host(*, by_patience: bool) -> None:
+    """One of them may link to it too, on a shorter path."""
+    frontier, _ = frontier_at(3 if by_patience else 1, sure=1)
+    if not by_patience:
+        frontier.look_at_level(ALONE_AFTER + 1)
+    now = ALONE_AFTER + 1
+    frontier.offer("a.example", own(1, depth=1), now)
+    frontier.offer("a.example", foreign(2, depth=3), now)
+    taken = frontier.take(now)
+    assert taken is not None
+    host, first = taken
+    assert first.id == 1
+    frontier.started(host, now)
+    assert frontier.take(now) is None
+    frontier.retry("a.example", first, now + 5)
+    frontier.ended(host, now)
+    assert frontier.take(now) is None
+    again = frontier.take(now + 5)
+    assert again is not None
+    assert again[1].id == 1
+    frontier.wake(host, now + 5)
+    last = frontier.take(now + 5)
+    assert last is not None
+    assert last[1].id == 2
+
+
+def test_a_sitemap_that_its_host_names_too_stays_a_sitemap() -> None:
+    named = FrontierUrl(1, 1, "https://a.example/map.xml", 1, 0, f"level-0 {FOREIGN}", "robots")
+    assert is_foreign(named)
+    for via in ("robots", "link"):
+        again = claimed(named, 1, via)
+        assert (again.via, again.chain) == ("robots", "level-0")
+    assert claimed(foreign(1), 1, "robots").via == "link", "a page stays a page"

@@ -15,7 +15,8 @@
     the fetcher, in a parser (parser.py) or, if the page looks risky, in a separate process (isolated_reader.py). Each
     reader marks an input before it reads it.
 6.  Links go to the fetchers that **own** their hosts (discovery.py). The owner drops URLs it has seen before (seen.py),
-    checks the others against the scope (scope.py) and the budgets (traps.py), and reports the new ones.
+    checks the others against the scope (scope.py) and the budgets (traps.py), and reports the new ones. A URL that
+    only other hosts link to is foreign until a page of its own host links to it.
 7.  Everything goes to the leader in **batches** (outbox.py, messages.py, connection.py): ends of URLs, results, new
     URLs, links for other fetchers. The leader issues a ticket (link_acks.py) for links to another fetcher. The pages
     with these links count when all tickets of their batch are answered.

@@ -16,6 +16,7 @@ from silkline.crawl.decisions import (
     NO_TROUBLES,
     Answered,
     Follow,
+    HostRefused,
     Note,
     Read,
     Render,
@@ -23,6 +24,7 @@ from silkline.crawl.decisions import (
     Troubles,
     TryAgain,
     decide,
+    is_for_path,
     needs_rendering,
     note_for,
     tell,
@@ -118,10 +120,11 @@ class Answers:
     def take(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched, started: float, now: float) -> None:
         """Process the answer to a request that was sent at `started`."""
         self._outbox.wire_bytes += fetched.wire_bytes
-        note = note_for(fetched, time.time())
+        path_only = not fetched.ok and is_for_path(host, entry, self._tuning.give_up_after)
+        note = note_for(fetched, time.time(), path_only=path_only)
         if note is not None:
             tell(host.clock, note, fetched, started, now, self._tuning.longest_wait)
-            host.queue.note(entry, failed=not isinstance(note, Answered))
+            host.note(entry, answered=isinstance(note, Answered), refused=isinstance(note, HostRefused))
         self._act(host, entry, fetched, note, now)
 
     def cut_off(self) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import Final, NamedTuple
 
+from silkline.crawl.frontier import HostQueue
 from silkline.crawl.plan import Rendering, Tuning
 from silkline.crawl.politeness import Clock, retry_delay
 from silkline.crawl.registrable_domain import domain_of
 from silkline.crawl.sitemap_limits import SITEMAP_VIAS
-from silkline.crawl.url_queue import FrontierUrl
+from silkline.crawl.url_queue import FrontierUrl, is_foreign
 from silkline.model import fetched as reasons
 from silkline.model.fetched import Fetched, is_temporary, retry_after
 from silkline.model.ledger import FAILED
@@ -45,7 +46,14 @@ class HostRefused(NamedTuple):
     wait: float | None
 
 
-Note = Answered | Unwell | HostRefused
+class PathRefused(NamedTuple):
+    """The same answer, but for a URL that only other hosts link to: it counts for this URL, and slows the host down."""
+
+    reason: str
+    wait: float | None
+
+
+Note = Answered | Unwell | HostRefused | PathRefused
 ANSWERED: Final = Answered()
 
 
@@ -120,16 +128,27 @@ _RENDER: Final = AnswerDecision(RENDER)
 _FORGET: Final = AnswerDecision(FORGET)
 
 
-def note_for(fetched: Fetched, time_of_day: float) -> Note | None:
-    """What the clock of the host is told about an answer. None: nothing."""
+def note_for(fetched: Fetched, time_of_day: float, *, path_only: bool = False) -> Note | None:
+    """What the clock of the host is told about an answer. None: nothing. `path_only` as in `is_for_path`."""
     reason = fetched.reason
     if reason in (reasons.CLOSED, reasons.ADDRESS_BUSY):
         return None
     if reason is None or not is_temporary(reason) or reason == reasons.MEMORY_FULL:
         return ANSWERED
     if reason in _REFUSALS:
-        return HostRefused(reason, retry_after(fetched, time_of_day))
+        return (PathRefused if path_only else HostRefused)(reason, retry_after(fetched, time_of_day))
     return Unwell(reason)
+
+
+def is_for_path(host: HostQueue, entry: FrontierUrl, most_failures: int) -> bool:
+    """Whether a request to wait is only for this URL. Otherwise a link to a path that is always refused would stop the
+    whole host: other hosts choose these links. The host's own URLs show whether the host itself is overloaded.
+
+    Without own URLs, or after many failures without a normal answer, it is for the host.
+    """
+    if not is_foreign(entry) or host.clock.failures >= most_failures:
+        return False
+    return host.answers_own or host.queue.has_own or host.in_flight > 1
 
 
 def tell(clock: Clock, note: Note, fetched: Fetched, started: float, now: float, longest: float) -> None:
@@ -141,6 +160,10 @@ def tell(clock: Clock, note: Note, fetched: Fetched, started: float, now: float,
         case HostRefused(reason, wait):
             clock.trouble = reason
             clock.refused(now, started, wait, longest)
+            clock.reached(now - took.total, took.connected, took.first_byte or took.total)
+        case PathRefused(reason, _):
+            clock.trouble = reason
+            clock.slow_down(now, started)
             clock.reached(now - took.total, took.connected, took.first_byte or took.total)
         case Unwell(reason):
             clock.trouble = reason
@@ -223,11 +246,12 @@ def _failed(
     attempts, put_off = entry.attempts + 1, entry.put_off
     if reason in _OUR_OWN and put_off < _MOST_PUT_OFF:
         attempts, put_off = entry.attempts, put_off + 1
-    wait = (note.wait or 0.0) if isinstance(note, HostRefused) else 0.0
-    too_long = tuning.fail_long_waits and wait > tuning.longest_wait
+    wait = (note.wait or 0.0) if isinstance(note, HostRefused | PathRefused) else 0.0
+    for_path = isinstance(note, PathRefused)
+    too_long = (tuning.fail_long_waits or for_path) and wait > tuning.longest_wait
     if is_temporary(reason) and attempts < tuning.tries and not given_up and not too_long:
         later = retry_delay(attempts + put_off, tuning.retry_base, tuning.retry_cap)
-        return TryAgain(reason, attempts, later, put_off)
+        return TryAgain(reason, attempts, max(later, wait) if for_path else later, put_off)
     return Settle(
         FAILED, reason, f"the server asks to be left alone for {wait:g} s" if wait else (fetched.detail or None)
     )

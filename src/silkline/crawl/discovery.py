@@ -7,7 +7,7 @@ URLs seen before. New ones enter the ledger, as queued or as skipped with the re
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from silkline.crawl import traps
@@ -15,9 +15,16 @@ from silkline.crawl.host_owners import HostOwners
 from silkline.crawl.messages import FoundUrl, KnownBudgets
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Plan
-from silkline.crawl.scope import EXCLUDED, OUT_OF_SCOPE, Scope
+from silkline.crawl.scope import EXCLUDED, OUT_OF_SCOPE, TOO_DEEP, Scope
 from silkline.crawl.seen import Seen
-from silkline.crawl.sitemap_limits import FOREIGN_SITEMAP, MOST_NESTED, OVER_LIMIT, SITEMAP_VIAS, level_of
+from silkline.crawl.sitemap_limits import (
+    FOREIGN_SITEMAP,
+    MOST_NESTED,
+    OVER_LIMIT,
+    SITEMAP_VIAS,
+    level_of,
+    named_by_others,
+)
 from silkline.crawl.traps import ROW_BYTES, TRAP
 from silkline.metrics.instruments import TRAP_URLS
 from silkline.model.ledger import FOREIGN, QUEUED, SKIPPED
@@ -28,6 +35,8 @@ _MOST_KNOWN_ELSEWHERE: Final = 1_000_000
 _MOST_COUNTED: Final = 1_000_000
 _SHARED: Final = ("link", "redirect", "sitemap")
 """In these ways, a host can add URLs of other hosts to the crawl."""
+_FOR_ALL: Final = frozenset({OUT_OF_SCOPE, EXCLUDED})
+"""Reasons not to fetch a URL that are the same whoever links to it."""
 
 
 class Discovery:
@@ -37,19 +46,26 @@ class Discovery:
         self._index = index
         self._alone = plan.fetchers == 1 and plan.shard is None
         self._has_closed_hosts = bool(plan.exclude_hosts)
+        self._covers_all = plan.scope == "any" and not (plan.seeded_hosts_only or plan.exclude_hosts)
         self._outbox = outbox
         self._owners = HostOwners(plan.fetchers, plan.shard, plan.shards)
         self._seed = plan.seen_seed
         self._seen = Seen(self._seed)
+        self._foreign = Seen(self._seed)
+        """URLs that other hosts link to. Those not in `_seen` too are claimed when their own host links to them."""
+        self.on_claim: Callable[[str, int, str], None] = lambda url, depth, via: None
+        """Called with a URL that only other hosts linked to, when its own host does: its depth there, and how."""
         self._known_elsewhere = Seen(self._seed)
         self._counted = Seen(self._seed)
         self._scope = Scope(plan)
         self._traps = traps.Traps(plan.tuning)
         self._hosts: dict[str, traps.HostBudget] = {}
+        self._level = 0
 
-    def know(self, digests: bytes) -> None:
-        """Add URLs that the ledger already has."""
+    def know(self, digests: bytes, foreign: bytes = b"") -> None:
+        """Add URLs that the ledger already has. `foreign`: only other hosts link to them."""
         self._seen.load(digests)
+        self._foreign.load(foreign)
 
     def know_budgets(self, known: KnownBudgets) -> None:
         """Add what the ledger says about how much of their budgets hosts have used."""
@@ -65,6 +81,10 @@ class Discovery:
     def add_roots(self, urls: Iterable[str]) -> None:
         self._scope.add_roots(urls)
 
+    def at_level(self, depth: int) -> None:
+        """Everything above this depth was fetched, so no shorter path will be found to what is one level deeper."""
+        self._level = depth
+
     def links(self, urls: Sequence[str], links: Links) -> None:
         """Process the links of one page. `links` says where and how they were found."""
         if self._alone:
@@ -73,7 +93,7 @@ class Discovery:
         own: list[str] = []
         elsewhere: dict[int, list[str]] = {}
         owner_of, known = self._owners.owner_of, self._known_elsewhere
-        source = links.source if links.via != "redirect" else ""
+        source = links.source if links.depth else ""
         # Counted here too, so that a host cannot send its budget to every fetcher and shard.
         most = min(links.most_bytes or sys.maxsize, self._traps.room_of(source) if source else sys.maxsize)
         size = sent = 0
@@ -97,45 +117,90 @@ class Discovery:
     def ours(self, urls: Iterable[str], links: Links) -> None:
         """Process links to our own hosts."""
         found, judge, make = self._outbox.found, self._judge, FoundUrl._make
-        depth, via, chain, found_on = links.depth, links.via, links.chain or None, links.found_on or None
-        source = links.source if via != "redirect" else ""
+        depth, found_on = links.depth, links.found_on or None
+        chain, foreign_chain = links.chain or None, links.chain or None
+        is_passed_on = links.via == FOREIGN  # redirected by a URL that only other hosts link to
+        via = "redirect" if is_passed_on else links.via
+        if via in SITEMAP_VIAS:
+            foreign_chain = named_by_others(links.chain)
+        source = links.source if depth else ""  # a redirect of a seed leads to the site that was meant
         room = self._traps.room_of(source) if source else 0
         size, used, most = 0, 0, links.most_bytes or sys.maxsize
-        shared = _SHARED if links.source and depth else ()  # a redirect of a seed leads to the site that was meant
-        for url in self._seen.add_all(urls):
+        for url in self._fresh(urls, source, depth, links.via):
             row = ROW_BYTES + len(url)
             size += row
             if size > most:
                 self._only_count(url)
                 continue
             host = host_of(url)
-            foreign = bool(source) and host != source
+            is_abroad = bool(source) and host != source
+            foreign = is_abroad or is_passed_on
             # Before the judge, who counts what is found of a host: links that are not stored use up no budget of it.
-            if foreign and used + row > room:
+            if is_abroad and used + row > room:
                 self._only_count(url)
                 continue
             state, reason, detail = judge(url, host, depth, via, links.chain, foreign=foreign)
-            if foreign or (source and reason is not None):
+            if reason == TRAP:
+                TRAP_URLS.add()
+            if foreign and reason is not None and not self._is_final(reason, depth):
+                self._only_count(url)
+                continue
+            if is_abroad or (source and reason is not None):
                 if used + row > room:
                     self._only_count(url)
                     continue
                 used += row
             if reason == TRAP:
-                TRAP_URLS.add()
                 detail = self._traps.store(self._host(host), detail or "")
                 if detail is None:
                     self._outbox.not_stored += 1
                     continue
-            how = FOREIGN if host != links.source and state == QUEUED and via in shared else via
-            found.append(make((url_key(url), url, host, depth, state, reason, detail, found_on, how, chain)))
+            if foreign and state != QUEUED:
+                self._seen.add(url)
+            how = FOREIGN if foreign and state == QUEUED and via in _SHARED else via
+            way = foreign_chain if is_abroad else chain
+            found.append(make((url_key(url), url, host, depth, state, reason, detail, found_on, how, way)))
         if used:
             self._traps.spend(source, used)
 
+    def _fresh(self, urls: Iterable[str], source: str, depth: int, via: str) -> Iterator[str]:
+        """The new URLs of some links. Those that others found first now belong to their host."""
+        own, others = self._parted(urls, source, all_foreign=via == FOREIGN)
+        foreign = self._foreign
+        for url in self._seen.add_all(own):
+            if foreign and url in foreign:
+                self.on_claim(url, depth, via)
+            else:
+                yield url
+        for url in foreign.add_all(others):
+            if url not in self._seen:
+                yield url
+
+    def _parted(self, urls: Iterable[str], source: str, *, all_foreign: bool) -> tuple[Iterable[str], list[str]]:
+        """The links of a host to itself, and to others of the crawl. Links that lead out of it need no claim."""
+        if not source:
+            return urls, []
+        if all_foreign:
+            return [], list(urls)
+        own: list[str] = []
+        others: list[str] = []
+        home, covers, all_covered = (f"http://{source}/", f"https://{source}/"), self._scope.covers, self._covers_all
+        for url in urls:
+            is_own = url.startswith(home) or not (all_covered or covers(host_of(url)))
+            (own if is_own else others).append(url)
+        return own, others
+
     def _only_count(self, url: str) -> None:
-        """Count a URL beyond the budget of the page or host that links to it. Another host may still add it."""
+        """Count a URL beyond a budget of the page or host that links to it. Another host may still add it."""
         self._seen.forget(url)
+        self._foreign.forget(url)
         if len(self._counted) < _MOST_COUNTED and self._counted.add(url):
             self._outbox.not_stored += 1
+
+    def _is_final(self, reason: str, depth: int) -> bool:
+        """Whether a URL is not to be fetched whoever links to it. Otherwise a link of another host must not keep the
+        host itself from adding it, on a shorter path or within its own budget."""
+        return reason in _FOR_ALL or (reason == TOO_DEEP and depth <= self._level + 1)
 
     def arrived(self, urls: list[str]) -> None:
         """The other fetchers have stored these links durably: do not send them again."""

@@ -48,7 +48,8 @@ from silkline.crawl.robots_notes import RobotsNotes
 from silkline.crawl.site_crawl import SiteCrawl
 from silkline.crawl.url_queue import FrontierUrl
 from silkline.fetch.client import HttpClient
-from silkline.model.ledger import QUEUED, SKIPPED
+from silkline.model.ledger import QUEUED, SKIPPED, Settled
+from silkline.model.url import host_of
 
 
 class Fetcher:
@@ -73,6 +74,8 @@ class Fetcher:
         self._outbox = Outbox()
         self._frontier = Frontier(plan.pace, window=tuning.window, per_host=tuning.per_host_window)
         self._discovery = Discovery(index, plan, self._outbox)
+        self._discovery.on_claim = self._claim
+        self._frontier.on_shorter = self._found_shorter
         self._purpose = purpose or SiteCrawl(index, plan, self._discovery)
         notes = RobotsNotes()
         self._reporter = Reporter(tuning, leader, self._outbox, self._frontier, self._live, notes)
@@ -124,7 +127,7 @@ class Fetcher:
             case Granted():
                 self.gate.bookings.granted(message)
             case Known():
-                self._discovery.know(message.digests)
+                self._discovery.know(message.digests, message.foreign)
             case KnownBudgets():
                 self._discovery.know_budgets(message)
             case Roots():
@@ -199,7 +202,8 @@ class Fetcher:
 
     def _level(self, message: Level) -> None:
         """Fetch URLs down to this depth."""
-        self._frontier.set_level(message.depth, self._loop.time())
+        self._discovery.at_level(message.sure)
+        self._frontier.set_level(message.depth, self._loop.time(), message.sure)
         self._pump.soon()
 
     def _drain(self) -> None:
@@ -210,6 +214,15 @@ class Fetcher:
         self._maybe_drained()
 
     # Callbacks of the parts.
+
+    def _claim(self, url: str, depth: int, via: str) -> None:
+        """The host of a URL links to it, at this depth. So far only other hosts did."""
+        self._frontier.claim(host_of(url), url, depth, via, self._loop.time())
+
+    def _found_shorter(self, entry: FrontierUrl, before: int) -> None:
+        """There is a shorter path to a queued URL: the ledger gets its depth."""
+        self._outbox.settle(Settled(entry.id, QUEUED, attempts=entry.attempts, depth=entry.depth), before)
+        self._reporter.flush_soon()
 
     def _after(self) -> None:
         """A URL was finished: send it to the leader soon, and start more requests if there is room."""

@@ -7,7 +7,7 @@ ledger again never adds a URL twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from heapq import heappop, heappush
 from itertools import count, islice
 from math import inf
@@ -16,10 +16,12 @@ from typing import Final
 from silkline.crawl.host_heap import HostHeap
 from silkline.crawl.plan import Pace
 from silkline.crawl.politeness import Address, Booking, Clock
-from silkline.crawl.url_queue import FrontierUrl, UrlQueue
+from silkline.crawl.url_queue import FrontierUrl, UrlQueue, claimed, is_foreign
 
 ALONE_AFTER: Final = 30.0
 """If a level takes longer than this, hosts without a URL at this level go on, each with one request at a time."""
+
+_MOST_CLAIMS: Final = 100_000
 
 
 class HostQueue:
@@ -27,6 +29,7 @@ class HostQueue:
 
     __slots__ = (
         "address",
+        "answers_own",
         "behind",
         "booking",
         "clock",
@@ -53,6 +56,14 @@ class HostQueue:
         self.behind = False
         self.address: Address | None = None
         self.booking: Booking | None = None
+        self.answers_own = False
+        """One of its own URLs was answered, and since then none of them with a request to wait."""
+
+    def note(self, entry: FrontierUrl, *, answered: bool, refused: bool) -> None:
+        """The host answered the request for a URL, asked us to wait, or failed."""
+        self.queue.note(entry, failed=not answered)
+        if (answered or refused) and not is_foreign(entry):
+            self.answers_own = answered
 
 
 class Frontier:
@@ -69,6 +80,7 @@ class Frontier:
         self.held: set[int] = set()
         self.size = 0
         self.level: float = inf
+        self._sure: float = inf
         self._level_since = inf
         self._alone = False
         # The ledger was read up to the cursor, and `more`: it may have further rows. `_behind` is the lowest id that
@@ -77,6 +89,10 @@ class Frontier:
         self.more = False
         self._behind: int | None = None
         self._again = False
+        self._claims: dict[str, tuple[int, str]] = {}
+        """URLs that their hosts have claimed when they were not in a queue: how, until they come into one."""
+        self.on_shorter: Callable[[FrontierUrl, int], None] = lambda entry, before: None
+        """Called with a URL in memory when a shorter path to it is found, and with its depth before."""
 
     def host(self, name: str) -> HostQueue:
         host = self.hosts.get(name)
@@ -105,6 +121,26 @@ class Frontier:
         """Add a URL again that was taken and not fetched."""
         self._enqueue(self.host(name), entry, now)
 
+    def claim(self, name: str, url: str, depth: int, via: str, now: float) -> None:
+        """A host links to a URL that so far only others linked to."""
+        host = self.hosts.get(name)
+        entry = host.queue.claim(url) if host is not None else None
+        if host is not None and entry is not None:
+            self.size -= 1
+            self._enqueue(host, self._claimed(entry, depth, via), now)
+        elif self.more or self._behind is not None or self._later:
+            if len(self._claims) >= _MOST_CLAIMS:
+                del self._claims[next(iter(self._claims))]
+            self._claims[url] = (depth, via)
+
+    def _claimed(self, entry: FrontierUrl, depth: int, via: str) -> FrontierUrl:
+        own = claimed(entry, depth, via)
+        if self.level == inf:  # depths do not matter: leave it to the ledger
+            return own._replace(depth=entry.depth)
+        if own.depth < entry.depth:
+            self.on_shorter(own, entry.depth)
+        return own
+
     def retry(self, name: str, entry: FrontierUrl, at: float) -> None:
         """Add a URL that is to be tried again, not before `at`."""
         self.size += 1
@@ -131,7 +167,7 @@ class Frontier:
                 self._schedule(host, now)
                 continue
             self.size -= 1
-            return host, host.queue.pop(self.level if host.queue.allows(self.level) else inf)
+            return host, host.queue.pop(*self._levels(host))
         return None
 
     def started(self, host: HostQueue, now: float) -> None:
@@ -152,9 +188,10 @@ class Frontier:
             host.behind = False
             self._again = True
 
-    def set_level(self, depth: int, now: float) -> None:
-        """Take only URLs down to this depth."""
-        self.level = depth
+    def set_level(self, depth: int, now: float, sure: int | None = None) -> None:
+        """Take only URLs down to this depth. Everything above `sure` was fetched; the level rises earlier if the crawl
+        makes no progress."""
+        self.level, self._sure = depth, depth if sure is None else sure
         self._level_since, self._alone = now, False
         self._schedule_all(now)
 
@@ -162,10 +199,11 @@ class Frontier:
         """If the level takes long, for example because of one slow host, the others need not wait for it."""
         if not self._alone and now - self._level_since > ALONE_AFTER:
             self._alone = True
+        if self._alone or self._sure < self.level:  # what foreign URLs wait for may have ended without a word to us
             self._schedule_all(now)
 
     def waits_for_level(self, host: HostQueue) -> bool:
-        return bool(host.queue) and not self._alone and not host.queue.allows(self.level)
+        return bool(host.queue) and not self._alone and not host.queue.allows(*self._levels(host))
 
     def clear_host(self, host: HostQueue) -> Iterator[FrontierUrl]:
         """Remove and return everything queued for a host."""
@@ -237,6 +275,8 @@ class Frontier:
         return max(self._per_host, self._window // (2 * len(self.hosts) or 1))
 
     def _enqueue(self, host: HostQueue, entry: FrontierUrl, now: float) -> None:
+        if self._claims and is_foreign(entry) and (claim := self._claims.pop(entry.url, None)) is not None:
+            entry = self._claimed(entry, *claim)
         host.queue.push(entry)
         self.size += 1
         self._schedule(host, now)
@@ -244,7 +284,21 @@ class Frontier:
     def _may_go(self, host: HostQueue) -> bool:
         if not host.queue or host.parked or host.in_flight >= host.clock.at_once:
             return False
-        return host.queue.allows(self.level) or (self._alone and not host.in_flight)
+        return host.queue.allows(*self._levels(host))
+
+    def _levels(self, host: HostQueue) -> tuple[float, float]:
+        """The depths down to which own and foreign URLs of a host may be taken.
+
+        A foreign URL deeper than `sure` may be on a shorter path too, which a page of its host has: it waits for those.
+        """
+        if self.level == inf:
+            return inf, inf
+        level = inf if self._alone and not host.in_flight else self.level
+        if level <= self._sure:
+            return level, level
+        if host.in_flight or host.held or self._later.has(host.name):
+            return level, self._sure
+        return level, max(self._sure, min(level, host.queue.own_depth))
 
     def _schedule_all(self, now: float) -> None:
         for host in self.hosts.values():

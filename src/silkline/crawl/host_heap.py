@@ -43,6 +43,9 @@ class HostHeap(Generic[T]):
     def hosts(self) -> set[str]:
         return set(self._of_host)
 
+    def has(self, host: str) -> bool:
+        return host in self._of_host
+
     def push(self, at: float, order: int, host: str, item: T) -> None:
         tie, cell = next(self._tie), _Cell(host, item)
         self._of_host.setdefault(host, {})[tie] = cell

@@ -64,7 +64,7 @@ from silkline.errors import StoreError
 from silkline.metrics.instruments import LINK_BATCHES
 from silkline.model.job import End
 from silkline.model.kind import Context
-from silkline.model.ledger import QUEUED
+from silkline.model.ledger import FOREIGN, QUEUED
 from silkline.model.url import canonical, host_of, url_key
 from silkline.model.wait import Wait
 from silkline.reading_marks import Mark, ReadingMarks
@@ -194,7 +194,7 @@ class Leader:
         indices, seed = [seat.index for seat in seats], self._plan.seen_seed
         while (known := await self._recorder.ask(_known_of, chunks, owner_of, indices, seed)) is not None:
             for seat, digests in zip(seats, known, strict=True):
-                seat.send(Known(digests))
+                seat.send(Known(*digests))
         small = self._plan.tuning.small_bytes
         spent = await self._recorder.ask(urls.spent, self._database, job_id, ROW_BYTES, CLOSE_LOOK, small)
         by_source: list[tuple[str, int]] = []
@@ -210,7 +210,7 @@ class Leader:
         for seat in seats:
             seat.ready = True
             if self._recorder.levels.current is not None:
-                seat.send(Level(self._recorder.levels.current))
+                seat.send(Level(self._recorder.levels.current, self._recorder.levels.sure()))
             if self._recorder.traffic is not None:
                 seat.send(Committed([], self._shard.allowance))
             seat.send(Go())
@@ -328,7 +328,7 @@ class Leader:
         levels = self._recorder.levels
         if levels.advance(self._loop.time()) and levels.current is not None:
             for seat in self._seats:
-                seat.send(Level(levels.current))
+                seat.send(Level(levels.current, levels.sure()))
 
     def _spread_roots(self, found: FoundUrls) -> None:
         """Redirect targets of seeds widen the scope. Tell all fetchers before they see links of these pages."""
@@ -472,17 +472,16 @@ class Leader:
 
 
 def _known_of(
-    chunks: Iterator[list[tuple[str, str]]], owner_of: Any, indices: list[int], seed: int
-) -> list[bytes] | None:
-    """The digests of the next URLs, for each of these fetchers. None at the end."""
+    chunks: Iterator[list[tuple[str, str, str]]], owner_of: Any, indices: list[int], seed: int
+) -> list[tuple[bytes, bytes]] | None:
+    """The digests of the next URLs, for each of these fetchers: first those that their own hosts link to, or seeds.
+    None at the end."""
     chunk = next(chunks, None)
     if chunk is None:
         return None
-    if owner_of is None:
-        return [seeded_digests([url for url, _ in chunk], seed)]
-    known: dict[int, list[str]] = {index: [] for index in indices}
-    for url, host in chunk:
-        owner = owner_of(host)
+    known: dict[int, tuple[list[str], list[str]]] = {index: ([], []) for index in indices}
+    for url, host, via in chunk:
+        owner = owner_of(host) if owner_of is not None else indices[0]
         if owner in known:
-            known[owner].append(url)
-    return [seeded_digests(known[index], seed) for index in indices]
+            known[owner][via == FOREIGN].append(url)
+    return [(seeded_digests(own, seed), seeded_digests(foreign, seed)) for own, foreign in known.values()]

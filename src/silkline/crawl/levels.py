@@ -33,6 +33,17 @@ class Levels:
         self._pending[depth] -= 1
         self._moved_at = now
 
+    def move(self, before: int, depth: int) -> None:
+        """A shorter path to a pending URL was found."""
+        for urls in (self._pending, self._found):
+            urls[before] -= 1
+            urls[depth] += 1
+
+    def sure(self) -> int:
+        """The lowest depth at which something may be pending: no shorter path will be found to what is below it."""
+        known = (self.current, self.lowest, self._shared)
+        return min((depth for depth in known if depth is not None), default=0)
+
     def finished(self) -> int:
         """The depth up to which nothing is pending, for the log. -1: none, or unknown."""
         if not self.known:

@@ -206,9 +206,10 @@ class StartFetcher(msgspec.Struct, array_like=True, tag=True):
 
 
 class Known(msgspec.Struct, array_like=True, tag=True, gc=False):
-    """The digests of URLs that the ledger has (seen.py), eight bytes each."""
+    """The digests of URLs that the ledger has (seen.py), eight bytes each. `foreign`: only other hosts link to them."""
 
     digests: bytes
+    foreign: bytes = b""
 
 
 class KnownBudgets(msgspec.Struct, array_like=True, tag=True, gc=False):
@@ -262,9 +263,10 @@ class Granted(msgspec.Struct, array_like=True, tag=True, gc=False):
 
 
 class Level(msgspec.Struct, array_like=True, tag=True, gc=False):
-    """The depth down to which to fetch for now."""
+    """The depth down to which to fetch for now. Everything above `sure` was fetched."""
 
     depth: int
+    sure: int
 
 
 class Drain(msgspec.Struct, array_like=True, tag=True, gc=False):

@@ -10,6 +10,7 @@ import msgspec
 from silkline.crawl.messages import PageOutcome
 from silkline.crawl.page_hooks import HOOK_FAILED
 from silkline.crawl.reading import Body, Reading
+from silkline.crawl.sitemap_limits import urls_in
 from silkline.crawl.url_queue import FrontierUrl
 from silkline.model import fetched as reasons
 from silkline.model.fetched import Fetched
@@ -110,7 +111,8 @@ def storable(detail: str | None) -> str | None:
 
 def _result(entry: FrontierUrl, fetched: Fetched, reading: Reading) -> NewResult:
     """The result of a page. After redirects it has the URL first requested and the final one."""
-    asked = entry.chain.split(" ", 1)[0] if entry.chain else entry.url
+    redirects = urls_in(entry.chain) if entry.chain else []
+    asked = redirects[0] if redirects else entry.url
     metadata: dict[str, Any] = {
         "http_status": fetched.status,
         "content_type": fetched.content_type,
@@ -119,8 +121,8 @@ def _result(entry: FrontierUrl, fetched: Fetched, reading: Reading) -> NewResult
         "seconds": round(fetched.timings.total, 4),
         "first_byte": round(fetched.timings.first_byte, 4),
     }
-    if entry.chain:
-        metadata["redirected_from"] = entry.chain.split()
+    if redirects:
+        metadata["redirected_from"] = redirects
     if fetched.rendered is not None:
         metadata.update(rendering_of(fetched))
     key = url_key(entry.url)

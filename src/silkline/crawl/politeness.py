@@ -115,6 +115,11 @@ class Clock:
             self.failures += 1
         self.sleep_until(now + self._penalty, reasons.ERRORS, self._penalty)
 
+    def slow_down(self, now: float, started: float) -> None:
+        """The host refused one URL, which was requested at `started`: the delay doubles, as for a failing host."""
+        self.failures += self._penalize(now, started)
+        self.sleep_until(now + self._penalty, reasons.ERRORS, self._penalty)
+
     def refused(self, now: float, started: float, wait: float | None, longest: float) -> None:
         """The host asked us to wait: for `wait` seconds. If it gave no time, the wait grows up to `longest`."""
         if self._penalize(now, started):

@@ -54,6 +54,8 @@ class Recorder:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="recorder")
         self._found = NewUrls()
         self._settled: dict[int, Settled] = {}
+        self._shorter: dict[int, int] = {}
+        """Smaller depths of URLs that may have ended meanwhile."""
         self._results: list[NewResult] = []
         self.unsaved_bytes = 0
         """The length of the results that are not stored yet."""
@@ -130,6 +132,9 @@ class Recorder:
         """Record ends without links, and failed tries, each with its depth."""
         for each, depth in settled:
             self._settled[each.id] = each
+            if each.depth is not None:
+                self._shorter[each.id] = each.depth
+                self.levels.move(depth, each.depth)
             if each.state != QUEUED:
                 self._end(each, depth)
 
@@ -262,7 +267,7 @@ class Recorder:
         now = self._loop.time()
         checkpoint = Checkpoint(
             found=self._found,
-            settled=list(self._settled.values()),
+            settled=self._all_settled(),
             results=self._results,
             links=self._links,
             bytes=self._bytes,
@@ -284,6 +289,11 @@ class Recorder:
             await self.ask(self.traffic.look)
             self.deliver_rest()
         self.on_saved(deliveries)
+
+    def _all_settled(self) -> list[Settled]:
+        settled, shorter = list(self._settled.values()), self._shorter
+        self._shorter = {}
+        return [each._replace(depth=shorter.get(each.id)) for each in settled] if shorter else settled
 
     def _shard_progress(self) -> ShardProgress | None:
         if self.traffic is None:

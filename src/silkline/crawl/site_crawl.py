@@ -11,7 +11,7 @@ from silkline.crawl.reading import SITEMAP, Body, Reading
 from silkline.crawl.render_queue import open_files
 from silkline.crawl.sitemap_limits import SITEMAP_VIAS
 from silkline.crawl.sitemaps import Sitemaps
-from silkline.crawl.url_queue import FrontierUrl
+from silkline.crawl.url_queue import FrontierUrl, is_foreign
 from silkline.fetch.robots import Robots
 from silkline.model.fetched import Fetched
 from silkline.model.ledger import FOREIGN, Settled
@@ -45,7 +45,10 @@ class SiteCrawl:
         return body_of(entry, fetched, simhash=wants_simhash, sitemap=is_sitemap, headers=self._headers)
 
     def follow(self, entry: FrontierUrl, fetched: Fetched, target: str) -> PageOutcome:
-        via = self._sitemaps.via_after_redirect(entry, target) if entry.via in SITEMAP_VIAS else "redirect"
+        if entry.via in SITEMAP_VIAS:
+            via = self._sitemaps.via_after_redirect(entry, target)
+        else:
+            via = FOREIGN if is_foreign(entry) else "redirect"
         chain = " ".join((*entry.chain.split(), entry.url))
         self._discovery.links([target], Links(entry.id, entry.depth, via, chain, [], host_of(entry.url)))
         return redirect_of(entry, fetched, target)
@@ -62,7 +65,7 @@ class SiteCrawl:
                 self._archive.add(entry.id, fetched)
             if self._files is not None:
                 fetched = self._files.keep(entry.id, fetched)
-            self._discovery.fetched(host, entry.url, reading.simhash, foreign=entry.via == FOREIGN)
+            self._discovery.fetched(host, entry.url, reading.simhash, foreign=is_foreign(entry))
         ended = page_of(entry, fetched, reading)
         return ended if self._keeper is None or reading.reason else with_html(ended, self._keeper, entry, fetched)
 

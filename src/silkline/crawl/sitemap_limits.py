@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from silkline.model.ledger import FOREIGN
+
 SITEMAP_VIAS: Final = frozenset({"robots", "sitemap_index"})
 """How a URL was found that is a sitemap itself. It is not a page, and has its own rules."""
 MOST_URLS: Final = 1_000_000
@@ -24,6 +26,25 @@ def level_of(chain: str) -> int:
     """How many sitemap indexes are above a sitemap. `chain` is the ledger's note on how it was found."""
     found = _LEVEL.match(chain)
     return int(found[1]) if found is not None else 0
+
+
+def named_by_others(chain: str) -> str:
+    """The ledger's note for a sitemap that only another host names."""
+    return chain if is_named_by_others(chain) else " ".join((chain_at(level_of(chain)), FOREIGN, *urls_in(chain)))
+
+
+def named_by_host(chain: str) -> str:
+    """The same when its own host names it too."""
+    return chain.replace(f" {FOREIGN}", "", 1)
+
+
+def is_named_by_others(chain: str) -> bool:
+    return f" {FOREIGN}" in chain
+
+
+def urls_in(chain: str) -> list[str]:
+    """The URLs that redirected to an entry, without the note on a sitemap."""
+    return [each for each in chain.split() if "://" in each]
 
 
 def chain_at(level: int) -> str:

@@ -21,6 +21,7 @@ from silkline.crawl.sitemap_limits import (
     SITEMAP_VIAS,
     SitemapAllowance,
     chain_at,
+    is_named_by_others,
     level_of,
 )
 from silkline.crawl.url_queue import FrontierUrl
@@ -51,11 +52,14 @@ class Sitemaps:
             each for each in (canonical(name, base=url) for name in rules.sitemaps[:MOST_NAMED]) if each is not None
         ]
         taken = self._allowance_of(host).take_sitemaps(_mostly_of(host, found))
-        self._discovery.links(taken, Links(0, 1, "robots", "", []))
+        self._discovery.links(taken, Links(0, 1, "robots", "", [], host))
 
     def is_over(self, entry: FrontierUrl) -> bool:
         """Whether an entry is a sitemap that is not needed any more."""
-        return entry.via in SITEMAP_VIAS and self._allowance_of(host_of(entry.url)).urls <= 0
+        # What others name as a sitemap may be a page.
+        if entry.via not in SITEMAP_VIAS or is_named_by_others(entry.chain):
+            return False
+        return self._allowance_of(host_of(entry.url)).urls <= 0
 
     def is_page(self, entry: FrontierUrl, fetched: Fetched) -> bool:
         """Whether what was named as a sitemap is a page of the crawl."""

@@ -106,7 +106,7 @@ class BlueskyJob:
         database, job = self._context.progress.database, self._context.progress.job
         counts = urls.counts(database, job.id)
         for rows in urls.every(database, job.id):
-            self._seen.update(url for url, _ in rows)
+            self._seen.update(url for url, _, _ in rows)
         self._next_id = urls.last_id(database, job.id) + 1
         self._stored = counts.done
         if counts.live.get("finished"):

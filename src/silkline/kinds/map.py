@@ -147,7 +147,7 @@ class MapJob:
 
     def _remember(self) -> None:
         for rows in urls.every(self._progress.database, self._progress.job.id):
-            self._seen.update(hash(url) for url, _ in rows)
+            self._seen.update(hash(url) for url, _, _ in rows)
 
     async def _sitemaps_of(self, origin: str, gate: HostGate, at_once: asyncio.Semaphore) -> list[tuple[str, str]]:
         """The sitemaps of an origin, and how each was found."""

@@ -77,7 +77,8 @@ class NewUrls(Sequence[NewUrl]):
 
 
 class Settled(NamedTuple):
-    """A queued URL with its final state. With the state `queued`: it was tried once more and stays queued."""
+    """A queued URL with its final state. With the state `queued`: it was tried once more and stays queued, or a shorter
+    path to it was found, of this `depth`."""
 
     id: int
     state: str
@@ -85,6 +86,7 @@ class Settled(NamedTuple):
     detail: str | None = None
     attempts: int = 1
     http_status: int | None = None
+    depth: int | None = None
 
 
 class NewResult(NamedTuple):

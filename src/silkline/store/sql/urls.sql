@@ -30,15 +30,16 @@ COPY crawl_ledger (job_id, id, url_key, url, host, depth, state, reason, detail,
 FROM STDIN (FORMAT binary);
 
 -- name: settle [sqlite]
--- Store the final state of queued URLs, or one more try.
-UPDATE crawl_ledger SET state = :state, reason = :reason, detail = :detail, attempts = :attempts, http_status = :http_status
+-- Store the final state of queued URLs, one more try, or a smaller depth.
+UPDATE crawl_ledger SET state = :state, reason = :reason, detail = :detail, attempts = :attempts,
+    http_status = :http_status, depth = coalesce(:depth, depth)
 WHERE job = :ledger AND id = :id AND state = 'queued';
 
 -- name: settle [postgres]
 UPDATE crawl_ledger SET state = new.state, reason = new.reason, detail = new.detail, attempts = new.attempts,
-    http_status = new.http_status
-FROM unnest(:id::bigint[], :state::text[], :reason::text[], :detail::text[], :attempts::int[], :http_status::int[])
-    AS new (id, state, reason, detail, attempts, http_status)
+    http_status = new.http_status, depth = coalesce(new.depth, crawl_ledger.depth)
+FROM unnest(:id::bigint[], :state::text[], :reason::text[], :detail::text[], :attempts::int[], :http_status::int[],
+    :depth::int[]) AS new (id, state, reason, detail, attempts, http_status, depth)
 WHERE crawl_ledger.job_id = :ledger AND crawl_ledger.id = new.id AND crawl_ledger.state = 'queued';
 
 -- name: open_state [sqlite]
@@ -151,7 +152,7 @@ SELECT depth, count(*) AS urls FROM crawl_urls WHERE job_id = :job_id AND state 
 
 -- name: every
 -- Every URL ever seen, to rebuild the seen-set.
-SELECT id, url, host FROM crawl_urls WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
+SELECT id, url, host, found_via FROM crawl_urls WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
 
 -- name: spent
 -- For each host that is large or has a trap: the number of its URLs in the scope, their bytes, and the number of URLs
@@ -164,12 +165,11 @@ GROUP BY host
 HAVING count(*) > :large OR sum(length(url)) > :large_bytes OR count(CASE WHEN state = 'skipped' AND reason = 'trap' THEN 1 END) > 0;
 
 -- name: bytes_by_source
--- The bytes of the rows that were found on the pages of each host, without the URLs of the same host that are to be
--- fetched.
+-- The bytes of the rows that were found on the pages of each host or by its redirects, without the URLs of the same host
+-- that are to be fetched, and without the redirects of seeds.
 SELECT source.host AS host, CAST(sum(length(found.url) + :row_bytes) AS BIGINT) AS bytes
 FROM crawl_urls AS found JOIN crawl_urls AS source ON source.job_id = found.job_id AND source.id = found.found_on
-WHERE found.job_id = :job_id AND found.found_via <> 'redirect'
-  AND (source.reason IS NULL OR source.reason <> 'redirected') AND (found.host <> source.host
+WHERE found.job_id = :job_id AND found.depth > 0 AND (found.host <> source.host
   OR (found.state = 'skipped' AND found.reason IN ('out_of_scope', 'excluded', 'too_deep', 'trap')))
 GROUP BY source.host
 HAVING sum(length(found.url) + :row_bytes) > :large_bytes;
