@@ -182,12 +182,16 @@ class Discovery:
             return urls, []
         if all_foreign:
             return [], list(urls)
-        own: list[str] = []
-        others: list[str] = []
-        home, covers, all_covered = (f"http://{source}/", f"https://{source}/"), self._scope.covers, self._covers_all
-        for url in urls:
-            is_own = url.startswith(home) or not (all_covered or covers(host_of(url)))
-            (own if is_own else others).append(url)
+        home = (f"http://{source}/", f"https://{source}/")
+        known = list(urls)
+        own = [url for url in known if url.startswith(home)]
+        if len(own) == len(known):  # two lists in place of one loop: most pages have only such links, and it is faster
+            return own, []
+        others = [url for url in known if not url.startswith(home)]
+        if not self._covers_all:
+            covered = [self._scope.covers(host_of(url)) for url in others]
+            own += [url for url, inside in zip(others, covered, strict=True) if not inside]
+            others = [url for url, inside in zip(others, covered, strict=True) if inside]
         return own, others
 
     def _only_count(self, url: str) -> None:
