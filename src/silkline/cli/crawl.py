@@ -26,7 +26,7 @@ from silkline.cli.typed_url import with_scheme
 from silkline.config import Settings
 from silkline.errors import UsageError
 from silkline.export.open import writable
-from silkline.kinds import requirements
+from silkline.kinds import registry, requirements
 from silkline.model.credential_origins import CREDENTIALS
 from silkline.model.database import Database
 from silkline.model.excluded_host import excluded_hosts_of
@@ -243,7 +243,9 @@ def resume(session: Session, /, id: str, detach: bool, **sizes: float | None) ->
     """
     settings = settings_of(session)
     with opened_to_find(settings) as database:
-        job = chosen(session, database, id, _can_go_on, "that can be resumed")
+        job = chosen(session, database, id, _can_go_on if detach else _can_run_here, "that can be resumed")
+        if not detach:
+            registry.refuse_external(job.kind)
         changes = {name: size for name, size in sizes.items() if size is not None}
         job = ask(database, settings.data, job.id, Verb.RESUME, changes)
     if detach:
@@ -254,3 +256,7 @@ def resume(session: Session, /, id: str, detach: bool, **sizes: float | None) ->
 
 def _can_go_on(job: Job) -> bool:
     return job.status in (Status.PAUSED, Status.QUEUED, Status.RUNNING)
+
+
+def _can_run_here(job: Job) -> bool:
+    return _can_go_on(job) and not registry.is_external(job.kind)
