@@ -1,13 +1,26 @@
 """What commands say about a job: the sentence names the real cause, and the next step that helps."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
+
+import pytest
 
 from silkline.model.database import Database
-from silkline.model.job import Job, Status
+from silkline.model.job import AttemptEnd, Backoff, End, Job, Status, decide
+from silkline.sample.server import SampleServer
+from silkline.sample.site import SampleAnswer
 from silkline.store import jobs
 from tests.acceptance.conftest import Run, Silkline
 
 EXTERNAL = "An external worker runs jobs of the kind extension (docs/how-to/external-workers.md)."
+
+
+def ended(store: Database, job: Job, end: End, message: str = "", reason: str = "") -> None:
+    """Let a worker claim the job and end it."""
+    claimed = jobs.claim_one(store, "worker-1", "a-host", job.id)
+    how = AttemptEnd(end, reason, message)
+    jobs.finish(store, claimed, lambda now: decide(now, how, backoff=Backoff(), now=store.now(), jitter=0.5))
 
 
 def test_a_job_for_an_external_worker_is_not_run_in_the_foreground(
@@ -28,3 +41,90 @@ def test_last_leaves_out_the_jobs_of_external_workers(silkline: Silkline, enqueu
     done = silkline("resume", "last")
     assert f"Using job {page.id}" in done.err
     assert "address_blocked" in done.err, done
+
+
+def test_errors_of_a_job_that_failed_without_a_failed_url(
+    here: Run, store: Database, enqueue: Callable[..., Job]
+) -> None:
+    enqueue()
+    job = enqueue(kind="bluesky", payload={"search": "puffins"}, request_url="puffins")
+    ended(store, job, End.PERMANENT, "the server needs a login.")
+    done = here("errors", "last")
+    assert (done.code, done.out) == (0, "")
+    assert done.err == "The job failed: the server needs a login; no single URL failed.\n"
+    assert here("errors", job.id, "--json").json == []
+    again = enqueue()
+    ended(store, again, End.COMPLETED)
+    assert here("errors", again.id).err == "Nothing failed.\n"
+
+
+def test_only_what_was_written_is_counted(here: Run, tmp_path: Path) -> None:
+    with SampleServer() as site:
+        assert here("fetch", site.url, f"{site.url}birds/puffin", f"{site.url}nowhere", "--speed", "max").code == 0
+        assert here("fetch", f"{site.url}nowhere", "--speed", "max").code == 1
+    assert here("results", "last", "--format", "md", "-o", "pages").err.endswith(
+        "2 pages were written to pages; 1 failed result has no file.\n"
+    )
+    assert len(list((tmp_path / "pages").rglob("*.md"))) == 2
+    assert here("results", "last", "-o", "map.xml").err.endswith(
+        "2 pages were written to map.xml; 1 other result is not in it.\n"
+    )
+    assert (tmp_path / "map.xml").read_text().count("<loc>") == 2
+    assert here("results", "last", "-o", "all.csv").err.endswith("3 results were written to all.csv.\n")
+    assert here("results", "last", "--state", "done", "-o", "one.xml").err.endswith(
+        "2 pages were written to one.xml.\n"
+    )
+
+
+def test_results_of_the_newest_job_that_has_some(here: Run) -> None:
+    with SampleServer() as site:
+        wrong, right = f"{site.url}nowhere", f"{site.url}birds/puffin"
+        assert here("fetch", wrong, "--speed", "max").code == 1
+        done = here("results", "last")
+        assert json.loads(done.out)["metadata"]["error"] == "http_404", "no job has a successful result, so this one"
+        here("fetch", right, "--speed", "max")
+        here("fetch", wrong, "--speed", "max")
+        done = here("results", "last")
+        assert json.loads(done.out)["final_url"] == right
+        assert f"({right}), the newest with a successful result.\n" in done.err
+        failed = here("results", "last", "--state", "failed")
+        assert (json.loads(failed.out)["final_url"], failed.err) == (wrong, "")
+
+
+def test_results_say_that_none_matches(here: Run) -> None:
+    with SampleServer() as site:
+        here("fetch", site.url, "--speed", "max")
+    for condition in (("--where", "price<20"), ("--match", "nowhere"), ("--status", "500")):
+        done = here("results", "last", *condition)
+        assert (done.code, done.out, done.err) == (0, "", "No result matches.\n")
+
+
+def test_a_selector_that_finds_nothing_is_named(here: Run) -> None:
+    with SampleServer() as site:
+        done = here("fetch", site.url, "--keep", ".nothing", "--speed", "max")
+    assert (done.code, done.out) == (0, "")
+    assert done.err == f"{site.url}: --keep '.nothing' finds nothing on this page\n"
+
+
+@pytest.mark.parametrize("more", [(), ("--links",)])
+def test_a_map_of_a_host_that_cannot_be_reached_says_only_that(here: Run, more: tuple[str, ...]) -> None:
+    done = here("map", "http://nowhere.invalid/", *more)
+    assert (done.code, done.out) == (1, "")
+    assert all("there is no such host" in line for line in done.err.splitlines()), done
+    assert done.err
+
+
+def test_a_redirect_that_failed_says_where_it_leads(here: Run) -> None:
+    def respond(target: str, origin: str) -> SampleAnswer:
+        return SampleAnswer(404 if "robots" in target else 302, "text/plain", b"", "/b" if target == "/a" else "/a")
+
+    with SampleServer(respond=respond) as site:
+        here("fetch", f"{site.url}a", "--speed", "max")
+        assert f"    redirects to {site.url}" in here("errors", "last").out
+
+
+def test_the_number_of_results_comes_before_the_next_commands(silkline: Silkline) -> None:
+    with SampleServer() as site:
+        done = silkline("crawl", site.url, "--limit", "3", "--speed", "max", "-o", "pages.jsonl")
+    lines = done.err.splitlines()
+    assert lines.index("3 results were written to pages.jsonl.") < lines.index("Next commands:")
