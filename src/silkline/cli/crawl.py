@@ -236,10 +236,12 @@ def _refuse_too_few_files() -> None:
 @everywhere()
 @click.pass_obj
 def resume(session: Session, /, id: str, detach: bool, **sizes: float | None) -> int | None:
-    """Resume a paused job in the foreground, from its checkpoint.
+    """Run a paused or queued job in the foreground, from its checkpoint.
 
     A job whose process was killed is first put back into the queue. If a worker has already claimed the job, this
     command shows its progress until it ends.
+
+    ID is the id of a job, its first characters, or `last` for the newest job that is paused, queued or running.
     """
     settings = settings_of(session)
     with opened_to_find(settings) as database:
@@ -251,7 +253,9 @@ def resume(session: Session, /, id: str, detach: bool, **sizes: float | None) ->
     if detach:
         session.say(f"Job {job.id} is {job.status}.")
         return None
-    return run_here(session, settings, job, f"Resuming {views.about(job)}, job {job.id}.")
+    return run_here(
+        session, settings, job, f"{'Resuming' if job.attempt else 'Running'} {views.about(job)}, job {job.id}."
+    )
 
 
 def _can_go_on(job: Job) -> bool:

@@ -49,7 +49,10 @@ def _with_failures(session: Session, database: Database, id: str) -> Job:
 @everywhere()
 @click.pass_obj
 def urls(session: Session, /, id: str, state: str | None, reason: str | None, match: str | None) -> None:
-    """List the URLs of a job, each with its state and reason."""
+    """List the URLs of a job, each with its state and reason.
+
+    ID is the id of a job, its first characters, or `last` for the newest job that has seen a URL.
+    """
     with opened_to_find(settings_of(session)) as database:
         job = _with_ledger(session, database, id)
         wanted = _wanted(database, job.id, state, reason, match)
@@ -78,7 +81,10 @@ def _wanted(database: Database, job_id: str, state: str | None, reason: str | No
 @everywhere()
 @click.pass_obj
 def errors(session: Session, /, id: str, examples: int) -> None:
-    """Show what failed, by reason, with the pages that link to it."""
+    """Show what failed, by reason, with the pages that link to it.
+
+    ID is the id of a job, its first characters, or `last` for the newest job that has seen a URL or failed.
+    """
     with opened_to_find(settings_of(session)) as database:
         job = _with_failures(session, database, id)
         found = grouped(database, job.id, examples=examples)
