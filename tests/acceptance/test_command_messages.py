@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from silkline.cli import views
+from silkline.errors import FieldsMissing, SeedsFailed
 from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, Backoff, End, Job, Status, decide
+from silkline.model.ledger import Counts
 from silkline.sample.server import SampleServer
 from silkline.sample.site import SampleAnswer
 from silkline.store import jobs
@@ -128,3 +131,68 @@ def test_the_number_of_results_comes_before_the_next_commands(silkline: Silkline
         done = silkline("crawl", site.url, "--limit", "3", "--speed", "max", "-o", "pages.jsonl")
     lines = done.err.splitlines()
     assert lines.index("3 results were written to pages.jsonl.") < lines.index("Next commands:")
+
+
+def test_a_job_that_never_ran_is_not_resumed_but_run(here: Run, silkline: Silkline) -> None:
+    with SampleServer() as site:
+        id = here("jobs", "add", "--kind", "site", site.url, "--payload", '{"limit": 1}').out.strip()
+        assert f"Running {site.url}, job {id}." in silkline("resume", id).err
+    here("resume", id).refused(1, "only a paused, queued or running job can be resumed; this one is completed")
+
+
+def test_a_new_job_without_a_worker_can_be_run_in_the_foreground(here: Run) -> None:
+    added = here("jobs", "add", "--kind", "page", "https://example.com/")
+    said = "No worker is running; start one with `silkline worker`."
+    assert added.err == f"{said} To run it in the foreground: silkline resume {added.out.strip()}\n"
+    later = here("jobs", "add", "--kind", "page", "https://example.com/", "--run-at", "2h")
+    assert "To run it" not in later.err
+    shown = [line.split(maxsplit=1) for line in here("jobs", "show", added.out.strip()).out.splitlines()]
+    assert ["Queue", said] in shown
+
+
+def test_a_new_job_for_an_external_worker_says_who_must_claim_it(here: Run) -> None:
+    added = here("jobs", "add", "--kind", "extension", "https://example.com/")
+    said = "Waiting for an external worker to claim it (docs/how-to/external-workers.md)."
+    assert added.err == f"{said}\n"
+    assert here("jobs", "show", "last", "--json").json["waits_for"] == said
+
+
+@pytest.mark.parametrize("command", ["results", "urls", "errors", "explain", "logs", "extract", "resume"])
+def test_the_help_says_what_an_id_is(here: Run, command: str) -> None:
+    told = " ".join(here(command, "--help").out.split())
+    assert "ID is the id of a job, its first characters, or `last` for the newest job" in told
+
+
+def ending_of(store: Database, job: Job) -> str:
+    return "\n".join(views.ending(jobs.get(store, job.id), Counts(), [], store.now()))
+
+
+def test_a_retry_is_not_suggested_if_it_would_fail_again(store: Database, enqueue: Callable[..., Job]) -> None:
+    fields, package, seeds, tries = (enqueue(max_retries=0 if last else 3) for last in (False, False, False, True))
+    ended(store, fields, End.PERMANENT, "3 of 5 pages have no price", FieldsMissing.reason)
+    ended(store, package, End.PERMANENT, "transcripts need youtube-transcript-api")
+    ended(store, seeds, End.PERMANENT, "it could not be fetched", SeedsFailed.reason)
+    ended(store, tries, End.TEMPORARY, "it cannot answer now")
+    assert "jobs retry" not in ending_of(store, fields) + ending_of(store, package)
+    for job in (seeds, tries):
+        assert f"silkline jobs retry {job.id}" in ending_of(store, job)
+        assert f"Job {job.id} has failed: " in ending_of(store, job)
+
+
+def test_the_size_of_kept_html_is_compared_only_for_many_pages() -> None:
+    def said(pages: int) -> list[str]:
+        return views.extracted(Counts(live={"html": [pages, pages * 433, pages * 384]}))
+
+    assert said(3) == ["HTML kept: 3 pages in 1.3 kB"]
+    assert said(20) == ["HTML kept: 20 pages in 8.7 kB, 433 B a page (384 B uncompressed)"]
+
+
+def test_a_missing_field_is_named(here: Run) -> None:
+    here("jobs", "add", "--kind", "extract", "--payload", '{"content": "text"}').refused(
+        2, "the field `job` is missing"
+    )
+
+
+def test_the_doctor_speaks_of_jobs_in_the_background(here: Run) -> None:
+    here("jobs", "add", "--kind", "page", "https://example.com/")
+    assert "workers: no worker is alive, so no job starts in the background\n" in here("doctor").out

@@ -57,6 +57,12 @@ def test_the_settings_in_force_contain_no_secret() -> None:
         assert secret not in words
 
 
+def test_one_fetcher_has_its_requests_alone() -> None:
+    assert settings_in_words(plan())[0] == "1 fetcher with 4 concurrent requests"
+    two = plan_of(SiteSpec(url="https://example.com/"), fetchers=2, concurrency=1, tuning=EAGER)
+    assert settings_in_words(two)[0] == "2 fetchers with 1 concurrent request each"
+
+
 def test_a_depth_is_finished_once(caplog: pytest.LogCaptureFixture) -> None:
     def act(story: CrawlLog, recorder: Recorder) -> None:
         recorder.append([found(0)])
