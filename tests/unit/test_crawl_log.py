@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from silkline.crawl.crawl_log import CrawlLog, settings_in_words
@@ -59,7 +60,7 @@ def test_the_settings_in_force_contain_no_secret() -> None:
 
 def test_one_fetcher_has_its_requests_alone() -> None:
     assert settings_in_words(plan())[0] == "1 fetcher with 4 concurrent requests"
-    two = plan_of(SiteSpec(url="https://example.com/"), fetchers=2, concurrency=1, tuning=EAGER)
+    two = msgspec.structs.replace(plan(), fetchers=2, concurrency=1)
     assert settings_in_words(two)[0] == "2 fetchers with 1 concurrent request each"
 
 
