@@ -42,6 +42,8 @@ def page(url):
             return {"url": url, "final_url": answer.url, "http_status": answer.status, "data": data}
     except urllib.error.HTTPError as error:
         return {"url": url, "success": False, "http_status": error.code, "error": f"http_{error.code}"}
+    except OSError:  # no such host, no connection, or no response in time
+        return {"url": url, "success": False, "error": "connect_failed"}
 
 
 def work_on(base, job, lease):

@@ -9,4 +9,4 @@ def look(page: HookedPage) -> Additions:
     feeds = [link.attr("href") or "" for link in page.document.select("link[type='application/rss+xml']")]
     words = len(page.document.select_one("body").text.split())
     server = page.headers.get("server", "")
-    return Additions(data={"words": words, "server": server}, links=feeds)
+    return Additions(data={"body_words": words, "server": server}, links=feeds)

@@ -2,11 +2,12 @@
 
 import json
 
+from silkline.errors import NotFound, Permanent
 from silkline.model.job import End
 from silkline.model.kind import Context
 from silkline.model.ledger import DONE, Checkpoint, NewResult, NewUrl
 from silkline.model.spec import Spec
-from silkline.store import results
+from silkline.store import jobs, results
 from silkline.store.urls import last_id
 
 
@@ -16,6 +17,10 @@ class WordCount(Spec):
 
 def run(context: Context[WordCount]) -> End | None:
     progress = context.progress
+    try:
+        jobs.outline(progress.database, context.spec.job)
+    except NotFound as error:
+        raise Permanent(f"no job {context.spec.job}") from error
     stored = last_id(progress.database, progress.job.id)  # the last id of an earlier attempt
     for page in results.every(progress.database, context.spec.job):
         if page.url_id <= stored:

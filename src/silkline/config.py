@@ -146,9 +146,7 @@ class Settings:
     read_seconds: float = setting(
         8.0, "Maximum time to parse one page, robots.txt, sitemap or PDF; then it fails.", gt=0
     )
-    read_memory: int = setting(
-        1 << 30, "How much memory the reading of one input may take; 0: no limit.", ge=0
-    )
+    read_memory: int = setting(1 << 30, "How much memory the reading of one input may take; 0: no limit.", ge=0)
     stall_after: float = setting(900.0, "A job without progress for this long is killed; 0: never.", ge=0)
     nice: int = setting(
         5, "The nice value of runners: a higher number gives other programs more CPU time.", ge=0, le=19

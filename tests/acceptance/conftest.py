@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from silkline.cli.exits import run
 from silkline.model.database import Database
 from silkline.model.job import Job, NewJob
 from silkline.store import jobs
@@ -100,6 +101,9 @@ class Finished:
             assert word in self.err, self
 
 
+Run = Callable[..., Finished]
+
+
 @pytest.fixture(scope="session")
 def byte_code(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A place for byte code, where the environment wants none beside the sources."""
@@ -138,3 +142,20 @@ def enqueue(store: Database) -> Callable[..., Job]:
         return jobs.enqueue(store, new)[0]
 
     return put
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command in the process of the test."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SILKLINE_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("SILKLINE_DISK_FREE_MIN", "0")
+    for variable in ("SILKLINE_DATABASE_URL", "DATABASE_URL"):
+        monkeypatch.delenv(variable, raising=False)
+
+    def command(*arguments: str) -> Finished:
+        capsys.readouterr()
+        code = run(arguments)
+        return Finished(code, *capsys.readouterr())
+
+    return command

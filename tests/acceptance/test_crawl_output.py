@@ -22,7 +22,7 @@ def sample() -> Iterator[SampleServer]:
 def test_the_ending_says_what_is_written(silkline: Silkline, sample: SampleServer) -> None:
     done = silkline("crawl", sample.url, "-o", "pages.jsonl", *FAST)
     assert (done.code, done.out) == (0, ""), done
-    assert done.err.endswith("12 results were written to pages.jsonl.\n"), done
+    assert "\n12 results were written to pages.jsonl.\nNext commands:\n" in done.err, done
     assert "silkline results" not in done.err, "nobody needs the command for what is written anyway"
     lines = (silkline.folder / "pages.jsonl").read_text().splitlines()
     assert lines == silkline("results", "last").out.splitlines()

@@ -37,6 +37,7 @@ def test_the_demo_accounts_for_every_url(demo: tuple[Silkline, Finished]) -> Non
     assert "failed: 1 http_404, 1 http_410, 1 redirect_loop" in shown.out
     assert "skipped: 3 redirected, 3 sitemap, 1 noindex, 1 not_a_page, 1 robots, 1 trap" in shown.out
     assert "/lost/lobster-pots (404)\n    on http://127.0.0.1:" in shown.out
+    assert "/loop/two (redirect_loop)\n" in shown.out
 
 
 def test_the_sample_site_can_be_served_alone(silkline: Silkline) -> None:

@@ -4,14 +4,12 @@ import json
 import sys
 from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
 from silkline.api.app import create_app
 from silkline.api.events import Hub
-from silkline.cli.exits import run
 from silkline.cli.progress import progress_line
 from silkline.cli.terminal import size, wrapped
 from silkline.config import Settings
@@ -23,26 +21,9 @@ from silkline.model.wait import DELAY, ERRORS, Wait
 from silkline.sample.server import SampleServer
 from silkline.sample.site import SampleAnswer
 from silkline.store import jobs, logs, urls
-from tests.acceptance.conftest import Finished
+from tests.acceptance.conftest import Run
 
-Run = Callable[..., Finished]
 HTML = "text/html"
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SILKLINE_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("SILKLINE_DISK_FREE_MIN", "0")
-    for variable in ("SILKLINE_DATABASE_URL", "DATABASE_URL"):
-        monkeypatch.delenv(variable, raising=False)
-
-    def command(*arguments: str) -> Finished:
-        capsys.readouterr()
-        code = run(arguments)
-        return Finished(code, *capsys.readouterr())
-
-    return command
 
 
 def begin(store: Database, job: Job) -> Job:

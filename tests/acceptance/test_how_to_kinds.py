@@ -92,3 +92,10 @@ def test_extension(silkline: Silkline, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["youtube", "bluesky", "crawl4ai", "extension"])
 def test_every_kind_has_a_page_with_a_command(kind: str) -> None:
     assert any(f"--kind {kind}" in " ".join(command) for command in commands(f"{kind}.md"))
+
+
+def test_the_token_of_the_extension_may_only_do_the_work_of_a_worker(silkline: Silkline) -> None:
+    command = "silkline tokens add browser --scope worker"
+    for text in (HOW_TO / "extension.md", HOW_TO / "api.md", ROOT / "extension" / "options.html"):
+        assert command in text.read_text(), text
+    assert silkline(*shlex.split(command)[1:], "--json").json["scope"] == "worker"

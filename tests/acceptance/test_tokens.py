@@ -20,3 +20,14 @@ def test_a_token_is_made_listed_and_taken_back(on_both: Silkline) -> None:
 
 def test_a_token_has_one_of_three_scopes(silkline: Silkline) -> None:
     silkline("tokens", "add", "x", "--scope", "everything").refused(2, "everything")
+
+
+def test_a_token_is_removed_by_its_name_if_only_one_has_it(silkline: Silkline) -> None:
+    for name in ("browser", "phone", "phone"):
+        assert silkline("tokens", "add", name).code == 0
+    removed = silkline("tokens", "rm", "browser")
+    assert (removed.code, removed.out) == (0, "")
+    assert "(browser) is no longer valid." in removed.err
+    silkline("tokens", "rm", "phone").refused(1, "2 tokens have the name phone", "silkline tokens ls")
+    assert [token["name"] for token in silkline("tokens", "ls", "--json").json] == ["phone", "phone"]
+    silkline("tokens", "rm", "browser").refused(5, "no token browser")

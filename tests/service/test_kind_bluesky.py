@@ -371,3 +371,15 @@ def test_subjects() -> None:
     assert subject(BlueskySpec(actor="@a.example")) == ("a.example", None, None)
     with pytest.raises(Permanent):
         subject(BlueskySpec(url="https://example.com/"))
+
+
+def test_a_host_that_is_unknown_is_not_a_refusal(sky: Sky, inline: Inline) -> None:
+    inline.change_settings(bluesky_url="http://nowhere.invalid")
+    inline.run("bluesky", search="puffins")
+    assert inline.job.error_message == "Bluesky cannot be reached: there is no such host"
+
+
+def test_a_server_that_is_down_is_not_a_refusal(sky: Sky, inline: Inline) -> None:
+    sky.server.close()
+    inline.run("bluesky", search="puffins")
+    inline.assert_failed("Bluesky cannot be reached: the connection failed")

@@ -113,3 +113,14 @@ def test_one_that_is_told_to_stop_gives_the_job_back(served: Client, database: D
         worker.communicate(timeout=120)
     job = served.wait_for(id, "stopped")
     assert (job["progress"]["done"], job["progress"]["queued"]) == (1, 1)
+
+
+def test_a_host_that_cannot_be_reached_is_delivered_as_failed(served: Client, database: Database) -> None:
+    with SampleServer() as site:
+        asked = ["http://nowhere.invalid/", f"{site.url}birds/puffin"]
+        id = served.job(kind="extension", urls=asked)
+        work(served)
+    assert served.get(f"/v1/jobs/{id}").json["status"] == "completed"
+    found = {each.original_url: each for each in results.every(database, id)}
+    assert (found[asked[0]].success, found[asked[0]].metadata["error"]) == (False, "connect_failed")
+    assert found[asked[1]].success is True

@@ -139,7 +139,7 @@ def test_the_hook_runs(inline: Inline, shop: Shop, tmp_path: Path, monkeypatch: 
     pages = {"/": f'{feed}<a href="/p?print=1">print</a> <body>one two', "/feed?x=1": "<p>news", "/p?print=1": "<p>no"}
     monkeypatch.setattr(shop, "page", lambda path: pages.get(path, ""))
     found = inline.run(kind, url=shop.url, **PRIVATE)
-    assert found[0].data["words"] == 3
+    assert found[0].data["body_words"] == 3
     assert found[0].data["server"].startswith("BaseHTTP")
     if kind == "site":
         states = {row.url.removeprefix(shop.url): (row.state, row.reason) for row in inline.ledger()}
@@ -168,3 +168,13 @@ def test_a_hook_that_hangs_in_c_is_a_reason(
     (page,) = inline.run("page", url=f"{shop.url}product/1", **PRIVATE)
     assert page.metadata["error"] == "hook_failed"
     assert json.dumps(page.data) == "{}"
+
+
+def test_a_hook_replaces_what_silkline_found(
+    inline: Inline, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/how-to/write-a-page-hook.md says so."""
+    source = "from silkline.model.hook import Additions\ndef look(page): return Additions(data={'title': 'Ours'})\n"
+    monkeypatch.syspath_prepend(str(install(tmp_path / "plugins", {"own_hook": source}, {}, {"own": "own_hook:look"})))
+    (page,) = inline.run("page", url=f"{shop.url}product/1", **PRIVATE)
+    assert page.data["title"] == "Ours"

@@ -19,7 +19,7 @@ def test_the_page_shows_the_file() -> None:
     assert shown in SOURCE
     body = SOURCE[SOURCE.index("class WordCount") :]
     assert shown.strip() == body.strip()
-    assert sum(bool(line.strip()) for line in shown.splitlines()) <= 20
+    assert sum(bool(line.strip()) for line in shown.splitlines()) <= 22
 
 
 def test_the_example_runs(yard: Yard, tmp_path: Path) -> None:
@@ -41,3 +41,6 @@ def test_the_example_runs(yard: Yard, tmp_path: Path) -> None:
     assert yard.adds_up(count)
     (wrong,) = jobs.enqueue_many(yard.database, [NewJob("word-count", {"jbo": pages})])
     assert "did you mean 'job'" in (yard.wait_for(wrong, Status.FAILED).error_message or "")
+    (unknown,) = jobs.enqueue_many(yard.database, [NewJob("word-count", {"job": "0" * 36})])
+    failed = yard.wait_for(unknown, Status.FAILED)
+    assert (failed.error_message, failed.attempt) == (f"no job {'0' * 36}", 1)

@@ -327,3 +327,17 @@ def test_chapters_follow_the_rule() -> None:
     assert [chapter.start for chapter in video.chapters("0:00 a\n1:00:05 b\n2:00:00 c")] == [0, 3605, 7200]
     for wrong in ("0:00 a\n0:10 b", "0:05 a\n0:10 b\n0:20 c", "0:00 a\n0:20 b\n0:10 c", "at 0:00 we begin"):
         assert video.chapters(wrong) == []
+
+
+@pytest.mark.parametrize("base", ["http://nowhere.invalid", "https://nowhere.invalid"])
+def test_a_host_that_is_unknown_is_said_without_the_proxy(tube: Tube, inline: Inline, base: str) -> None:
+    inline.change_settings(youtube_url=base)
+    inline.run("youtube", url=video.watch_url(ONE))
+    said = f"{video.watch_url(ONE)}: YouTube cannot be reached: there is no such host"
+    assert inline.job.error_message == said
+
+
+def test_a_server_that_is_down_is_said_without_the_proxy(tube: Tube, inline: Inline) -> None:
+    tube.server.close()
+    inline.run("youtube", url=video.watch_url(ONE))
+    assert inline.job.error_message == f"{video.watch_url(ONE)}: YouTube cannot be reached: the connection failed"

@@ -133,3 +133,8 @@ def test_a_list_that_is_not_there(base: str, capfd: pytest.CaptureFixture[str]) 
     with pytest.raises(Permanent, match=r"yt-dlp cannot list it: .*The playlist does not exist\."):
         videos_of(f"{YOUTUBE}/playlist?list=PLgone", None, base)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_list_of_a_host_that_is_unknown_is_said_without_the_proxy() -> None:
+    with pytest.raises(Permanent, match=r"^https://\S+: YouTube cannot be reached: there is no such host$"):
+        videos_of(PLAYLIST, 3, "http://nowhere.invalid")

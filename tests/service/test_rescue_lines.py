@@ -52,7 +52,7 @@ def test_a_job_that_a_person_takes_back(database: Database, job: Job, tmp_path: 
 def test_a_job_that_the_watchdog_rescues(database: Database, job: Job, tmp_path: Path) -> None:
     identity = Identity(tmp_path)
     watchdog = Watchdog(database, identity, tmp_path, stale_after=1.0, interval=1.0, backoff=Backoff())
-    assert watchdog.take_back_orphans(["lost-worker"]) == 1
+    assert watchdog.take_back_jobs(["lost-worker"]) == 1
     identity.close(in_order=True)
     line = stored_line(database, job)
     assert line.startswith("attempt 1 was lost: its supervisor on lost-host died (worker lost-worker")

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from silkline.crawl.crawl_log import CrawlLog, settings_in_words
@@ -55,6 +56,12 @@ def test_the_settings_in_force_contain_no_secret() -> None:
     assert "through a proxy" in words
     for secret in ("abcdefgh", "ijklmnop", "qrstuvwx", "proxy.example"):
         assert secret not in words
+
+
+def test_one_fetcher_has_its_requests_alone() -> None:
+    assert settings_in_words(plan())[0] == "1 fetcher with 4 concurrent requests"
+    two = msgspec.structs.replace(plan(), fetchers=2, concurrency=1)
+    assert settings_in_words(two)[0] == "2 fetchers with 1 concurrent request each"
 
 
 def test_a_depth_is_finished_once(caplog: pytest.LogCaptureFixture) -> None:

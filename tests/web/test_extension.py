@@ -20,7 +20,7 @@ def test_a_page_is_fetched_in_the_persons_own_browser(playwright: Playwright, ch
     with closing(Served(url, tmp_path / "data", slots=0, api_token=TOKEN)) as server, SampleServer() as site:
         client = server.ready().with_token(TOKEN)
         server_url = f"http://127.0.0.1:{client.port}"
-        worker_token = client.post("/v1/tokens", {"name": "browser", "scope": "write"}).json["token"]
+        worker_token = client.post("/v1/tokens", {"name": "browser", "scope": "worker"}).json["token"]
         pages = [f"{site.url}birds/", f"{site.url}birds/puffin"]
         id = client.post("/v1/jobs", {"kind": "extension", "urls": pages}).json["id"]
         context = playwright.chromium.launch_persistent_context(

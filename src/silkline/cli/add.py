@@ -21,7 +21,7 @@ from silkline.model.job import NewJob
 from silkline.model.strict_json import BadJson, parse_object
 from silkline.store import jobs as store
 from silkline.store import urls
-from silkline.store.waiting import SOON, why_it_waits
+from silkline.store.waiting import why_it_waits
 from silkline.store.workers import alive
 
 _INT4 = 2**31 - 1
@@ -104,8 +104,8 @@ def add(
         terminal.line(job.id)
     if not fresh:
         session.say(f"This job has the same key and has not ended; it is {views.shown(job, now)}.")
-    elif waits and waits != SOON:
-        session.say(waits)
+    elif hint := views.start_hint(job, waits, now):
+        session.say(hint)
 
 
 def read_object(given: str | None, what: str) -> dict[str, Any]:

@@ -230,7 +230,10 @@ def supervisors(opened: Database, stale: timedelta) -> Iterator[Check]:
         yield Check("workers", OK, f"{len(alive)} alive, {held} of {slots} slots in use")
     else:
         yield Check(
-            "workers", WARN, "no worker is alive, so no job starts", "Start one: `silkline worker` or `silkline serve`."
+            "workers",
+            WARN,
+            "no worker is alive, so no job starts in the background",
+            "Start one: `silkline worker` or `silkline serve`.",
         )
     silent = [job for job in jobs.running(opened) if job.last_heartbeat is None or now - job.last_heartbeat > stale]
     if not silent:

@@ -26,7 +26,7 @@ from silkline.cli.typed_url import with_scheme
 from silkline.config import Settings
 from silkline.errors import UsageError
 from silkline.export.open import writable
-from silkline.kinds import requirements
+from silkline.kinds import registry, requirements
 from silkline.model.credential_origins import CREDENTIALS
 from silkline.model.database import Database
 from silkline.model.excluded_host import excluded_hosts_of
@@ -236,21 +236,31 @@ def _refuse_too_few_files() -> None:
 @everywhere()
 @click.pass_obj
 def resume(session: Session, /, id: str, detach: bool, **sizes: float | None) -> int | None:
-    """Resume a paused job in the foreground, from its checkpoint.
+    """Run a paused or queued job in the foreground, from its checkpoint.
 
     A job whose process was killed is first put back into the queue. If a worker has already claimed the job, this
     command shows its progress until it ends.
+
+    ID is the id of a job, its first characters, or `last` for the newest job that is paused, queued or running.
     """
     settings = settings_of(session)
     with opened_to_find(settings) as database:
-        job = chosen(session, database, id, _can_go_on, "that can be resumed")
+        job = chosen(session, database, id, _can_go_on if detach else _can_run_here, "that can be resumed")
+        if not detach:
+            registry.refuse_external(job.kind)
         changes = {name: size for name, size in sizes.items() if size is not None}
         job = ask(database, settings.data, job.id, Verb.RESUME, changes)
     if detach:
         session.say(f"Job {job.id} is {job.status}.")
         return None
-    return run_here(session, settings, job, f"Resuming {views.about(job)}, job {job.id}.")
+    return run_here(
+        session, settings, job, f"{'Resuming' if job.attempt else 'Running'} {views.about(job)}, job {job.id}."
+    )
 
 
 def _can_go_on(job: Job) -> bool:
     return job.status in (Status.PAUSED, Status.QUEUED, Status.RUNNING)
+
+
+def _can_run_here(job: Job) -> bool:
+    return _can_go_on(job) and not registry.is_external(job.kind)

@@ -78,10 +78,11 @@ def _show(session: Session, database: Database, job: Job) -> None:
             terminal.line(f"  {state}: {', '.join(parts)}")
     terminal.line()
     terminal.line("Broken links, and the pages that contain them:")
-    for example in (each for problem in problems for each in problem.examples if each.source):
-        terminal.line(f"  {safe(example.url)} ({example.http_status or safe(example.detail or '')})")
-        for source in example.links_in.sources:
-            terminal.line(f"    on {safe(source.url)}")
+    for problem in problems:
+        for example in (each for each in problem.examples if each.source):
+            terminal.line(f"  {safe(example.url)} ({safe(problem.reason.removeprefix('http_'))})")
+            for source in example.links_in.sources:
+                terminal.line(f"    on {safe(source.url)}")
     terminal.line()
     terminal.line("Next commands:")
     for command in ("errors last", "urls last --state skipped", "results last --format md -o tern-rock"):

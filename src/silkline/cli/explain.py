@@ -44,6 +44,8 @@ def explain(session: Session, id: str, url: str) -> None:
 
     This includes the page where it was found, its distance from the seeds, the number of tries, its state and the
     reason, the pages that link to it, and its own links. If the URL waits, it says what the host waits for.
+
+    ID is the id of a job, its first characters, or `last` for the newest job that saw the URL.
     """
     wanted = canonical(with_scheme(url))
     if wanted is None:

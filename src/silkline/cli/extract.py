@@ -37,6 +37,8 @@ def extract(session: Session, /, id: str, detach: bool, output: str | None, forc
 
     The job must have run with --keep-html, or with --warc on this machine. This makes a new job with its own results;
     no request is sent.
+
+    ID is the id of a job, its first characters, or `last` for the newest job that kept its pages.
     """
     settings = settings_of(session)
     if detach and output is not None:

@@ -146,6 +146,8 @@ def _emptiness(result: Result, spec: PageSpec) -> str:
     asks = len(content.split(None, FEW_WORDS)) < FEW_WORDS and re.search(r"java\s?script", content, re.IGNORECASE)
     if spec.content == "none" or (content.strip() and not asks):
         return ""
+    if spec.keep and not asks:
+        return f"--keep {terminal.safe(repr(', '.join(spec.keep)))} finds nothing on this page"
     what = "the page asks for JavaScript" if asks else "the page has no text"
     if result.metadata.get("rendered"):
         return f"{what}, although its scripts were run"

@@ -18,6 +18,7 @@ from silkline.cli.session import Session
 from silkline.config import Settings
 from silkline.model.database import Database
 from silkline.model.job import ENDED, Job, Status
+from silkline.model.ledger import Counts
 from silkline.service.foreground_run import ForegroundRun
 from silkline.store import jobs, results, urls
 
@@ -42,9 +43,11 @@ def run_here(
         with Ticker(database, job, quiet=session.quiet or session.logs_json):
             ForegroundRun(settings, job.id, signals_caught=lambda: session.say(opening)).run()
         job = jobs.get(database, job.id)
-        _tell(session, database, job, saved=done is not None)
+        counts = urls.counts(database, job.id)
+        _tell(session, database, job, counts)
         if done is not None:
             done(database, job)
+        _suggest(session, job, counts, saved=done is not None)
     return codes.of_status(job.status)
 
 
@@ -53,15 +56,19 @@ def _is_news(record: logging.LogRecord) -> bool:
     return not record.getMessage().endswith(f"the job is now {Status.FAILED}")
 
 
-def _tell(session: Session, database: Database, job: Job, *, saved: bool) -> None:
-    """Say how the job ended; with --json, print the job. `saved`: its results are written to a file next."""
-    counts, why, now = urls.counts(database, job.id), urls.reasons(database, job.id), database.now()
+def _tell(session: Session, database: Database, job: Job, counts: Counts) -> None:
+    """Say how the job ended; with --json, print the job."""
+    why, now = urls.reasons(database, job.id), database.now()
     if session.json:
         reasons = [{"state": state, "reason": reason, "urls": number} for state, reason, number in why]
         stored = results.count(database, job.id)
         terminal.print_json({**views.as_value(job, counts, now), "reasons": reasons, "results": stored})
     for line in views.ending(job, counts, why, now):
         session.say(line)
+
+
+def _suggest(session: Session, job: Job, counts: Counts, *, saved: bool) -> None:
+    """Say which commands are useful next. `saved`: the results are in a file already."""
     commands = views.next_commands(job, counts, saved=saved) if job.status in ENDED else []
     for line in (["Next commands:"] if commands else []) + [f"  {command}" for command in commands]:
         session.say(line)

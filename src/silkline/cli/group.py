@@ -125,7 +125,9 @@ def is_address(text: str) -> bool:
     lazy={
         "fetch": Lazy("silkline.cli.fetch:fetch", "Fetch pages and print them as Markdown."),
         "crawl": Lazy("silkline.cli.crawl:crawl", "Crawl one site or many in the foreground, with a progress line."),
-        "resume": Lazy("silkline.cli.crawl:resume", "Resume a paused job in the foreground, from its checkpoint."),
+        "resume": Lazy(
+            "silkline.cli.crawl:resume", "Run a paused or queued job in the foreground, from its checkpoint."
+        ),
         "map": Lazy("silkline.cli.map:map_site", "List the URLs of a site, from its sitemaps."),
         "fields": Lazy("silkline.cli.fields:fields", "Try fields on one page, or propose fields for it."),
         "extract": Lazy(

@@ -34,20 +34,40 @@ def can(verb: Verb) -> Fits:
     return fits
 
 
-def chosen(session: Session, database: Database, name: str, fits: Fits = any_job, what: str = "") -> Job:
-    """The job with this name. For `last`: the newest job that fits, with a message if a newer one does not fit."""
+def chosen(
+    session: Session,
+    database: Database,
+    name: str,
+    fits: Fits = any_job,
+    what: str = "",
+    *,
+    or_else: Fits | None = None,
+) -> Job:
+    """The job with this name. For `last`: the newest job that fits, with a message if a newer one does not fit.
+
+    If no job fits, it is the newest one for which `or_else` is true, if any.
+    """
     if name.strip().lower() != "last":
         return jobs.find(database, name.strip())
-    before, newest = jobs.LAST_ID, None
+    before, newest, second = jobs.LAST_ID, None, None
     while page := jobs.page(database, before=before, wanted=PAGE):
         newest = newest or page[0]
         for job in page:
             if fits(job):
                 if job.id != newest.id:
-                    about = f" ({without_password(job.request_url)})" if job.request_url else ""
-                    session.say(safe(f"Using job {job.id}{about}, the newest {what}."))
+                    session.say(_using(job, f"the newest {what}"))
                 return jobs.get(database, job.id)
+            if second is None and or_else is not None and or_else(job):
+                second = job
         before = page[-1].id
     if newest is None:
         raise NotFound("there are no jobs yet")
+    if second is not None:
+        session.say(_using(second, f"because there is none {what}"))
+        return jobs.get(database, second.id)
     return jobs.get(database, newest.id)  # the command explains why it does not fit
+
+
+def _using(job: Job, why: str) -> str:
+    about = f" ({without_password(job.request_url)})" if job.request_url else ""
+    return safe(f"Using job {job.id}{about}, {why}.")

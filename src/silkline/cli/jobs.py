@@ -23,7 +23,7 @@ from silkline.store import jobs as store
 from silkline.store import results, urls
 from silkline.store import shards as stored_shards
 from silkline.store.usage_view import usage_of_job
-from silkline.store.waiting import SOON, why_it_waits
+from silkline.store.waiting import why_it_waits
 from silkline.store.workers import alive
 
 # The stored status behind each word that is only shown.
@@ -208,8 +208,8 @@ def _tell(session: Session, job: Job, counts: Counts, now: datetime, waits_for: 
     if session.json:
         terminal.print_json(views.as_value(job, counts, now))
     session.say(f"Job {job.id} is {views.shown(job, now)}.")
-    if job.status is Status.QUEUED and waits_for and waits_for != SOON:
-        session.say(f"{waits_for} To run it in the foreground: silkline resume {job.id}")
+    if hint := views.start_hint(job, waits_for, now):
+        session.say(hint)
 
 
 def _retry_reason(session: Session, database: Database, id: str, reason: str) -> Job:

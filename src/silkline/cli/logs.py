@@ -32,7 +32,10 @@ LATE = timedelta(seconds=3)
 @everywhere()
 @click.pass_obj
 def logs(session: Session, id: str, follow: bool, wanted: int | None) -> None:
-    """Show the log of a job."""
+    """Show the log of a job.
+
+    ID is the id of a job, its first characters, or `last` for the newest job that has a log.
+    """
     with opened_to_find(settings_of(session)) as database:
 
         def fits(job: Job) -> bool:

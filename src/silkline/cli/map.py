@@ -21,7 +21,7 @@ from silkline.cli.session import Session, everywhere, text
 from silkline.export.failed_urls import grouped
 from silkline.kinds import requirements
 from silkline.model.database import Database
-from silkline.model.job import End, NewJob, Status
+from silkline.model.job import End, Job, NewJob, Status
 from silkline.model.ledger import DONE, QUEUED, SKIPPED, Checkpoint
 from silkline.model.reasons import at_command_line
 from silkline.runner.inline import Watcher, run_here
@@ -59,7 +59,7 @@ def map_site(session: Session, /, urls: tuple[str, ...], **options: Any) -> int:
             session.say(f"Interrupted: {listing.number:,} URLs were found and kept in job {job.id}.")
             return codes.INTERRUPTED
         if not listing.number:
-            _say_why(session, database, job.id, links=options["links"])
+            _say_why(session, database, job, links=options["links"])
     return codes.OK if listing.number and job.status is Status.COMPLETED else codes.FAILED
 
 
@@ -139,7 +139,12 @@ def _belongs(state: str, reason: str | None, via: str) -> bool:
     return state == DONE or (state == SKIPPED and reason in _KNOWN and via != "robots")
 
 
-def _say_why(session: Session, database: Database, job_id: str, *, links: bool) -> None:
-    for problem in grouped(database, job_id, examples=1):
+def _say_why(session: Session, database: Database, job: Job, *, links: bool) -> None:
+    problems = grouped(database, job.id, examples=1)
+    for problem in problems:
         terminal.complain(f"{problem.examples[0].url}: {at_command_line(problem.reason, problem.examples[0].detail)}")
+    if job.status is Status.FAILED:
+        if not problems:
+            terminal.complain(job.error_message or job.exit_reason or "the job failed")
+        return
     session.say("No URL was found." if links else "No sitemap lists any URL; use --links to follow links.")

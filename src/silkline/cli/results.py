@@ -17,10 +17,20 @@ from silkline.cli.session import Session, everywhere, text
 from silkline.errors import UsageError
 from silkline.export.field_columns import columns_of
 from silkline.export.markdown_chunks import CHUNK_SIZE, LARGEST, SMALLEST
-from silkline.export.open import FORMATS, TABLES, format_of, output_file, refuse_to_overwrite, to_path, to_stream
+from silkline.export.open import (
+    FORMATS,
+    PAGES_ONLY,
+    TABLES,
+    format_of,
+    output_file,
+    refuse_to_overwrite,
+    to_path,
+    to_stream,
+)
 from silkline.export.rows import Filter, stream
 from silkline.export.table import COLUMNS
 from silkline.model.database import Database
+from silkline.model.job import Job
 from silkline.store import results as stored
 from silkline.store import urls
 from silkline.store.results import Result
@@ -77,6 +87,9 @@ def results(
 
     Existing files are overwritten only with --force. --state failed and --status also find URLs of a crawl that have no
     result.
+
+    ID is the id of a job, its first characters, or `last` for the newest job with a successful result; if there is
+    none, for the newest job with any result.
     """
     wanted = Filter(**only)
     output = None if output == "-" else output
@@ -86,19 +99,29 @@ def results(
     chunk_size = chunk_size or CHUNK_SIZE
     settings = settings_of(session)
     with opened_to_find(settings) as database:
-        job = chosen(session, database, id, lambda job: _has_some(database, job.id, wanted), "that has results")
+        job = _chosen(session, database, id, wanted)
         if output is not None:
             save(session, database, settings.data, job.id, form, output, wanted, force=force, chunk_size=chunk_size)
         elif form == "warc":
             _print_archive(database, settings.data, job.id, wanted)
         elif form in TABLES:
             _print_table(database, job.id, form, wanted, chunk_size)
-        else:
-            _print(database, job.id, wanted, form)
+        elif not _print(database, job.id, wanted, form):
+            session.say(f"Job {job.id} has no results." if wanted == Filter() else "No result matches.")
 
 
-def _has_some(database: Database, job_id: str, wanted: Filter) -> bool:
-    return bool(stored.count(database, job_id) or (wanted.asks_ledger and urls.counts(database, job_id).discovered))
+def _chosen(session: Session, database: Database, id: str, wanted: Filter) -> Job:
+    """For `last`: the newest job with a successful result, else the newest one with any result."""
+
+    def has_success(job: Job) -> bool:
+        return urls.counts(database, job.id).done > 0
+
+    def has_any(job: Job) -> bool:
+        return bool(stored.count(database, job.id) or (wanted.asks_ledger and urls.counts(database, job.id).discovered))
+
+    if wanted.asks_ledger:
+        return chosen(session, database, id, has_any, "that has results")
+    return chosen(session, database, id, has_success, "with a successful result", or_else=has_any)
 
 
 def save(
@@ -128,28 +151,44 @@ def save(
         session.say(f"{number:,} {noun} written to {terminal.safe(name)}.")
         return
     else:
-        number = _save(session, database, data, job_id, wanted, form, output, force=force)
+        number, left_out = _save(session, database, data, job_id, wanted, form, output, force=force)
+        if form in PAGES_ONLY:
+            session.say(_written_pages(form, number, left_out, name))
+            return
     noun = "result was" if number == 1 else "results were"
     session.say(f"{number:,} {noun} written to {terminal.safe(name)}.")
 
 
-def _print(database: Database, job_id: str, wanted: Filter, form: str) -> None:
+def _written_pages(form: str, number: int, left_out: int, name: str) -> str:
+    told = f"{number:,} {'page was' if number == 1 else 'pages were'} written to {terminal.safe(name)}"
+    if not left_out:
+        return f"{told}."
+    if form == "md":
+        return f"{told}; {left_out:,} failed {'result has' if left_out == 1 else 'results have'} no file."
+    return f"{told}; {left_out:,} other {'result is' if left_out == 1 else 'results are'} not in it."
+
+
+def _print(database: Database, job_id: str, wanted: Filter, form: str) -> int:
+    """Returns the number of results."""
     if sys.stdout.isatty():
-        _print_safely(database, job_id, wanted, form)
-        return
+        return _print_safely(database, job_id, wanted, form)
     terminal.flush()
+    number = 0
     fields = columns_of(database, job_id, COLUMNS)
     with terminal.noticed(), to_stream(form, sys.stdout.buffer, fields) as writer:
-        for result in stream(database, job_id, wanted):
+        for number, result in enumerate(stream(database, job_id, wanted), 1):  # noqa: B007
             writer.write(result)
+    return number
 
 
-def _print_safely(database: Database, job_id: str, wanted: Filter, form: str) -> None:
+def _print_safely(database: Database, job_id: str, wanted: Filter, form: str) -> int:
     """Print to a terminal: it must not interpret control characters of crawled pages."""
     if form != "jsonl":
         raise UsageError(f"{form} cannot be printed to a terminal: name a file with -o, or redirect the output")
-    for result in stream(database, job_id, wanted):
+    number = 0
+    for number, result in enumerate(stream(database, job_id, wanted), 1):  # noqa: B007
         terminal.print_json(as_value(result), indent=None)
+    return number
 
 
 def as_value(result: Result) -> dict[str, Any]:
@@ -201,16 +240,19 @@ def _save(
     output: Path,
     *,
     force: bool,
-) -> int:
-    number = 0
+) -> tuple[int, int]:
+    """Returns the number of results that were written, and of those that have no place in the format."""
+    written = left_out = 0
     total = stored.count(database, job_id)
     fields = columns_of(database, job_id, COLUMNS)
     with to_path(form, output, force=force, fields=fields, data=data) as writer, _progress(session, total) as advance:
         for result in stream(database, job_id, wanted):
-            writer.write(result)
-            number += 1
+            if writer.write(result):
+                written += 1
+            else:
+                left_out += 1
             advance(result)
-    return number
+    return written, left_out
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from silkline.api.token_making import new_token
 from silkline.cli import terminal
 from silkline.cli.resources import existing, opened, settings_of
 from silkline.cli.session import Session, everywhere, text
-from silkline.errors import NotFound, UsageError
+from silkline.errors import NotFound, Refused, UsageError
 from silkline.store import tokens as store
 
 
@@ -66,13 +66,27 @@ def list_them(session: Session) -> None:
 
 
 @tokens.command("rm")
-@click.argument("id", type=text)
+@click.argument("token", type=text)
 @everywhere()
 @click.pass_obj
-def remove(session: Session, id: str) -> None:
-    """Remove a token; requests with it are refused from now on."""
+def remove(session: Session, token: str) -> None:
+    """Remove a token; requests with it are refused from now on.
+
+    TOKEN is its id, or its name if no other token has that name.
+    """
     with existing(settings_of(session)) as database:
         if database is None:
-            raise NotFound(f"no token {id}")
-        store.forget(database, id)
-    session.say(f"Token {id} is no longer valid.")
+            raise NotFound(f"no token {token}")
+        found = _named(store.everyone(database), token)
+        store.forget(database, found.id)
+    session.say(f"Token {found.id} ({terminal.safe(found.name)}) is no longer valid.")
+
+
+def _named(tokens: list[store.Token], wanted: str) -> store.Token:
+    """The token with this id or name."""
+    found = [token for token in tokens if token.id == wanted] or [token for token in tokens if token.name == wanted]
+    if not found:
+        raise NotFound(f"no token {wanted}")
+    if len(found) > 1:
+        raise Refused(f"{len(found)} tokens have the name {wanted}: give the id from `silkline tokens ls`")
+    return found[0]

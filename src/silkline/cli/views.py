@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from silkline.cli.terminal import as_json, duration, moment, safe, safe_lines, size
+from silkline.errors import FieldsMissing, SeedsFailed
 from silkline.model.field_counts import field_counts_in, in_words
 from silkline.model.job import Job, Status, shown_status
 from silkline.model.kept_html import kept_html_in
@@ -19,7 +20,9 @@ from silkline.model.reasons import at_command_line
 from silkline.model.redaction import redacted, shown_spec, without_password
 from silkline.store.job_view import job_view
 from silkline.store.usage_view import UsageView
+from silkline.store.waiting import EXTERNAL, SOON
 
+ENOUGH_PAGES = 20  # with fewer, the dictionary of the compression is most of what is stored
 SHORT_LENGTHS = (13, 18, 23, 36)  # an id up to each of its hyphens
 # `unchanged` is left out while nothing sets it; see `sum_of`.
 STATES = ("queued", "in_flight", "done", "failed", "skipped")
@@ -73,7 +76,7 @@ def everything(
         ("Job", job.id),
         ("Kind", safe(job.kind)),
         ("Status", shown(job, now)),
-        ("Waits for", safe(waits_for or "")),
+        ("Queue", safe(waits_for or "")),
         (_about(job), safe(without_password(job.request_url or ""))),
         ("Reason", safe(job.exit_reason or "")),
         ("Error", safe_lines(job.error_message or "")),
@@ -137,7 +140,8 @@ def about(job: Job) -> str:
 
 def ending(job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], now: datetime) -> list[str]:
     """How a job ended, in a few lines."""
-    told = [f"Job {job.id} is {shown(job, now)}: {_sum(counts)}."]
+    state = "has failed" if job.status is Status.FAILED else f"is {shown(job, now)}"
+    told = [f"Job {job.id} {state}: {_sum(counts)}."]
     told += [f"  {state}: {why}" for state in ("failed", "skipped") if (why := _reasons(reasons, state))]
     if more := not_stored_in_words(counts):
         told.append(f"  not stored: {more}")
@@ -152,9 +156,15 @@ def ending(job: Job, counts: Counts, reasons: Sequence[tuple[str, str, int]], no
         told.append("It is in the queue: the next free worker continues it.")
     if job.status in (Status.PAUSED, Status.QUEUED):
         told.append(f"To resume it: silkline resume {job.id}")
-    elif job.status in (Status.FAILED, Status.STOPPED):
+    elif job.status is Status.STOPPED or (job.status is Status.FAILED and not _fails_again(job)):
         told.append(f"To continue from the checkpoint: silkline jobs retry {job.id}")
     return told
+
+
+def _fails_again(job: Job) -> bool:
+    """Whether the failure is permanent, so that a retry ends the same way. Seeds that failed may work later."""
+    out_of_tries = job.retry_count >= job.max_retries or job.crash_count > job.max_retries
+    return job.exit_reason == FieldsMissing.reason or (not out_of_tries and job.exit_reason != SeedsFailed.reason)
 
 
 def extracted(counts: Counts) -> list[str]:
@@ -162,8 +172,10 @@ def extracted(counts: Counts) -> list[str]:
     told = [safe(line) for line in in_words(field_counts_in(counts.live))]
     kept = kept_html_in(counts.live)
     if kept.pages:
+        pages = "1 page" if kept.pages == 1 else f"{kept.pages:,} pages"
         each, raw = size(kept.stored // kept.pages), size(kept.raw // kept.pages)
-        told.append(f"HTML kept: {kept.pages:,} pages in {size(kept.stored)}, {each} a page ({raw} uncompressed)")
+        compared = f", {each} a page ({raw} uncompressed)" if kept.pages >= ENOUGH_PAGES else ""
+        told.append(f"HTML kept: {pages} in {size(kept.stored)}{compared}")
     return told
 
 
@@ -197,6 +209,15 @@ def not_stored_in_words(counts: Counts) -> str:
 
 def _reasons(reasons: Sequence[tuple[str, str, int]], state: str) -> str:
     return ", ".join(f"{urls:,} {safe(reason)}" for of, reason, urls in reasons if of == state)
+
+
+def start_hint(job: Job, waits_for: str | None, now: datetime) -> str:
+    """What a queued job waits for, and the command that runs it at once. Empty if a worker starts it soon."""
+    if job.status is not Status.QUEUED or not waits_for or waits_for == SOON:
+        return ""
+    if job.kind == EXTERNAL or job.run_at > now:
+        return waits_for
+    return f"{waits_for} To run it in the foreground: silkline resume {job.id}"
 
 
 def _attempts(job: Job) -> str:

@@ -165,7 +165,8 @@ def settings_in_words(plan: Plan) -> list[str]:
     return [
         each
         for each in (
-            f"{_several(plan.fetchers, 'fetcher')} with {plan.concurrency} concurrent requests each",
+            f"{_several(plan.fetchers, 'fetcher')} with {_several(plan.concurrency, 'concurrent request')}"
+            + (" each" if plan.fetchers > 1 else ""),
             _several(plan.parsers, "parser") if plan.parsers else "pages are parsed by the fetchers",
             f"scope {plan.scope}",
             f"depth {plan.depth}" if plan.depth is not None else "",

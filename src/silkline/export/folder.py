@@ -51,14 +51,16 @@ class ResultFolder:
         self._example = ""
         self._written: set[int] = set()  # keys of names, kept only if files may be overwritten
 
-    def write(self, result: Result) -> None:
+    def write(self, result: Result) -> bool:
         if not result.success:
-            return
+            return False
         path = self._folder / place_of(result.final_url)
         short = self._folder / f"page-{url_key(result.final_url) & 0xFFFFFFFFFFFFFFFF:016x}.md"
-        if not self._is_written(result, path) and not self._is_written(result, short):
-            self._refused += 1
-            self._example = self._example or result.final_url
+        if self._is_written(result, path) or self._is_written(result, short):
+            return True
+        self._refused += 1
+        self._example = self._example or result.final_url
+        return False
 
     def _is_written(self, result: Result, path: Path) -> bool:
         """Write a page. False: the disk refuses the name."""

@@ -16,8 +16,9 @@ class JsonLines:
         self._stream = stream
         self._encode = msgspec.json.Encoder().encode
 
-    def write(self, result: Result) -> None:
+    def write(self, result: Result) -> bool:
         self._stream.write(self._encode(result) + b"\n")
+        return True
 
     def close(self) -> None:
         self._stream.flush()

@@ -18,6 +18,8 @@ from silkline.export.rows import Writer
 from silkline.part_files import whole_file
 
 FORMATS: Final = ("jsonl", "csv", "md", "parquet", "sitemap", "warc", "links", "chunks")
+PAGES_ONLY: Final = frozenset({"md", "sitemap"})
+"""The formats that have only pages, no failed results."""
 TABLES: Final = {"links": ("link", "links"), "chunks": ("chunk", "chunks")}
 """The formats that do not have one row for each result, with the name of one row and of several."""
 _SUFFIXES: Final = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet", ".xml": "sitemap"}

@@ -39,7 +39,7 @@ class Parquet:
         self._rows: list[dict[str, Any]] = []
         self._size = 0
 
-    def write(self, result: Result) -> None:
+    def write(self, result: Result) -> bool:
         row = row_of(result)
         row["created_at"] = result.created_at
         row["http_status"] = _whole(row["http_status"])
@@ -55,6 +55,7 @@ class Parquet:
         self._size += 2 * content_size(result)
         if len(self._rows) >= GROUP_ROWS or self._size >= GROUP_SIZE:
             self._flush()
+        return True
 
     def close(self) -> None:
         self._flush()

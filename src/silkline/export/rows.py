@@ -29,7 +29,9 @@ _CONTENT: Final = ("markdown", "text", "transcript", "html")
 class Writer(Protocol):
     """Writes results in one format."""
 
-    def write(self, result: Result) -> None: ...
+    def write(self, result: Result) -> bool:
+        """Write a result. False: it has no place in this format, such as a failed page in a sitemap."""
+        ...
 
     def close(self) -> None:
         """Complete the file after the last result."""

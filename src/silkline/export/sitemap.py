@@ -36,9 +36,9 @@ class SitemapFile:
         self._written = 0
         self._open()
 
-    def write(self, result: Result) -> None:
+    def write(self, result: Result) -> bool:
         if not result.success or result.metadata.get("http_status") not in (None, 200):
-            return
+            return False
         if self._written and self._written % self._most == 0 and self._path is not None:
             self._next_part()
         self._origin = self._origin or origin_of(result.final_url)
@@ -46,6 +46,7 @@ class SitemapFile:
         changed = f"<lastmod>{escape(str(lastmod))}</lastmod>" if lastmod else ""
         self._part.write(f"<url><loc>{escape(result.final_url)}</loc>{changed}</url>\n".encode())
         self._written += 1
+        return True
 
     def close(self) -> None:
         self._part.write(b"</urlset>\n")

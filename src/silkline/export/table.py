@@ -51,7 +51,7 @@ class Table:
         self._rows = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - closed in `close`
         self._columns: dict[str, None] = {}
 
-    def write(self, result: Result) -> None:
+    def write(self, result: Result) -> bool:
         left_out = _FROM_DATA | OWN_DATA if self._fields else _FROM_DATA
         further = {name: value for name, value in further_data(result).items() if name not in left_out}
         rest: dict[str, Any] = {}
@@ -69,6 +69,7 @@ class Table:
             line = _line([*fixed.values(), *own, *(_cell(further.get(name)) for name in self._columns)])
             self._rows.write(_ROW.pack(len(self._columns), len(line)) + line)
             fixed, further = repeated(fixed), {}
+        return True
 
     def close(self) -> None:
         total = len(self._columns)

@@ -40,6 +40,11 @@ class GuardedProxy:
         """The number of connections that were refused because the guard does not allow the address."""
         return self._proxy.refused
 
+    def take_problem(self) -> str:
+        """Why the last host could not be reached, since the last call; empty if all were reached."""
+        problem, self._proxy.problem = self._proxy.problem, ""
+        return problem
+
     def close(self) -> None:
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._loop.stop)

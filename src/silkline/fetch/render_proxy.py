@@ -22,7 +22,7 @@ from silkline.fetch.dns import Resolver
 from silkline.fetch.guard import Guard
 from silkline.fetch.origin import Origin, locate
 from silkline.fetch.peer_owner import owner_of
-from silkline.model.fetched import ADDRESS_BLOCKED
+from silkline.model.fetched import ADDRESS_BLOCKED, CONNECT_FAILED
 
 _HEAD: Final = 64 * 1024
 _CHUNK: Final = 64 * 1024
@@ -54,7 +54,10 @@ class Upstream:
 
 
 class PageProxy:
-    """Must be opened inside an event loop. `refused` counts requests to addresses that the guard does not allow."""
+    """Must be opened inside an event loop. `refused` counts requests to addresses that the guard does not allow.
+
+    `problem` is the reason why the last host could not be reached, as in the ledger; empty if all were reached.
+    """
 
     def __init__(
         self,
@@ -77,6 +80,7 @@ class PageProxy:
         self.address = ""
         self.bytes = 0
         self.refused = 0
+        self.problem = ""
 
     async def open(self, host: str, peer: str, user: int | None = None) -> None:
         """Listen on the address `host`. Accept connections from the address `peer` only, and only of this user, if one
@@ -180,6 +184,7 @@ class PageProxy:
             return await self._connect_upstream(origin)
         found = (origin.literal,) if origin.literal else await self._resolver.resolve(origin.host)
         if isinstance(found, str):
+            self.problem = found
             return None
         allowed = [address for address in found if self._guard.check(address, origin.port) is None]
         if not allowed:
@@ -188,6 +193,7 @@ class PageProxy:
             with contextlib.suppress(OSError, TimeoutError):
                 async with asyncio.timeout(_CONNECT_SECONDS):
                     return await asyncio.open_connection(address, origin.port, limit=_HEAD)
+        self.problem = CONNECT_FAILED if allowed else ADDRESS_BLOCKED
         return None
 
     async def _connect_upstream(self, origin: Origin) -> Ends | None:

@@ -23,6 +23,7 @@ from silkline.model.fetched import BAD_RESPONSE, Fetched
 from silkline.model.job import End
 from silkline.model.kind import Context
 from silkline.model.ledger import DONE, FAILED, Checkpoint, NewResult, NewUrl
+from silkline.model.reasons import meaning, unreachable
 from silkline.model.spec import BlueskySpec
 from silkline.model.url import canonical, host_of, url_key
 from silkline.store import urls
@@ -258,6 +259,8 @@ def subject(spec: BlueskySpec) -> tuple[str, str | None, str | None]:
 
 def complaint(fetched: Fetched, answer: Any, parameters: dict[str, Any]) -> str:
     """What Bluesky refused, with advice on what to do."""
+    if not fetched.status:
+        return unreachable("Bluesky", fetched.reason, fetched.detail)
     told = answer if isinstance(answer, dict) else {}
     error, message = str(told.get("error") or ""), str(told.get("message") or "")
     about = parameters.get("actor") or parameters.get("uri") or parameters.get("q") or ""
@@ -267,4 +270,4 @@ def complaint(fetched: Fetched, answer: Any, parameters: dict[str, Any]) -> str:
         return f"{about}: {_ADVICE['AuthMissing']}"
     if "not found" in message.lower() or "could not find" in message.lower():
         return f"{about}: there is no such account; check the spelling of its handle"
-    return f"Bluesky refuses {about!r}: {message or error or fetched.reason or fetched.status}"
+    return f"Bluesky refuses {about!r}: {message or error or meaning(fetched.reason, {}) or fetched.status}"

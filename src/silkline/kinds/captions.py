@@ -16,7 +16,9 @@ from urllib.parse import urlsplit
 from silkline.errors import Permanent
 from silkline.fetch.guarded_proxy import GuardedProxy
 from silkline.kinds.video import ID
+from silkline.model import fetched
 from silkline.model.fetched import ADDRESS_BLOCKED, BAD_RESPONSE
+from silkline.model.reasons import unreachable
 
 YOUTUBE: Final = "https://www.youtube.com"
 TIMEOUT: Final = 30.0
@@ -77,6 +79,7 @@ class Captions:
 
         self._session.details = {}
         refused = self._proxy.refused
+        self._proxy.take_problem()
         try:
             listed = self._api.list(video)
             find = listed.find_transcript if generated else listed.find_manually_created_transcript
@@ -84,6 +87,8 @@ class Captions:
         except (CouldNotRetrieveTranscript, RequestException) as error:
             if self._proxy.refused > refused:
                 raise CaptionsRefused(ADDRESS_BLOCKED, LED_INSIDE) from error
+            if problem := self._proxy.take_problem():
+                raise CaptionsRefused(problem, unreachable("YouTube", problem), passing=True) from error
             if isinstance(error, CouldNotRetrieveTranscript):
                 raise _refusal(error) from error
             raise _no_answer(error) from error
@@ -147,10 +152,17 @@ def _place(url: str, base: str) -> str:
 def _no_answer(error: Exception) -> CaptionsRefused:
     """The request failed. An answer that cannot be used is the fault of one video, and would come again."""
     from requests import ConnectionError, Timeout
-    from requests.exceptions import ChunkedEncodingError
+    from requests.exceptions import ChunkedEncodingError, SSLError
 
-    if isinstance(error, ConnectionError | Timeout | ChunkedEncodingError):
-        return CaptionsRefused("connect_failed", f"YouTube cannot be reached: {error}"[:300], passing=True)
+    # The texts of these errors are about our own proxy.
+    for kind, reason in (
+        (Timeout, fetched.TIMEOUT),
+        (ChunkedEncodingError, fetched.TRUNCATED),
+        (SSLError, fetched.TLS_FAILED),
+        (ConnectionError, fetched.CONNECT_FAILED),
+    ):
+        if isinstance(error, kind):
+            return CaptionsRefused(reason, unreachable("YouTube", reason), passing=True)
     return CaptionsRefused(BAD_RESPONSE, f"the answer of YouTube cannot be used: {error}"[:300])
 
 
@@ -194,6 +206,8 @@ def videos_of(url: str, most: int | None, base: str) -> list[str]:
     except yt_dlp.utils.DownloadError as error:
         if proxy.refused:
             raise Permanent(f"{url}: {LED_INSIDE}") from error
+        if problem := proxy.take_problem():
+            raise Permanent(f"{url}: {unreachable('YouTube', problem)}") from error
         raise Permanent(f"{url}: yt-dlp cannot list it: {str(error).removeprefix('ERROR: ')}"[:500]) from error
     except CaptionsRefused as refusal:
         raise Permanent(f"{url}: {refusal}") from refusal

@@ -25,6 +25,7 @@ from silkline.fetch.redirects_outside_ledger import follow
 from silkline.fetch.settings import FetchSettings
 from silkline.model.fetched import Fetched, Request, retry_after
 from silkline.model.kind import Control
+from silkline.model.reasons import unreachable
 
 TRIES: Final = 4
 LONGEST_WAIT: Final = 60.0
@@ -106,7 +107,7 @@ class Endpoint:
             return f"{self.name} limits how often it may be asked; it asks us to wait {wait:.0f} s"
         if fetched.status:
             return f"{self.name} cannot answer now (HTTP {fetched.status})"
-        return f"{self.name} cannot be reached ({fetched.reason}: {fetched.detail or self._base})"
+        return unreachable(self.name, fetched.reason, fetched.detail)
 
 
 def _decoded(body: bytes) -> Any:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any
 
-from silkline.errors import Permanent, SpecError
+from silkline.errors import Permanent, Refused, SpecError
 from silkline.kinds.plugin_import import SECONDS, found_at
 from silkline.model.job import End
 from silkline.model.kind import Context
@@ -90,6 +90,12 @@ def claimable(*, test_kinds: bool = False, crawl4ai: bool = False) -> list[str]:
 def is_external(name: str) -> bool:
     """Whether external workers run jobs of this kind. Their results may contain anything."""
     return name in BUILT_IN and BUILT_IN[name].external
+
+
+def refuse_external(name: str) -> None:
+    """Refuse to run a job of an external kind in a process of ours: there is no code for it."""
+    if is_external(name):
+        raise Refused(f"An external worker runs jobs of the kind {name} (docs/how-to/external-workers.md).")
 
 
 def is_crawl(name: str) -> bool:

@@ -205,7 +205,7 @@ def answer(verb: Verb, status: Status, desired: Wish) -> Change | Refusal:
         if status in (Status.QUEUED, Status.RUNNING) and desired is Wish.RUN:
             return Change(status, desired)
         hint = "; use retry" if status in (Status.FAILED, Status.STOPPED) else ""
-        return Refusal(f"only a paused job can be resumed; this one is {shown}{hint}")
+        return Refusal(f"only a paused, queued or running job can be resumed; this one is {shown}{hint}")
     wish = Wish(verb.value)
     target = WISH_BECOMES[wish]
     if status is target:

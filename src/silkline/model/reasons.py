@@ -91,6 +91,13 @@ def on_page(reason: str | None) -> str:
     return meaning(reason, SETTINGS)
 
 
+def unreachable(service: str, reason: str | None, detail: str | None = None) -> str:
+    """Why a service could not be reached."""
+    words = MEANINGS.get(reason or "", (reason or "").replace("_", " "))
+    why = f"{words} ({detail})" if words and detail else words
+    return f"{service} cannot be reached: {why}" if why else f"{service} cannot be reached"
+
+
 def _status(status: int) -> str:
     try:
         return f"the server answered {status} {HTTPStatus(status).phrase}"

@@ -43,6 +43,7 @@ MOST_FIELDS = 1_000
 LONGEST_TIME = 10**10  # seconds, three hundred years
 MOST_PAGES = 10**15  # of a limit: counters of the crawl and of both databases have 64 bits
 LONGEST_NAME = 100
+MISSING = "is missing"
 MOST_HEADERS = 100
 MOST_HEADER_BYTES = 32_768
 TOO_MANY_HEADERS = f"must be at most {MOST_HEADERS} with {MOST_HEADER_BYTES:,} bytes in all"
@@ -430,6 +431,8 @@ def _problem(spec: type[Spec], detail: Any) -> FieldProblem:
         name = name[:LONGEST_NAME]
         close = difflib.get_close_matches(str(detail["loc"][-1])[:LONGEST_NAME], spec.model_fields, n=1)
         return FieldProblem("", f"unknown field {name!r}" + (f": did you mean {close[0]!r}?" if close else ""))
+    if detail["type"] == "missing":
+        return FieldProblem(name, MISSING)
     message: str = detail["msg"].removeprefix("Value error, ")
     given = detail["input"]
     secret = not name or detail["loc"][0] in SECRET_FIELDS or isinstance(given, Mapping)
@@ -447,5 +450,7 @@ def _is_long(given: Any) -> bool:
 def _sentence(problem: FieldProblem) -> str:
     if not problem.field:
         return problem.message
+    if problem.message == MISSING:
+        return f"the field `{problem.field}` {MISSING}"
     got = f" (got {problem.given!r})" if problem.given else ""
     return f"{problem.field}: {problem.message}{got}"

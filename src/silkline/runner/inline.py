@@ -123,6 +123,7 @@ def run_queued(
 def _run_as(
     worker_id: str, database: Database, settings: Settings, id: str, log: logging.Logger, watcher: Watcher
 ) -> Job:
+    registry.refuse_external(jobs.outline(database, id).kind)
     job = jobs.claim_one(database, worker_id, socket.gethostname(), id)
     hide(secrets_of(job.payload))
     in_every_line(worker=worker_id, **job.log_fields)

@@ -21,8 +21,8 @@ from silkline.runner.rescue import rescue
 from silkline.store import jobs, shards, workers
 from silkline.store.identity import is_dead
 
-# The status that an orphan gets before the verb is applied. A job that shall continue is paused first, so that no
-# supervisor claims it before its new sizes are stored.
+# The status that the job of a dead owner gets before the verb is applied. A job that shall continue is paused first, so
+# that no supervisor claims it before its new sizes are stored.
 _FIRST = {Verb.PAUSE: Wish.PAUSE, Verb.RESUME: Wish.PAUSE, Verb.STOP: Wish.STOP, Verb.CANCEL: Wish.CANCEL}
 
 
@@ -34,7 +34,7 @@ def ask(database: Database, data: Path, id: str, verb: Verb, sizes: Mapping[str,
     job = jobs.outline(database, id)
     if job.status is Status.RUNNING and verb in _FIRST:
         for each in (job, *(shards.of(database, id) if is_parent(job) else ())):
-            if is_orphan(database, data, each):
+            if owner_is_dead(database, data, each):
                 take_back(database, data, each, _FIRST[verb])
     if sizes:
         job = jobs.get(database, id)
@@ -51,7 +51,7 @@ def ask(database: Database, data: Path, id: str, verb: Verb, sizes: Mapping[str,
     return job
 
 
-def is_orphan(database: Database, data: Path, job: Job) -> bool:
+def owner_is_dead(database: Database, data: Path, job: Job) -> bool:
     """Whether the owner of a running job is certainly dead. False if the owner is on another machine."""
     if job.status is not Status.RUNNING or job.worker_id is None:
         return False

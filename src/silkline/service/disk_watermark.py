@@ -1,4 +1,7 @@
-"""The disk watermark: no job starts while the disk has less free space than the setting `disk_free_min`."""
+"""The disk watermark: no job is claimed while the disk has less free space than the setting `disk_free_min`.
+
+It does not end running jobs. If the disk is full, their checkpoints fail, and they go back to the queue.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from silkline.config import Settings
 from silkline.errors import DatabaseRemoved, Refused, SilklineError
+from silkline.kinds.registry import refuse_external
 from silkline.model.job import Job, Status, Verb
 from silkline.model.sharding import OWNER
 from silkline.service.job_loop import JobLoop
@@ -50,6 +51,7 @@ class ForegroundRun:
         into the queue and this run continues it.
         """
         job = jobs.outline(loop.database, self._job_id)
+        refuse_external(job.kind)
         if job.worker_id == OWNER:
             self.slots = max(self.slots, self._settings.slots)
             return shards.claim(loop.database, loop.identity.id, loop.identity.host, job.id, free)

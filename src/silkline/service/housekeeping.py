@@ -50,7 +50,7 @@ class Housekeeping(BackgroundThread):
             if killed:
                 log.warning("killed %d processes that the dead supervisor %s left", killed, worker_id)
         if dead:
-            self._watchdog.take_back_orphans(dead)
+            self._watchdog.take_back_jobs(dead)
         for worker_id in dead:
             workers.retire(self._database, worker_id)
             cgroup.remove_of(worker_id)

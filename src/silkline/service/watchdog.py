@@ -109,10 +109,10 @@ class Watchdog:
             return self._interval
         return min(self._interval, max(SHORTEST_WAIT, next_at - boot_clock()))
 
-    def take_back_orphans(self, dead: list[str]) -> int:
+    def take_back_jobs(self, dead: list[str]) -> int:
         """Rescue the jobs of these dead supervisors at once. Returns how many."""
-        orphans = [job for job in jobs.running(self._database) if job.worker_id in dead]
-        return sum(self.rescue(job, f"its supervisor on {job.host} died") for job in orphans)
+        lost = [job for job in jobs.running(self._database) if job.worker_id in dead]
+        return sum(self.rescue(job, f"its supervisor on {job.host} died") for job in lost)
 
     def rescue(self, job: Job, why: str) -> bool:
         excused = blames.blame(self._database, job, self._left_behind(job))

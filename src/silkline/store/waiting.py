@@ -13,6 +13,7 @@ from silkline.store.workers import NO_SPACE, Worker
 HoldUp = Literal["", "nobody", "kind", "disk", "slot"]
 EXTERNAL: Final = "extension"  # the kind that external workers run; there is no list of those workers
 SOON: Final = "Waiting for a worker…"
+FOR_EXTERNAL: Final = "Waiting for an external worker to claim it (docs/how-to/external-workers.md)."
 _WORDS: Final[dict[HoldUp, str]] = {
     "": SOON,
     "nobody": "No worker is running; start one with `silkline worker`.",
@@ -46,5 +47,5 @@ def why_it_waits(job: Job, alive: Sequence[Worker], now: datetime) -> str | None
     if job.run_at > now:
         return f"Starts at {job.run_at:%Y-%m-%d %H:%M:%S} UTC"
     if job.kind == EXTERNAL:
-        return SOON
+        return FOR_EXTERNAL
     return _WORDS[hold_up(alive, job.kind)].format(kind=job.kind)
