@@ -139,8 +139,8 @@ class GuardedReader:
             if reading is not None:
                 self._slow.note(body.url, len(body.body), reading.seconds)
                 on_done(reading)
-        except BaseException:
-            slot.keep()
+        except BaseException as error:
+            self._blame(error)
             raise
         slot.end()
         if reading is None:
@@ -217,10 +217,17 @@ class GuardedReader:
         self._slot.begin(LINKS, body.url)
         try:
             on_done(reading)
-        except BaseException:
-            self._slot.keep()
+        except BaseException as error:
+            self._blame(error)
             raise
         self._slot.end()
+
+    def _blame(self, error: BaseException) -> None:
+        """The input broke this process, unless the error comes from the machine: a full disk is not its fault."""
+        if isinstance(error, OSError):
+            self._slot.end()
+        else:
+            self._slot.keep()
 
     def _suspect(self, url: str) -> bool:
         return self.suspects.includes(host_of(url))
@@ -262,8 +269,8 @@ class GuardedReader:
         self._slot.begin(kind, url)
         try:
             found = read()
-        except BaseException:
-            self._slot.keep()
+        except BaseException as error:
+            self._blame(error)
             raise
         self._slot.end()
         return found
