@@ -5,6 +5,8 @@ from turbohtml import parse
 
 from silkline.model.page import Wanted
 from silkline.parse.html import parse_page
+from silkline.parse.main_content import Choice
+from silkline.parse.outline import Outline
 from silkline.parse.quotations import drop_quotations
 
 FIRST = "My kettle makes a loud noise like a train when the water starts to boil, and nobody in the house can sleep."
@@ -65,8 +67,9 @@ def test_a_quotation_with_much_that_is_new_stays():
 
 def test_a_short_quotation_stays():
     body = parse(f"<body><p>{FIRST}</p><blockquote>a loud noise</blockquote><p>{SECOND}</p>").find("body")
-    drop_quotations(body)
-    assert "a loud noise" in [each.text for each in body.find_all("blockquote")]
+    outline = Outline(body, lambda tag, names, element: 0.0)
+    drop_quotations(Choice(outline, {group.index for group in outline.groups}, 1.0, "text"))
+    assert [each.text for each in body.find_all("blockquote")] == ["a loud noise"]
 
 
 def test_the_full_page_keeps_every_quotation():

@@ -93,7 +93,7 @@ def render(
         choice = choose(body, base, left)
         footnotes = keep_notes(choice, body) if known.notes else None
         remove_rest(choice)
-        drop_quotations(body)
+        drop_quotations(choice)
         if wanted.content != "text":
             tidy_linked_images(body)
         rule, confidence, kept = choice.rule, choice.confidence, kept * choice.share

@@ -3,13 +3,13 @@
 A quotation of another page stays, and so does one of a post that is not on this page.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from turbohtml import Element, NodeFilter, TreeWalker
 
-_WORD: Final = re.compile(r"\w+")
+from silkline.parse.main_content import Choice
+
 _LEAST: Final = 8
 """Words: a shorter quotation may be more than a copy, and takes little place."""
 _WHO_SAID_IT: Final = 8
@@ -17,20 +17,20 @@ _NEW: Final = 0.2
 _MOST_WORDS: Final = 200_000
 
 
-def drop_quotations(root: Element) -> None:
-    """Removes each quotation whose words, without a few that say whose they are, are in the page outside of it."""
-    quotations: list[Element] = []
-    inside: set[Element] = set()
-    for element in root.find_all("blockquote"):  # in document order: an outer one comes before those in it
-        if element not in inside:
-            quotations.append(element)
-            inside.add(element)
-            inside.update(element.iter_elements())
+def drop_quotations(choice: Choice) -> None:
+    """Removes each quotation whose words, without a few that say whose they are, are in the page outside of it.
+
+    The rest of the page must have been removed before.
+    """
+    quotations = _quotations(choice)
     if not quotations:
         return
-    said = set(_triples(_words_outside(root, inside)))
+    inside: set[Element] = set(quotations)
     for quotation in quotations:
-        words = _WORD.findall(" ".join(quotation.stripped_strings).lower())[:_MOST_WORDS]
+        inside.update(quotation.iter_elements())
+    said = set(_triples(_words_outside(choice.outline.body, inside)))
+    for quotation in quotations:
+        words = " ".join(quotation.stripped_strings).lower().split()[:_MOST_WORDS]
         known = bytearray(len(words))
         for at, triple in enumerate(_triples(words)):
             if triple in said:
@@ -43,6 +43,20 @@ def drop_quotations(root: Element) -> None:
             said.update(_triples(words))
 
 
+def _quotations(choice: Choice) -> list[Element]:
+    """The outermost quotations that hold something of the choice."""
+    groups = choice.outline.groups
+    if "blockquote" not in [group.tag for group in groups]:
+        return []
+    around = [-1] * len(groups)
+    for group in groups:
+        up = group.up
+        above = around[up.index] if up is not None else -1
+        around[group.index] = group.index if above < 0 and group.tag == "blockquote" else above
+    held = sorted({around[index] for index in choice.kept if around[index] >= 0})
+    return [element for index in held for element in groups[index].elements]
+
+
 def _triples(words: list[str]) -> Iterator[tuple[str, str, str]]:
     return zip(words, words[1:], words[2:], strict=False)
 
@@ -53,4 +67,4 @@ def _words_outside(root: Element, inside: set[Element]) -> list[str]:
     while (text := texts.next_node()) is not None:
         if text.parent not in inside:
             found.append(text.data)  # type: ignore[attr-defined] # a Text
-    return _WORD.findall(" ".join(found).lower())[:_MOST_WORDS]
+    return " ".join(found).lower().split()[:_MOST_WORDS]
