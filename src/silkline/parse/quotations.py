@@ -6,7 +6,7 @@ A quotation of another page stays, and so does one of a post that is not on this
 from collections.abc import Iterator
 from typing import Final
 
-from turbohtml import Element, NodeFilter, TreeWalker
+from turbohtml import Element
 
 from silkline.parse.main_content import Choice
 
@@ -25,12 +25,10 @@ def drop_quotations(choice: Choice) -> None:
     quotations = _quotations(choice)
     if not quotations:
         return
-    inside: set[Element] = set(quotations)
-    for quotation in quotations:
-        inside.update(quotation.iter_elements())
-    said = set(_triples(_words_outside(choice.outline.body, inside)))
-    for quotation in quotations:
-        words = " ".join(quotation.stripped_strings).lower().split()[:_MOST_WORDS]
+    texts = [quotation.text for quotation in quotations]
+    said = set(_triples(_words(_outside(choice.outline.body.text, texts))))
+    for quotation, text in zip(quotations, texts, strict=True):
+        words = _words(text)
         known = bytearray(len(words))
         for at, triple in enumerate(_triples(words)):
             if triple in said:
@@ -44,7 +42,7 @@ def drop_quotations(choice: Choice) -> None:
 
 
 def _quotations(choice: Choice) -> list[Element]:
-    """The outermost quotations that hold something of the choice."""
+    """The outermost quotations that hold something of the choice, in document order."""
     groups = choice.outline.groups
     if "blockquote" not in [group.tag for group in groups]:
         return []
@@ -53,18 +51,24 @@ def _quotations(choice: Choice) -> list[Element]:
         up = group.up
         above = around[up.index] if up is not None else -1
         around[group.index] = group.index if above < 0 and group.tag == "blockquote" else above
-    held = sorted({around[index] for index in choice.kept if around[index] >= 0})
-    return [element for index in held for element in groups[index].elements]
+    held = {around[index] for index in choice.kept if around[index] >= 0}
+    found = {element for index in held for element in groups[index].elements}
+    return [element for element in choice.outline.body.find_all("blockquote") if element in found]
+
+
+def _outside(text: str, quotations: list[str]) -> str:
+    """The text without the quotations, which are in it in this order."""
+    found, end = [], 0
+    for quotation in quotations:
+        start = max(text.find(quotation, end), end)
+        found.append(text[end:start])
+        end = start + len(quotation)
+    return " ".join([*found, text[end:]])
+
+
+def _words(text: str) -> list[str]:
+    return text.lower().split()[:_MOST_WORDS]
 
 
 def _triples(words: list[str]) -> Iterator[tuple[str, str, str]]:
     return zip(words, words[1:], words[2:], strict=False)
-
-
-def _words_outside(root: Element, inside: set[Element]) -> list[str]:
-    texts = TreeWalker(root, NodeFilter.SHOW_TEXT)
-    found: list[str] = []
-    while (text := texts.next_node()) is not None:
-        if text.parent not in inside:
-            found.append(text.data)  # type: ignore[attr-defined] # a Text
-    return " ".join(found).lower().split()[:_MOST_WORDS]
