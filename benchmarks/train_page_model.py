@@ -8,7 +8,8 @@ documentation in DIR to the CSS selector of their content and of what in it is n
 Needs Silkline, lightgbm, scikit-learn, scipy and numpy. --held-out trains five times on four fifths of the sites, scores
 the choice of groups on the other fifth each time, and writes nothing.
 
-1. Each group of the outline with text gets a label: the share of its words that the content of the page has.
+1. Each group of the outline with text gets a label: the share of its words that the content of the page has. A text
+   that is in the page more often than in the content, such as a quotation, counts half where it is said again.
 2. A logistic regression with few weights (L1) learns what the words of classes, ids and roles say.
 3. Small boosted trees learn from those weights (of sites that they were not fitted to) and the numbers of the groups.
 4. More trees learn the same again, with what the first trees say about the groups around (again of other sites).
@@ -58,7 +59,8 @@ KIND_WEIGHTS = {"forum": 1.7, "collection": 1.7, "product": 1.7, "listing": 1.7}
 """More than half of the pages are articles, and those are the easy ones."""
 TREES = {"num_leaves": 16, "learning_rate": 0.15, "min_data_in_leaf": 100, "lambda_l2": 5, "feature_fraction": 0.6}
 FIRST_ROUNDS, SECOND_ROUNDS = 30, 60
-SEED = 1  # liblinear takes the rows in a random order, and stops before it makes no difference
+SEED, SEED_OF_TREES = 0, 1
+"""Liblinear takes the rows in a random order and stops early; each tree sees a part of the rows and of the numbers."""
 PARTS, FOLDS = 3, 5
 PAGES_OF_A_FOLDER = 30
 READERS = 4
@@ -83,15 +85,96 @@ def own_words(group: Group) -> list[list[str]]:
     return found
 
 
-def label(own: list[str], triples: set[tuple[str, ...]], joined: str) -> float:
-    """The share of the words that are in the content: as triples, or as a phrase if they are few."""
-    if len(own) <= 4:
-        return float(f" {' '.join(own)} " in joined)
-    covered = [0] * len(own)
-    for at in range(len(own) - 2):
-        if tuple(own[at : at + 3]) in triples:
-            covered[at : at + 3] = 1, 1, 1
-    return sum(covered) / len(own)
+class Truth:
+    """The words of the content of a page, and how many of them were found in the page."""
+
+    def __init__(self, content: list[str]) -> None:
+        self.joined = f" {' '.join(content)} "
+        self.triples = Counter(zip(content, content[1:], content[2:], strict=False))
+        self.phrases: dict[str, int] = {}
+
+    def count(self, phrase: str) -> int:
+        if phrase not in self.phrases:
+            self.phrases[phrase] = self.joined.count(phrase)
+        return self.phrases[phrase]
+
+    def share(self, own: list[list[str]], seen: Counter[Any]) -> float:
+        """The share of the words of a group that are in the content: as triples, or as a phrase if they are few.
+
+        `seen` has how often each is in the page. If it is there more often than in the content, each counts less.
+        """
+        found = 0.0
+        for each in filter(None, own):
+            if len(each) <= 4:
+                phrase = f" {' '.join(each)} "
+                found += len(each) * min(self.count(phrase) / max(seen[phrase], 1), 1.0)
+            else:
+                triples = zip(each, each[1:], each[2:], strict=False)
+                shares = [min(self.triples[one] / max(seen[one], 1), 1.0) for one in triples]
+                found += len(each) * covered(len(each), shares)
+        return found / max(sum(map(len, own)), 1)
+
+    def take(self, own: list[list[str]]) -> float:
+        """The same share, but what is found is used up: a second copy is not in the content."""
+        found = 0.0
+        for each in filter(None, own):
+            if len(each) <= 4:
+                phrase = f" {' '.join(each)} "
+                left = self.count(phrase)
+                self.phrases[phrase] = max(left - 1, 0)
+                found += len(each) * float(left > 0)
+            else:
+                shares = []
+                for triple in zip(each, each[1:], each[2:], strict=False):
+                    left = self.triples[triple]
+                    self.triples[triple] = max(left - 1, 0)
+                    shares.append(float(left > 0))
+                found += len(each) * covered(len(each), shares)
+        return found / max(sum(map(len, own)), 1)
+
+
+def covered(count: int, shares: list[float]) -> float:
+    """The share of so many words that are in triples of the content; `shares` has how much each triple counts."""
+    best = [0.0] * count
+    for at, share in enumerate(shares):
+        for one in range(at, at + 3):
+            best[one] = max(best[one], share)
+    return sum(best) / count
+
+
+def count_seen(own: list[list[list[str]]]) -> Counter[Any]:
+    """How often each phrase of few words, and each triple of words, is in the page."""
+    seen: Counter[Any] = Counter()
+    for element in (element for each in own for element in each):
+        if len(element) <= 4:
+            seen[f" {' '.join(element)} "] += 1
+        else:
+            seen.update(zip(element, element[1:], element[2:], strict=False))
+    return seen
+
+
+def labels_of(groups: list[Group], leaves: list[Group], own: list[list[list[str]]], content: list[str]) -> list[float]:
+    """The share of the words of each leaf that are content, where a text that is said again counts half.
+
+    A text may be in the page twice and in the content once, such as a post and its quotation, or a card for each of two
+    sizes of screen. Then that one is content around which most of the text is.
+    """
+    truth, seen = Truth(content), count_seen(own)
+    fair = [truth.share(each, seen) for each in own]
+    anywhere = [truth.share(each, Counter()) for each in own]
+    good, size = [0.0] * len(groups), [0.0] * len(groups)
+    for group, one, each in zip(leaves, fair, own, strict=True):
+        size[group.index] = float(sum(map(len, each)))
+        good[group.index] = one * size[group.index]
+    for group in reversed(groups):
+        if group.up is not None:
+            good[group.up.index] += good[group.index]
+            size[group.up.index] += size[group.index]
+    around = [good[up.index] / max(size[up.index], 1) for group in leaves for up in [group.up or group]]
+    found = [0.0] * len(leaves)
+    for at in sorted(range(len(leaves)), key=lambda at: fair[at] + around[at], reverse=True):
+        found[at] = (truth.take(own[at]) + anywhere[at]) / 2
+    return found
 
 
 def weigh_all_alike(tag: str, names: str, element: Element) -> float:
@@ -102,7 +185,10 @@ def weigh_by(weights: dict[str, float]) -> Weigh:
     return lambda tag, names, element: sum(weights.get(token, 0.0) for token in tokens(tag, names, element))
 
 
-def page_of(html: bytes, url: str, truth: str, site: str, kind: str, weigh: Weigh) -> dict[str, Any] | None:
+def page_of(
+    html: bytes, url: str, truth: str, site: str, kind: str, weigh: Weigh, *, roughly: bool
+) -> dict[str, Any] | None:
+    """What the training knows of a page. `roughly`: a text that is said again counts as often as it is said."""
     document = parse(html, positions=False).remove(UNSEEN)
     for element in document.find_all("noscript"):
         if len(element.text.strip()) < 200:
@@ -113,13 +199,13 @@ def page_of(html: bytes, url: str, truth: str, site: str, kind: str, weigh: Weig
     groups = Outline(body, weigh).groups
     leaves = [group for group in groups if group.own]
     content = words(truth)
-    triples, joined = set(zip(content, content[1:], content[2:], strict=False)), f" {' '.join(content)} "
     own = [own_words(group) for group in leaves]
     sizes = [sum(map(len, each)) for each in own]
-    labels = [
-        sum(len(one) * label(one, triples, joined) for one in each if one) / max(size, 1)
-        for each, size in zip(own, sizes, strict=True)
-    ]
+    if roughly:
+        truth_of_words = Truth(content)
+        labels = [truth_of_words.share(each, Counter()) for each in own]
+    else:
+        labels = labels_of(groups, leaves, own, content)
     names = [tokens(g.tag, g.elements[0].attr("class") or "", g.elements[0]) for g in groups]
     for group in groups:
         group.elements = [None] * len(group.elements)  # type: ignore[list-item] # frees the document
@@ -185,7 +271,8 @@ def known(data: Path, docs: Path | None, step: int) -> Iterator[Page]:
 
 def read(page: Page, weights: dict[str, float] | None) -> dict[str, Any] | None:
     html, url, truth, site, kind, sides = page
-    found = page_of(html, url, truth, site, kind, weigh_all_alike if weights is None else weigh_by(weights))
+    weigh = weigh_all_alike if weights is None else weigh_by(weights)
+    found = page_of(html, url, truth, site, kind, weigh, roughly=weights is None)
     if found is None or not found["leaves"]:
         return None
     if sides is not None:
@@ -300,7 +387,7 @@ class Trainer:
     def trees(self, numbers: Any, rows: Any, rounds: int) -> Any:
         data = lightgbm.Dataset(numbers[rows], self.labels[rows], weight=self.weights[rows])
         settings = {"objective": "cross_entropy", "bagging_fraction": 0.8, "bagging_freq": 1, "verbose": -1, **TREES}
-        settings |= {"deterministic": True, "force_row_wise": True, "num_threads": 2}
+        settings |= {"deterministic": True, "force_row_wise": True, "num_threads": 2, "seed": SEED_OF_TREES}
         return lightgbm.train(settings, data, rounds)
 
     def near(self, likely: Any) -> Any:

@@ -17,6 +17,7 @@ from silkline.parse.main_content import choose, remove_rest
 from silkline.parse.markdown import Style, to_html, to_markdown, to_text
 from silkline.parse.metadata import Told, tell
 from silkline.parse.product import Product, fill_in
+from silkline.parse.quotations import drop_quotations
 from silkline.parse.word_count import count_words
 
 # fmt: off
@@ -92,6 +93,7 @@ def render(
         choice = choose(body, base, left)
         footnotes = keep_notes(choice, body) if known.notes else None
         remove_rest(choice)
+        drop_quotations(choice)
         if wanted.content != "text":
             tidy_linked_images(body)
         rule, confidence, kept = choice.rule, choice.confidence, kept * choice.share

@@ -1,0 +1,74 @@
+"""Removes quotations of what the page itself says, as in a thread where each answer quotes the post before it.
+
+A quotation of another page stays, and so does one of a post that is not on this page.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from turbohtml import Element
+
+from silkline.parse.main_content import Choice
+
+_LEAST: Final = 8
+"""Words: a shorter quotation may be more than a copy, and takes little place."""
+_WHO_SAID_IT: Final = 8
+_NEW: Final = 0.2
+_MOST_WORDS: Final = 200_000
+
+
+def drop_quotations(choice: Choice) -> None:
+    """Removes each quotation whose words, without a few that say whose they are, are in the page outside of it.
+
+    The rest of the page must have been removed before.
+    """
+    quotations = _quotations(choice)
+    if not quotations:
+        return
+    texts = [quotation.text for quotation in quotations]
+    said = set(_triples(_words(_outside(choice.outline.body.text, texts))))
+    for quotation, text in zip(quotations, texts, strict=True):
+        words = _words(text)
+        known = bytearray(len(words))
+        for at, triple in enumerate(_triples(words)):
+            if triple in said:
+                known[at : at + 3] = b"\1\1\1"
+        found = sum(known)
+        new = len(words) - found
+        if found >= max(_LEAST, new) and new <= max(_WHO_SAID_IT, _NEW * len(words)):
+            quotation.extract()
+        elif len(said) < _MOST_WORDS:
+            said.update(_triples(words))
+
+
+def _quotations(choice: Choice) -> list[Element]:
+    """The outermost quotations that hold something of the choice, in document order."""
+    groups = choice.outline.groups
+    if "blockquote" not in [group.tag for group in groups]:
+        return []
+    around = [-1] * len(groups)
+    for group in groups:
+        up = group.up
+        above = around[up.index] if up is not None else -1
+        around[group.index] = group.index if above < 0 and group.tag == "blockquote" else above
+    held = {around[index] for index in choice.kept if around[index] >= 0}
+    found = {element for index in held for element in groups[index].elements}
+    return [element for element in choice.outline.body.find_all("blockquote") if element in found]
+
+
+def _outside(text: str, quotations: list[str]) -> str:
+    """The text without the quotations, which are in it in this order."""
+    found, end = [], 0
+    for quotation in quotations:
+        start = max(text.find(quotation, end), end)
+        found.append(text[end:start])
+        end = start + len(quotation)
+    return " ".join([*found, text[end:]])
+
+
+def _words(text: str) -> list[str]:
+    return text.lower().split()[:_MOST_WORDS]
+
+
+def _triples(words: list[str]) -> Iterator[tuple[str, str, str]]:
+    return zip(words, words[1:], words[2:], strict=False)
