@@ -11,7 +11,8 @@ from silkline.crawl.plan import Tuning
 from silkline.crawl.seen import seeded_digests
 from silkline.crawl.sitemap_limits import MOST_NESTED, chain_at, is_named_by_others, named_by_others
 from silkline.crawl.traps import CLOSE_LOOK
-from silkline.model.ledger import FOREIGN
+from silkline.crawl.url_queue import Claim
+from silkline.model.ledger import FOREIGN, QUEUED
 from tests.unit.test_ledger_budgets import PLAN, SMALL, discovery, page, size
 
 GOOD, EVIL = "a.example", "evil.example"
@@ -118,7 +119,7 @@ def test_the_mark_of_a_sitemap_comes_once_and_before_the_redirects() -> None:
 @pytest.mark.parametrize("from_ledger", [False, True])
 def test_a_host_claims_what_others_found_first(*, from_ledger: bool) -> None:
     found, outbox = discovery(Tuning(), scope="any")
-    claims: list[tuple[str, int, str]] = []
+    claims: list[tuple[str, Claim]] = []
     found.on_claim = lambda *claim: claims.append(claim)
     hub = ["https://a.example/hub"]
     if from_ledger:
@@ -130,7 +131,7 @@ def test_a_host_claims_what_others_found_first(*, from_ledger: bool) -> None:
     for depth in (2, 1):
         found.links(hub, page(EVIL, depth=depth))
         found.links(hub, page(depth=depth))
-    assert claims == [(hub[0], 2, "link")], "once"
+    assert claims == [(hub[0], Claim(2, "link", ""))], "once"
     assert outbox.found == []
 
 
@@ -140,3 +141,16 @@ def test_a_link_of_another_host_to_what_a_host_links_to_changes_nothing() -> Non
     for source in (GOOD, EVIL, GOOD):
         found.links(["https://a.example/hub"], page(source))
     assert [row.found_via for row in outbox.found] == ["link"]
+
+
+def test_a_redirect_that_others_have_no_budget_for_is_followed_when_its_host_links_to_it() -> None:
+    found, outbox = large_host()
+    source, target = f"https://{GOOD}/go", f"https://{GOOD}/list?name=last&y=1"
+    found.links(queries("name", STORED), page(EVIL))
+    found.links([source], page(EVIL))
+    found.links([target], Links(7, 1, FOREIGN, source, [], GOOD))
+    assert target not in [row.url for row in outbox.found]
+    outbox.found.clear()
+    for _ in range(2):
+        found.links([source], page(GOOD))
+    assert [(row.url, row.state) for row in outbox.found] == [(target, QUEUED)]

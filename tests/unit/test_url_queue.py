@@ -6,7 +6,8 @@ import pytest
 
 from silkline.crawl.frontier import ALONE_AFTER, Frontier
 from silkline.crawl.plan import PACES
-from silkline.crawl.url_queue import MOST_PAUSE, FrontierUrl, UrlQueue, claimed, is_foreign
+from silkline.crawl.sitemap_limits import level_of
+from silkline.crawl.url_queue import MOST_PAUSE, Claim, FrontierUrl, UrlQueue, claimed, is_foreign
 from silkline.model.ledger import FOREIGN
 
 
@@ -122,7 +123,7 @@ def test_a_url_that_its_host_claims_gets_the_depth_and_the_place_of_its_own_link
     hub = foreign(1, depth=4)
     frontier.offer("a.example", hub, 0.0)
     assert frontier.take(0.0) is None
-    frontier.claim("a.example", hub.url, 2, "link", 0.0)
+    frontier.claim("a.example", hub.url, Claim(2, "link", ""), 0.0)
     taken = frontier.take(0.0)
     assert taken is not None
     assert (taken[1].id, taken[1].depth, taken[1].via) == (1, 2, "link")
@@ -134,7 +135,7 @@ def test_a_url_that_is_claimed_while_it_is_in_the_ledger_is_corrected_when_it_co
     frontier, shorter = frontier_at(2)
     hub = foreign(1, depth=4)
     frontier.more = True
-    frontier.claim("a.example", hub.url, 2, "link", 0.0)
+    frontier.claim("a.example", hub.url, Claim(2, "link", ""), 0.0)
     frontier.offer("a.example", hub, 0.0)
     taken = frontier.take(0.0)
     assert taken is not None
@@ -145,7 +146,7 @@ def test_without_levels_a_claim_changes_only_the_place() -> None:
     frontier = Frontier(PACES["max"], window=100, per_host=10)
     frontier.on_shorter = lambda entry, before: pytest.fail("the ledger keeps its depth")
     frontier.offer("a.example", foreign(1, depth=4), 0.0)
-    frontier.claim("a.example", foreign(1).url, 2, "link", 0.0)
+    frontier.claim("a.example", foreign(1).url, Claim(2, "link", ""), 0.0)
     taken = frontier.take(0.0)
     assert taken is not None
     assert (taken[1].depth, taken[1].rank, taken[1].via) == (4, 2, "link")
@@ -182,6 +183,16 @@ def test_a_sitemap_that_its_host_names_too_stays_a_sitemap() -> None:
     named = FrontierUrl(1, 1, "https://a.example/map.xml", 1, 0, f"level-0 {FOREIGN}", "robots")
     assert is_foreign(named)
     for via in ("robots", "link"):
-        again = claimed(named, 1, via)
-        assert (again.via, again.chain) == ("robots", "level-0")
-    assert claimed(foreign(1), 1, "robots").via == "link", "a page stays a page"
+        again = claimed(named, Claim(1, via, ""))
+        assert (again.via, level_of(again.chain), is_foreign(again)) == ("robots", 0, False)
+    assert claimed(foreign(1), Claim(1, "robots", "")).via == "link", "a page stays a page"
+
+
+def test_redirects_and_indexes_of_others_use_up_no_limit_of_what_a_host_claims() -> None:
+    way = " ".join(f"https://evil.example/r{number}" for number in range(10))
+    assert claimed(foreign(1)._replace(chain=way), Claim(1, "link", "")).chain == ""
+    named = FrontierUrl(1, 1, "https://a.example/map.xml", 1, 0, f"level-10 {FOREIGN}", "sitemap_index")
+    assert level_of(claimed(named, Claim(1, "robots", "")).chain) == 0
+    assert level_of(claimed(named, Claim(1, "sitemap_index", "level-3")).chain) == 3
+    deeper = named._replace(chain=f"level-2 {FOREIGN}")
+    assert level_of(claimed(deeper, Claim(1, "sitemap_index", "level-5")).chain) == 2

@@ -26,6 +26,7 @@ from silkline.crawl.sitemap_limits import (
     named_by_others,
 )
 from silkline.crawl.traps import ROW_BYTES, TRAP
+from silkline.crawl.url_queue import Claim
 from silkline.metrics.instruments import TRAP_URLS
 from silkline.model.ledger import FOREIGN, QUEUED, SKIPPED
 from silkline.model.parcel import Links
@@ -35,6 +36,7 @@ _MOST_KNOWN_ELSEWHERE: Final = 1_000_000
 _MOST_COUNTED: Final = 1_000_000
 _SHARED: Final = ("link", "redirect", "sitemap")
 """In these ways, a host can add URLs of other hosts to the crawl."""
+_MOST_UNFOLLOWED: Final = 100_000
 _FOR_ALL: Final = frozenset({OUT_OF_SCOPE, EXCLUDED})
 """Reasons not to fetch a URL that are the same whoever links to it."""
 
@@ -53,8 +55,10 @@ class Discovery:
         self._seen = Seen(self._seed)
         self._foreign = Seen(self._seed)
         """URLs that other hosts link to. Those not in `_seen` too are claimed when their own host links to them."""
-        self.on_claim: Callable[[str, int, str], None] = lambda url, depth, via: None
-        """Called with a URL that only other hosts linked to, when its own host does: its depth there, and how."""
+        self.on_claim: Callable[[str, Claim], None] = lambda url, claim: None
+        """Called with a URL that only other hosts linked to, when its own host does."""
+        self._unfollowed: dict[str, str] = {}
+        """Foreign URLs that redirected to a URL of their host for which others have no budget, and that URL."""
         self._known_elsewhere = Seen(self._seed)
         self._counted = Seen(self._seed)
         self._scope = Scope(plan)
@@ -126,7 +130,7 @@ class Discovery:
         source = links.source if depth else ""  # a redirect of a seed leads to the site that was meant
         room = self._traps.room_of(source) if source else 0
         size, used, most = 0, 0, links.most_bytes or sys.maxsize
-        for url in self._fresh(urls, source, depth, links.via):
+        for url in self._fresh(urls, source, links):
             row = ROW_BYTES + len(url)
             size += row
             if size > most:
@@ -144,6 +148,8 @@ class Discovery:
                 TRAP_URLS.add()
             if foreign and reason is not None and not self._is_final(reason, depth):
                 self._only_count(url)
+                if is_passed_on and not is_abroad and len(self._unfollowed) < _MOST_UNFOLLOWED:
+                    self._unfollowed[links.chain.rpartition(" ")[2]] = url
                 continue
             if is_abroad or (source and reason is not None):
                 if used + row > room:
@@ -163,15 +169,19 @@ class Discovery:
         if used:
             self._traps.spend(source, used)
 
-    def _fresh(self, urls: Iterable[str], source: str, depth: int, via: str) -> Iterator[str]:
+    def _fresh(self, urls: Iterable[str], source: str, links: Links) -> Iterator[str]:
         """The new URLs of some links. Those that others found first now belong to their host."""
-        own, others = self._parted(urls, source, all_foreign=via == FOREIGN)
+        own, others = self._parted(urls, source, all_foreign=links.via == FOREIGN)
         foreign = self._foreign
         for url in self._seen.add_all(own):
-            if foreign and url in foreign:
-                self.on_claim(url, depth, via)
-            else:
+            if not foreign or url not in foreign:
                 yield url
+                continue
+            self.on_claim(url, Claim(links.depth, links.via, links.chain))
+            # Its redirect was not followed for others. It was fetched already, so it is followed from here.
+            target = self._unfollowed.pop(url, None)
+            if target is not None and self._seen.add(target):
+                yield target
         for url in foreign.add_all(others):
             if url not in self._seen:
                 yield url

@@ -46,7 +46,7 @@ from silkline.crawl.render_queue import RenderQueue
 from silkline.crawl.reporter import LeaderInbox, Reporter
 from silkline.crawl.robots_notes import RobotsNotes
 from silkline.crawl.site_crawl import SiteCrawl
-from silkline.crawl.url_queue import FrontierUrl
+from silkline.crawl.url_queue import Claim, FrontierUrl
 from silkline.fetch.client import HttpClient
 from silkline.model.ledger import QUEUED, SKIPPED, Settled
 from silkline.model.url import host_of
@@ -215,9 +215,9 @@ class Fetcher:
 
     # Callbacks of the parts.
 
-    def _claim(self, url: str, depth: int, via: str) -> None:
-        """The host of a URL links to it, at this depth. So far only other hosts did."""
-        self._frontier.claim(host_of(url), url, depth, via, self._loop.time())
+    def _claim(self, url: str, claim: Claim) -> None:
+        """The host of a URL links to it. So far only other hosts did."""
+        self._frontier.claim(host_of(url), url, claim, self._loop.time())
 
     def _found_shorter(self, entry: FrontierUrl, before: int) -> None:
         """There is a shorter path to a queued URL: the ledger gets its depth."""

@@ -16,7 +16,7 @@ from typing import Final
 from silkline.crawl.host_heap import HostHeap
 from silkline.crawl.plan import Pace
 from silkline.crawl.politeness import Address, Booking, Clock
-from silkline.crawl.url_queue import FrontierUrl, UrlQueue, claimed, is_foreign
+from silkline.crawl.url_queue import Claim, FrontierUrl, UrlQueue, claimed, is_foreign
 
 ALONE_AFTER: Final = 30.0
 """If a level takes longer than this, hosts without a URL at this level go on, each with one request at a time."""
@@ -89,7 +89,7 @@ class Frontier:
         self.more = False
         self._behind: int | None = None
         self._again = False
-        self._claims: dict[str, tuple[int, str]] = {}
+        self._claims: dict[str, Claim] = {}
         """URLs that their hosts have claimed when they were not in a queue: how, until they come into one."""
         self.on_shorter: Callable[[FrontierUrl, int], None] = lambda entry, before: None
         """Called with a URL in memory when a shorter path to it is found, and with its depth before."""
@@ -121,20 +121,20 @@ class Frontier:
         """Add a URL again that was taken and not fetched."""
         self._enqueue(self.host(name), entry, now)
 
-    def claim(self, name: str, url: str, depth: int, via: str, now: float) -> None:
+    def claim(self, name: str, url: str, claim: Claim, now: float) -> None:
         """A host links to a URL that so far only others linked to."""
         host = self.hosts.get(name)
         entry = host.queue.claim(url) if host is not None else None
         if host is not None and entry is not None:
             self.size -= 1
-            self._enqueue(host, self._claimed(entry, depth, via), now)
+            self._enqueue(host, self._claimed(entry, claim), now)
         elif self.more or self._behind is not None or self._later:
             if len(self._claims) >= _MOST_CLAIMS:
                 del self._claims[next(iter(self._claims))]
-            self._claims[url] = (depth, via)
+            self._claims[url] = claim
 
-    def _claimed(self, entry: FrontierUrl, depth: int, via: str) -> FrontierUrl:
-        own = claimed(entry, depth, via)
+    def _claimed(self, entry: FrontierUrl, claim: Claim) -> FrontierUrl:
+        own = claimed(entry, claim)
         if self.level == inf:  # depths do not matter: leave it to the ledger
             return own._replace(depth=entry.depth)
         if own.depth < entry.depth:
@@ -276,7 +276,7 @@ class Frontier:
 
     def _enqueue(self, host: HostQueue, entry: FrontierUrl, now: float) -> None:
         if self._claims and is_foreign(entry) and (claim := self._claims.pop(entry.url, None)) is not None:
-            entry = self._claimed(entry, *claim)
+            entry = self._claimed(entry, claim)
         host.queue.push(entry)
         self.size += 1
         self._schedule(host, now)

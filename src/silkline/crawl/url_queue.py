@@ -12,7 +12,7 @@ from itertools import chain
 from math import inf
 from typing import Final, NamedTuple
 
-from silkline.crawl.sitemap_limits import SITEMAP_VIAS, is_named_by_others, named_by_host
+from silkline.crawl.sitemap_limits import SITEMAP_VIAS, is_named_by_others, level_of, named_by_host
 from silkline.model.ledger import FOREIGN
 
 MOST_PAUSE: Final = 64
@@ -38,12 +38,26 @@ def is_foreign(entry: FrontierUrl) -> bool:
     return entry.via == FOREIGN or (entry.via in SITEMAP_VIAS and is_named_by_others(entry.chain))
 
 
-def claimed(entry: FrontierUrl, depth: int, via: str) -> FrontierUrl:
-    """A foreign URL after its own host has linked to it, at this depth. A sitemap stays one."""
-    if entry.via in SITEMAP_VIAS:
-        how, way = entry.via, named_by_host(entry.chain)
+class Claim(NamedTuple):
+    """How the host of a URL links to it. So far only other hosts did."""
+
+    depth: int
+    via: str
+    chain: str
+
+
+def claimed(entry: FrontierUrl, claim: Claim) -> FrontierUrl:
+    """A foreign URL after its own host has linked to it. A sitemap stays one.
+
+    It has the way of its own host now: the redirects and indexes of others use up none of its limits.
+    """
+    is_sitemap = claim.via in SITEMAP_VIAS
+    if entry.via not in SITEMAP_VIAS:
+        how, way = ("link", "") if is_sitemap else (claim.via, claim.chain)
     else:
-        how, way = ("link" if via in SITEMAP_VIAS else via), entry.chain
+        is_shorter = is_sitemap and level_of(claim.chain) <= level_of(entry.chain)
+        how, way = entry.via, claim.chain if is_shorter else named_by_host(entry.chain)
+    depth = claim.depth
     return entry._replace(rank=min(entry.rank, depth), depth=min(entry.depth, depth), chain=way, via=how)
 
 
