@@ -154,3 +154,14 @@ def test_a_redirect_that_others_have_no_budget_for_is_followed_when_its_host_lin
     for _ in range(2):
         found.links([source], page(GOOD))
     assert [(row.url, row.state) for row in outbox.found] == [(target, QUEUED)]
+
+
+def test_a_redirect_beyond_the_redirects_of_others_is_followed_when_its_host_links_to_it() -> None:
+    found, outbox = discovery(Tuning(), scope="any")
+    source, target = f"https://{GOOD}/go", "https://other.example/there"
+    found.links([source], page(EVIL))
+    found.not_followed(source, target)
+    outbox.found.clear()
+    for _ in range(2):
+        found.links([source], page(GOOD))
+    assert [(row.url, row.state) for row in outbox.found] == [(target, QUEUED)]

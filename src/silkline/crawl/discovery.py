@@ -58,7 +58,7 @@ class Discovery:
         self.on_claim: Callable[[str, Claim], None] = lambda url, claim: None
         """Called with a URL that only other hosts linked to, when its own host does."""
         self._unfollowed: dict[str, str] = {}
-        """Foreign URLs that redirected to a URL of their host for which others have no budget, and that URL."""
+        """Foreign URLs whose redirect was not followed, because of a limit that others used up, and their targets."""
         self._known_elsewhere = Seen(self._seed)
         self._counted = Seen(self._seed)
         self._scope = Scope(plan)
@@ -130,7 +130,8 @@ class Discovery:
         source = links.source if depth else ""  # a redirect of a seed leads to the site that was meant
         room = self._traps.room_of(source) if source else 0
         size, used, most = 0, 0, links.most_bytes or sys.maxsize
-        for url in self._fresh(urls, source, links):
+        targets: list[str] = []
+        for url in self._fresh(urls, source, links, targets):
             row = ROW_BYTES + len(url)
             size += row
             if size > most:
@@ -148,8 +149,8 @@ class Discovery:
                 TRAP_URLS.add()
             if foreign and reason is not None and not self._is_final(reason, depth):
                 self._only_count(url)
-                if is_passed_on and not is_abroad and len(self._unfollowed) < _MOST_UNFOLLOWED:
-                    self._unfollowed[links.chain.rpartition(" ")[2]] = url
+                if is_passed_on and not is_abroad:
+                    self.not_followed(links.chain.rpartition(" ")[2], url)
                 continue
             if is_abroad or (source and reason is not None):
                 if used + row > room:
@@ -168,9 +169,19 @@ class Discovery:
             found.append(make((url_key(url), url, host, depth, state, reason, detail, found_on, how, way)))
         if used:
             self._traps.spend(source, used)
+        if targets:
+            self.links(targets, links)
 
-    def _fresh(self, urls: Iterable[str], source: str, links: Links) -> Iterator[str]:
-        """The new URLs of some links. Those that others found first now belong to their host."""
+    def not_followed(self, url: str, target: str) -> None:
+        """A foreign URL redirected to a target that others may not lead to. Its own host still may."""
+        if len(self._unfollowed) < _MOST_UNFOLLOWED:
+            self._unfollowed[url] = target
+
+    def _fresh(self, urls: Iterable[str], source: str, links: Links, targets: list[str]) -> Iterator[str]:
+        """The new URLs of some links. Those that others found first now belong to their host.
+
+        Adds to `targets` where those redirect that were fetched already and not followed for others.
+        """
         own, others = self._parted(urls, source, all_foreign=links.via == FOREIGN)
         foreign = self._foreign
         for url in self._seen.add_all(own):
@@ -178,10 +189,9 @@ class Discovery:
                 yield url
                 continue
             self.on_claim(url, Claim(links.depth, links.via, links.chain))
-            # Its redirect was not followed for others. It was fetched already, so it is followed from here.
             target = self._unfollowed.pop(url, None)
-            if target is not None and self._seen.add(target):
-                yield target
+            if target is not None:
+                targets.append(target)
         for url in foreign.add_all(others):
             if url not in self._seen:
                 yield url

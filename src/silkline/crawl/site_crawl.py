@@ -13,7 +13,7 @@ from silkline.crawl.sitemap_limits import SITEMAP_VIAS
 from silkline.crawl.sitemaps import Sitemaps
 from silkline.crawl.url_queue import FrontierUrl, is_foreign
 from silkline.fetch.robots import Robots
-from silkline.model.fetched import Fetched
+from silkline.model.fetched import TOO_MANY_REDIRECTS, Fetched
 from silkline.model.ledger import FOREIGN, Settled
 from silkline.model.parcel import Links
 from silkline.model.url import host_of
@@ -70,6 +70,8 @@ class SiteCrawl:
         return ended if self._keeper is None or reading.reason else with_html(ended, self._keeper, entry, fetched)
 
     def ended(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> PageOutcome:
+        if settled.reason == TOO_MANY_REDIRECTS and settled.detail and is_foreign(entry):
+            self._discovery.not_followed(entry.url, settled.detail)
         return PageOutcome(settled, None, entry.depth)
 
     def close(self) -> None:
