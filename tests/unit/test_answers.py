@@ -43,7 +43,7 @@ class CountingReader:
 
 
 class CountingRenderQueue:
-    full = False
+    stops = False
 
     def __init__(self) -> None:
         self.shown = 0
@@ -51,7 +51,13 @@ class CountingRenderQueue:
     def __len__(self) -> int:
         return 0
 
-    def show(self, entry: FrontierUrl, fetched: Fetched, on_shown: Callable[[Fetched], None]) -> None:
+    def show(
+        self,
+        entry: FrontierUrl,
+        fetched: Fetched,
+        on_shown: Callable[[Fetched], None],
+        on_put_off: Callable[[int], None],
+    ) -> None:
         self.shown += 1
         on_shown(msgspec.structs.replace(fetched, rendered=Rendered(fetched.url, b"<p>more words")))
 

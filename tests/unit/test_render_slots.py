@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from silkline.crawl.render_turns import RenderTurns
 from silkline.fetch import render_tickets
-from silkline.fetch.render_slots import Slots
+from silkline.fetch.render_slots import Slots, WaitingPage
 from silkline.fetch.render_tickets import Tickets
 
 LONG = 60.0
@@ -33,7 +34,7 @@ async def pages(slots: Slots, host: str, number: int, served: list[str], name: s
     """Many pages that want a slot at the same time. Each says when it has one, and gives it back at once."""
 
     async def one() -> None:
-        async with slots.one(host, LONG):
+        async with slots.one(WaitingPage(host), LONG):
             served.append(name or host)
 
     async with asyncio.TaskGroup() as group:
@@ -43,7 +44,7 @@ async def pages(slots: Slots, host: str, number: int, served: list[str], name: s
 
 async def held(slots: Slots, host: str, stack: AsyncExitStack, number: int = 1) -> None:
     for _ in range(number):
-        await stack.enter_async_context(slots.one(host, LONG))
+        await stack.enter_async_context(slots.one(WaitingPage(host), LONG))
 
 
 async def until(so: Callable[[], bool]) -> None:
@@ -61,7 +62,8 @@ def test_a_job_with_many_pages_lets_another_job_in(tmp_path: Path) -> None:
     of them."""
 
     async def work() -> list[str]:
-        many, one, served = Slots(tmp_path, 2, "many"), Slots(tmp_path, 2, "one"), list[str]()
+        many, one = Slots(tmp_path, 2, RenderTurns(), "many"), Slots(tmp_path, 2, RenderTurns(), "one")
+        served = list[str]()
         async with asyncio.TaskGroup() as group, AsyncExitStack() as stack:
             await held(many, "a", stack, 2)
             group.create_task(pages(many, "a", 20, served, "many"))
@@ -81,7 +83,8 @@ def test_a_job_that_holds_fewer_slots_comes_first(tmp_path: Path) -> None:
     """Even if the other job waits for longer."""
 
     async def work() -> list[str]:
-        many, one, served = Slots(tmp_path, 2, "many"), Slots(tmp_path, 2, "one"), list[str]()
+        many, one = Slots(tmp_path, 2, RenderTurns(), "many"), Slots(tmp_path, 2, RenderTurns(), "one")
+        served = list[str]()
         async with asyncio.TaskGroup() as group, AsyncExitStack() as slow, AsyncExitStack() as first:
             await held(many, "a", slow)
             await held(many, "a", first)
@@ -102,7 +105,7 @@ def test_hosts_of_a_job_take_turns(tmp_path: Path) -> None:
     """A slow host has one of two slots, and many pages wait: those of other hosts come first."""
 
     async def work() -> list[str]:
-        slots, served = Slots(tmp_path, 2, "job"), list[str]()
+        slots, served = Slots(tmp_path, 2, RenderTurns(), "job"), list[str]()
         async with asyncio.TaskGroup() as group, AsyncExitStack() as slow, AsyncExitStack() as first:
             await held(slots, "slow", slow)
             await held(slots, "slow", first)
@@ -123,10 +126,10 @@ def test_hosts_of_a_job_take_turns(tmp_path: Path) -> None:
 
 def test_a_page_that_waits_too_long_or_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
     async def work() -> None:
-        slots, served = Slots(tmp_path, 1, "job"), list[str]()
-        async with slots.one("a", LONG):
+        slots, served = Slots(tmp_path, 1, RenderTurns(), "job"), list[str]()
+        async with slots.one(WaitingPage("a"), LONG):
             with pytest.raises(TimeoutError):
-                async with slots.one("b", 0.01):
+                async with slots.one(WaitingPage("b"), 0.01):
                     raise AssertionError
             waiting = asyncio.create_task(pages(slots, "c", 1, served))
             await until_waiting(tmp_path, 1)
@@ -142,10 +145,10 @@ def test_a_page_that_waits_too_long_or_is_cancelled_leaves_nothing_behind(tmp_pa
 
 def test_a_folder_that_cannot_be_used_is_an_error_for_every_page(tmp_path: Path) -> None:
     async def work() -> None:
-        slots = Slots(tmp_path / "file" / "slots", 1)
+        slots = Slots(tmp_path / "file" / "slots", 1, RenderTurns())
         for _ in range(2):
             with pytest.raises(OSError, match="file"):
-                async with slots.one("a", LONG):
+                async with slots.one(WaitingPage("a"), LONG):
                     raise AssertionError
 
     (tmp_path / "file").touch()
