@@ -1,4 +1,4 @@
-"""Slots in browsers: limited over all processes, and shared fairly between jobs and hosts."""
+"""Slots in browsers: limited over all processes, and shared fairly between jobs and senders."""
 
 import asyncio
 import os
@@ -101,14 +101,16 @@ def test_a_job_that_holds_fewer_slots_comes_first(tmp_path: Path) -> None:
     assert asyncio.run(work())[0] == "one"
 
 
-def test_hosts_of_a_job_take_turns(tmp_path: Path) -> None:
-    """A slow host has one of two slots, and many pages wait: those of other hosts come first."""
+def test_senders_of_a_job_take_turns_by_the_time_that_they_used(tmp_path: Path) -> None:
+    """A slow sender has one of two slots, and many pages wait: those of other hosts come first."""
 
     async def work() -> list[str]:
-        slots, served = Slots(tmp_path, 2, RenderTurns(), "job"), list[str]()
+        turns, served = RenderTurns(), list[str]()
+        slots = Slots(tmp_path, 2, turns, "job")
         async with asyncio.TaskGroup() as group, AsyncExitStack() as slow, AsyncExitStack() as first:
             await held(slots, "slow", slow)
             await held(slots, "slow", first)
+            turns.used(WaitingPage("slow"), 30.0)
             group.create_task(pages(slots, "slow", 10, served))
             await until_waiting(tmp_path, 1)
             for host in ("good", "fine"):
@@ -122,6 +124,64 @@ def test_hosts_of_a_job_take_turns(tmp_path: Path) -> None:
     served = asyncio.run(work())
     assert Counter(served[:4]) == {"good": 2, "fine": 2}
     assert served[:2] in (["good", "fine"], ["fine", "good"]), "and they take turns"
+
+
+def test_many_hosts_of_one_domain_have_one_turn_before_the_browsers(tmp_path: Path) -> None:
+    async def work() -> list[str]:
+        slots, served = Slots(tmp_path, 1, RenderTurns(), "job"), list[str]()
+        async with asyncio.TaskGroup() as group, AsyncExitStack() as stack:
+            await held(slots, "h.bad.com", stack)
+            for number in range(10):
+                group.create_task(pages(slots, f"h{number}.bad.com", 1, served))
+            group.create_task(pages(slots, "www.good.org", 2, served))
+            await until_waiting(tmp_path, 1)
+            await stack.aclose()
+        return served
+
+    served = asyncio.run(work())
+    assert [place for place, host in enumerate(served) if "good" in host] in ([0, 1], [0, 2])
+
+
+def test_the_time_of_a_page_counts_while_it_still_holds_its_slot(tmp_path: Path) -> None:
+    """A page that hangs ends after a long time. Its sender must not get another slot until then."""
+
+    async def work() -> None:
+        turns = RenderTurns()
+        slots, served = Slots(tmp_path, 2, turns, "job"), list[str]()
+        async with slots.one(WaitingPage("slow.com"), LONG):
+            before = turns.place("slow.com", "")
+            await asyncio.sleep(0.01)
+            await pages(slots, "good.org", 1, served)
+            assert turns.place("slow.com", "") > before
+
+    asyncio.run(work())
+
+
+def test_a_page_waits_for_as_long_as_others_get_slots(tmp_path: Path) -> None:
+    """Otherwise it would lose its turn, and fail after a few times, although its sender did nothing wrong."""
+
+    async def work() -> None:
+        turns, served = RenderTurns(), list[str]()
+        slots = Slots(tmp_path, 1, turns, "job")
+
+        async def last() -> None:
+            async with slots.one(WaitingPage("last.org"), 0.5):
+                served.append("last.org")
+
+        turns.used(WaitingPage("last.org"), 1_000.0)
+        async with asyncio.TaskGroup() as group, AsyncExitStack() as stack:
+            await held(slots, "a.com", stack)
+            group.create_task(last())
+            for number in range(20):
+                group.create_task(pages(slots, f"{number}.com", 1, served))
+                await asyncio.sleep(0.05)
+                await stack.aclose()
+                await held(slots, f"{number}.net", stack)
+            assert "last.org" not in served
+            await stack.aclose()
+        assert served[-1] == "last.org"
+
+    asyncio.run(work())
 
 
 def test_a_page_that_waits_too_long_or_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:

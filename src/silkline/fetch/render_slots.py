@@ -65,18 +65,21 @@ class Slots:
         self._tickets = Tickets(folder, self._job)
         self._held: dict[WaitingPage, float] = {}
         """The pages that hold slots, and the moments up to which their time is counted."""
+        self._given_at = 0.0
         self._serving: asyncio.Task[None] | None = None
 
     @contextlib.asynccontextmanager
     async def one(self, page: WaitingPage, seconds: float) -> AsyncIterator[None]:
-        """Hold a slot while the body runs. Raises `TimeoutError` if no slot becomes free in time."""
+        """Hold a slot while the body runs. Raises `TimeoutError` if no page gets a slot for so many seconds.
+
+        While others get slots, the page keeps its turn: it would lose it if it came again.
+        """
         slot = page.slot = asyncio.get_running_loop().create_future()
         self._turns.add(page)
         if self._serving is None:
             self._serving = asyncio.create_task(self._serve())
         try:
-            async with asyncio.timeout(seconds):
-                held = await slot
+            held = await self._given(slot, seconds)
         except BaseException:
             self._leave(page, slot)
             raise
@@ -85,6 +88,15 @@ class Slots:
         finally:
             os.close(held)
             self._release(page)
+
+    async def _given(self, slot: asyncio.Future[int], seconds: float) -> int:
+        loop = asyncio.get_running_loop()
+        since = loop.time()
+        while (until := max(since, self._given_at) + seconds) > loop.time():
+            done, _ = await asyncio.wait({slot}, timeout=until - loop.time())
+            if done:
+                return slot.result()
+        raise TimeoutError
 
     def _leave(self, page: WaitingPage, slot: asyncio.Future[int]) -> None:
         """A page waits no longer. It may have got its slot at the same moment."""
@@ -132,7 +144,7 @@ class Slots:
         elif slot is None or slot.done():  # it was cancelled a moment ago
             os.close(held)
         else:
-            self._held[page] = asyncio.get_running_loop().time()
+            self._held[page] = self._given_at = asyncio.get_running_loop().time()
             slot.set_result(held)
 
     def _take(self) -> int | None:
