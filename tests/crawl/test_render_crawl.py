@@ -105,7 +105,7 @@ def test_pages_that_hang_in_browsers_hold_up_no_host_that_needs_none(
 ) -> None:
     """Two addresses have more such pages than the queue before the browsers may hold."""
     release, hanging = threading.Event(), threading.Event()
-    pages = {f"/held{number}": PAGES["/held"] for number in range(6)}
+    pages = {f"/held{number}": "<div id=app></div><script src=/hold></script>" for number in range(6)}
     with ExitStack() as stack:
 
         def hang() -> None:
