@@ -6,6 +6,7 @@ from pathlib import Path
 
 import uvloop
 
+from silkline.crawl.render_turns import RenderTurns
 from silkline.fetch.client import HttpClient
 from silkline.fetch.dns import SystemResolver
 from silkline.fetch.guard import Guard, parse_exemption
@@ -16,7 +17,8 @@ from silkline.model.fetched import Request
 
 async def main(url: str, places: str) -> None:
     client = HttpClient(FetchSettings(), Guard([parse_exemption("127.0.0.0/8")]), SystemResolver())
-    renderer = Renderer(client, places=Path(places), count=1, fallback=False, limits=RenderLimits(seconds=300))
+    limits, turns = RenderLimits(seconds=300), RenderTurns()
+    renderer = Renderer(client, places=Path(places), count=1, turns=turns, fallback=False, limits=limits)
     fetched = await client.fetch(Request(url))
     await asyncio.shield(renderer.render(fetched))
 

@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import uvloop
 
+from silkline.crawl.render_turns import RenderTurns
 from silkline.fetch.client import HttpClient
 from silkline.fetch.dns import Resolution, SystemResolver
 from silkline.fetch.guard import Guard, parse_exemption
@@ -48,7 +49,15 @@ class Renderers:
         url: str = "",
     ) -> Renderer:
         limits = replace(limits, origin_headers=client.settings.origin_headers)
-        renderer = Renderer(client, places=self._places, count=count, fallback=fallback, limits=limits, url=url)
+        renderer = Renderer(
+            client,
+            places=self._places,
+            count=count,
+            turns=RenderTurns(),
+            fallback=fallback,
+            limits=limits,
+            url=url,
+        )
         self._open.append(renderer)
         return renderer
 

@@ -66,13 +66,19 @@ class ScriptedPages:
     The answer to `/until` waits until `/now` is asked for: a page that asks for both is not quiet before it says so.
     """
 
-    def __init__(self, pages: dict[str, str] | None = None, on_hold: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        pages: dict[str, str] | None = None,
+        on_hold: Callable[[], None] = lambda: None,
+        address: str = "127.0.0.1",
+    ) -> None:
         self.pages = PAGES if pages is None else pages
         self.on_hold = on_hold
+        self._address = address
         self.log: list[tuple[str, dict[str, str]]] = []
         self.closing = threading.Event()
         self._now = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server = ThreadingHTTPServer((address, 0), _handler(self))
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
 
@@ -82,7 +88,7 @@ class ScriptedPages:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self._address}:{self.port}"
 
     def asked(self, path: str) -> int:
         """How often this path was asked for, whatever its query."""

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,35 @@ def test_a_pause_does_not_wait_for_a_page_in_a_browser(make: Callable[..., Crawl
     assert crawl.finish() == "completed"
     crawl.assert_books_balance()
     assert crawl.counts.done == 2
+
+
+def test_pages_that_hang_in_browsers_hold_up_no_host_that_needs_none(
+    make: Callable[..., Crawl], site: ScriptedPages
+) -> None:
+    """Two addresses have more such pages than the queue before the browsers may hold."""
+    release, hanging = threading.Event(), threading.Event()
+    pages = {f"/held{number}": "<div id=app></div><script src=/hold></script>" for number in range(6)}
+    with ExitStack() as stack:
+
+        def hang() -> None:
+            hanging.set()
+            release.wait(120)
+
+        slow = [stack.enter_context(ScriptedPages(pages, hang, f"127.0.0.{number}")) for number in (2, 3)]
+        site.on_hold = lambda: hanging.wait(120) and None
+        site.pages["/hold"] = linking(*(f"/plain?{number}" for number in range(40)))
+        crawl = make(render_seconds=120.0, most_rendering=4)
+        held = [server.url + path for path in pages for server in slow]
+        crawl.enqueue(urls=[*held, f"{site.url}/hold"], render="auto", fetchers=1)
+        crawl.start()
+        try:
+            eventually("the other host is done", lambda: crawl.counts.done == 41)
+        finally:
+            release.set()
+        assert crawl.finish() == "completed"
+        assert (crawl.counts.done, crawl.counts.failed) == (41 + len(held), 0)
+    crawl.assert_books_balance()
+    assert_nothing_left(crawl)
 
 
 def test_the_limit_counts_pages_that_wait_for_a_browser(make: Callable[..., Crawl], site: ScriptedPages) -> None:

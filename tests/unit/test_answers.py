@@ -43,7 +43,7 @@ class CountingReader:
 
 
 class CountingRenderQueue:
-    full = False
+    stops = False
 
     def __init__(self) -> None:
         self.shown = 0
@@ -51,7 +51,13 @@ class CountingRenderQueue:
     def __len__(self) -> int:
         return 0
 
-    def show(self, entry: FrontierUrl, fetched: Fetched, on_shown: Callable[[Fetched], None]) -> None:
+    def show(
+        self,
+        entry: FrontierUrl,
+        fetched: Fetched,
+        on_shown: Callable[[Fetched], None],
+        on_put_off: Callable[[int], None],
+    ) -> None:
         self.shown += 1
         on_shown(msgspec.structs.replace(fetched, rendered=Rendered(fetched.url, b"<p>more words")))
 
@@ -99,6 +105,37 @@ class Scene:
         host, entry = self.frontier.host("a.example"), FrontierUrl(0, 1, URL, 0)
         answers.take(host, entry, fetched, 0.0, 1.0)
         assert answers.under_way == 0
+
+
+def test_a_page_without_room_before_the_browsers_is_put_off_and_stops_nobody() -> None:
+    told: list[object] = []
+
+    class FullRenderQueue(CountingRenderQueue):
+        def show(
+            self,
+            entry: FrontierUrl,
+            fetched: Fetched,
+            on_shown: Callable[[Fetched], None],
+            on_put_off: Callable[[int], None],
+        ) -> None:
+            on_put_off(1 << 20)
+
+    async def work() -> None:
+        plan: Plan = plan_of(SiteSpec(url=URL), fetchers=1, concurrency=1, rendering=AUTO)
+        frontier, outbox, purpose = Frontier(plan.pace, window=10, per_host=10), Outbox(), OneResultEach()
+        reader: Any = CountingReader(needs_scripts=True)
+        queue: Any = FullRenderQueue()
+        parts: Any = (frontier, outbox, Endings(plan.tuning, frontier, outbox, purpose, lambda: None), purpose)
+        answers = Answers(plan, reader, queue, *parts, FetcherGauges(0.0), lambda: None)
+        answers.on_shows = lambda host, size: told.append(("shows", size))
+        answers.on_shown = lambda host, size: told.append(("shown", size))
+        answers.on_not_shown = lambda host, entry, size: told.append((entry.url, size))
+        answers.take(frontier.host("a.example"), FrontierUrl(0, 1, URL, 0), HTML, 0.0, 1.0)
+        assert (answers.under_way, answers.full, bool(outbox)) == (0, False, False)
+
+    asyncio.run(work())
+    size = len(HTML.body)
+    assert told == [("shows", size), ("shown", size), (URL, 1 << 20)]
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,8 @@ SILENT = Fetched(URL, reason=reasons.TIMEOUT, detail="no byte for 20 s")
 MISSING = Fetched(URL, 404, reason="http_404")
 FULL = Fetched(URL, reason=reasons.MEMORY_FULL)
 CROWDED = Fetched(URL, reason=reasons.ADDRESS_BUSY)
-OUR_OWN = (reasons.MEMORY_FULL, reasons.ADDRESS_BUSY)
+NO_SLOT = Fetched(URL, reason=reasons.RENDER_BUSY)
+OUR_OWN = (reasons.MEMORY_FULL, reasons.ADDRESS_BUSY, reasons.RENDER_BUSY)
 CLOSED = Fetched(URL, reason=reasons.CLOSED)
 
 
@@ -109,6 +110,10 @@ def entry(attempts: int = 0, chain: str = "", via: str = "seed", put_off: int = 
         pytest.param(entry(2), SILENT, None, Settle("failed", reasons.TIMEOUT, SILENT.detail), id="and the last"),
         pytest.param(entry(2), FULL, None, TryAgain(reasons.MEMORY_FULL, 2, 48.0, 1), id="our own failure is no try"),
         pytest.param(entry(2), CROWDED, None, TryAgain(reasons.ADDRESS_BUSY, 2, 48.0, 1), id="neither is this"),
+        pytest.param(
+            entry(2), NO_SLOT, None, TryAgain(reasons.RENDER_BUSY, 2, 48.0, 1), id="nor a browser that is busy"
+        ),
+        pytest.param(entry(2, put_off=8), NO_SLOT, None, Settle("failed", reasons.RENDER_BUSY, None), id="that long"),
         pytest.param(entry(2, put_off=8), FULL, None, Settle("failed", reasons.MEMORY_FULL, None), id="for ever"),
     ],
 )

@@ -235,7 +235,7 @@ def test_urls_without_room_before_the_reader_are_fetched_again_in_the_order_of_t
     async def work() -> None:
         gate, frontier, plan = empty_gate("max", 1)
         reader: Any = FullReader({"a.example": 3.0, "b.example": 2.0})
-        gate.put_offs._reader = reader
+        gate.put_offs._queue = reader
         frontier.held |= {1, 2, 3, 4}
         slow, other = frontier.host("a.example"), frontier.host("b.example")
         slow.address, other.address = Address(plan.pace, 1), Address(plan.pace, 1)

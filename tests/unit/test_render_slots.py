@@ -1,4 +1,4 @@
-"""Slots in browsers: limited over all processes, and shared fairly between jobs and hosts."""
+"""Slots in browsers: limited over all processes, and shared fairly between jobs and senders."""
 
 import asyncio
 import os
@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from silkline.crawl.render_turns import RenderTurns
 from silkline.fetch import render_tickets
-from silkline.fetch.render_slots import Slots
+from silkline.fetch.render_slots import Slots, WaitingPage
 from silkline.fetch.render_tickets import Tickets
 
 LONG = 60.0
@@ -33,7 +34,7 @@ async def pages(slots: Slots, host: str, number: int, served: list[str], name: s
     """Many pages that want a slot at the same time. Each says when it has one, and gives it back at once."""
 
     async def one() -> None:
-        async with slots.one(host, LONG):
+        async with slots.one(WaitingPage(host), LONG):
             served.append(name or host)
 
     async with asyncio.TaskGroup() as group:
@@ -43,7 +44,7 @@ async def pages(slots: Slots, host: str, number: int, served: list[str], name: s
 
 async def held(slots: Slots, host: str, stack: AsyncExitStack, number: int = 1) -> None:
     for _ in range(number):
-        await stack.enter_async_context(slots.one(host, LONG))
+        await stack.enter_async_context(slots.one(WaitingPage(host), LONG))
 
 
 async def until(so: Callable[[], bool]) -> None:
@@ -61,7 +62,8 @@ def test_a_job_with_many_pages_lets_another_job_in(tmp_path: Path) -> None:
     of them."""
 
     async def work() -> list[str]:
-        many, one, served = Slots(tmp_path, 2, "many"), Slots(tmp_path, 2, "one"), list[str]()
+        many, one = Slots(tmp_path, 2, RenderTurns(), "many"), Slots(tmp_path, 2, RenderTurns(), "one")
+        served = list[str]()
         async with asyncio.TaskGroup() as group, AsyncExitStack() as stack:
             await held(many, "a", stack, 2)
             group.create_task(pages(many, "a", 20, served, "many"))
@@ -81,7 +83,8 @@ def test_a_job_that_holds_fewer_slots_comes_first(tmp_path: Path) -> None:
     """Even if the other job waits for longer."""
 
     async def work() -> list[str]:
-        many, one, served = Slots(tmp_path, 2, "many"), Slots(tmp_path, 2, "one"), list[str]()
+        many, one = Slots(tmp_path, 2, RenderTurns(), "many"), Slots(tmp_path, 2, RenderTurns(), "one")
+        served = list[str]()
         async with asyncio.TaskGroup() as group, AsyncExitStack() as slow, AsyncExitStack() as first:
             await held(many, "a", slow)
             await held(many, "a", first)
@@ -98,14 +101,16 @@ def test_a_job_that_holds_fewer_slots_comes_first(tmp_path: Path) -> None:
     assert asyncio.run(work())[0] == "one"
 
 
-def test_hosts_of_a_job_take_turns(tmp_path: Path) -> None:
-    """A slow host has one of two slots, and many pages wait: those of other hosts come first."""
+def test_senders_of_a_job_take_turns_by_the_time_that_they_used(tmp_path: Path) -> None:
+    """A slow sender has one of two slots, and many pages wait: those of other hosts come first."""
 
     async def work() -> list[str]:
-        slots, served = Slots(tmp_path, 2, "job"), list[str]()
+        turns, served = RenderTurns(), list[str]()
+        slots = Slots(tmp_path, 2, turns, "job")
         async with asyncio.TaskGroup() as group, AsyncExitStack() as slow, AsyncExitStack() as first:
             await held(slots, "slow", slow)
             await held(slots, "slow", first)
+            turns.used(WaitingPage("slow"), 30.0)
             group.create_task(pages(slots, "slow", 10, served))
             await until_waiting(tmp_path, 1)
             for host in ("good", "fine"):
@@ -121,12 +126,70 @@ def test_hosts_of_a_job_take_turns(tmp_path: Path) -> None:
     assert served[:2] in (["good", "fine"], ["fine", "good"]), "and they take turns"
 
 
+def test_many_hosts_of_one_domain_have_one_turn_before_the_browsers(tmp_path: Path) -> None:
+    async def work() -> list[str]:
+        slots, served = Slots(tmp_path, 1, RenderTurns(), "job"), list[str]()
+        async with asyncio.TaskGroup() as group, AsyncExitStack() as stack:
+            await held(slots, "h.bad.com", stack)
+            for number in range(10):
+                group.create_task(pages(slots, f"h{number}.bad.com", 1, served))
+            group.create_task(pages(slots, "www.good.org", 2, served))
+            await until_waiting(tmp_path, 1)
+            await stack.aclose()
+        return served
+
+    served = asyncio.run(work())
+    assert [place for place, host in enumerate(served) if "good" in host] in ([0, 1], [0, 2])
+
+
+def test_the_time_of_a_page_counts_while_it_still_holds_its_slot(tmp_path: Path) -> None:
+    """A page that hangs ends after a long time. Its sender must not get another slot until then."""
+
+    async def work() -> None:
+        turns = RenderTurns()
+        slots, served = Slots(tmp_path, 2, turns, "job"), list[str]()
+        async with slots.one(WaitingPage("slow.com"), LONG):
+            before = turns.place("slow.com", "")
+            await asyncio.sleep(0.01)
+            await pages(slots, "good.org", 1, served)
+            assert turns.place("slow.com", "") > before
+
+    asyncio.run(work())
+
+
+def test_a_page_waits_for_as_long_as_others_get_slots(tmp_path: Path) -> None:
+    """Otherwise it would lose its turn, and fail after a few times, although its sender did nothing wrong."""
+
+    async def work() -> None:
+        turns, served = RenderTurns(), list[str]()
+        slots = Slots(tmp_path, 1, turns, "job")
+
+        async def last() -> None:
+            async with slots.one(WaitingPage("last.org"), 0.5):
+                served.append("last.org")
+
+        turns.used(WaitingPage("last.org"), 1_000.0)
+        async with asyncio.TaskGroup() as group, AsyncExitStack() as stack:
+            await held(slots, "a.com", stack)
+            group.create_task(last())
+            for number in range(20):
+                group.create_task(pages(slots, f"{number}.com", 1, served))
+                await asyncio.sleep(0.05)
+                await stack.aclose()
+                await held(slots, f"{number}.net", stack)
+            assert "last.org" not in served
+            await stack.aclose()
+        assert served[-1] == "last.org"
+
+    asyncio.run(work())
+
+
 def test_a_page_that_waits_too_long_or_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
     async def work() -> None:
-        slots, served = Slots(tmp_path, 1, "job"), list[str]()
-        async with slots.one("a", LONG):
+        slots, served = Slots(tmp_path, 1, RenderTurns(), "job"), list[str]()
+        async with slots.one(WaitingPage("a"), LONG):
             with pytest.raises(TimeoutError):
-                async with slots.one("b", 0.01):
+                async with slots.one(WaitingPage("b"), 0.01):
                     raise AssertionError
             waiting = asyncio.create_task(pages(slots, "c", 1, served))
             await until_waiting(tmp_path, 1)
@@ -142,10 +205,10 @@ def test_a_page_that_waits_too_long_or_is_cancelled_leaves_nothing_behind(tmp_pa
 
 def test_a_folder_that_cannot_be_used_is_an_error_for_every_page(tmp_path: Path) -> None:
     async def work() -> None:
-        slots = Slots(tmp_path / "file" / "slots", 1)
+        slots = Slots(tmp_path / "file" / "slots", 1, RenderTurns())
         for _ in range(2):
             with pytest.raises(OSError, match="file"):
-                async with slots.one("a", LONG):
+                async with slots.one(WaitingPage("a"), LONG):
                     raise AssertionError
 
     (tmp_path / "file").touch()

@@ -247,7 +247,11 @@ def waiting(fetcher: Fetcher, urls: list[str], ended: dict[str, str | None]) -> 
         "urls": [url for url in urls if url not in ended],
         "put off": len(fetcher.gate.put_offs),
         "parked": {host.name: host.parked for host in fetcher._frontier.hosts.values() if host.parked},
-        "counted": [(a.in_flight, a.put_off, a.unread) for a in addresses if a.in_flight or a.put_off or a.unread],
+        "counted": [
+            (a.in_flight, a.unread_urls.waiting, a.unread)
+            for a in addresses
+            if a.in_flight or a.unread_urls.waiting or a.unread
+        ],
     }
     return {name: value for name, value in found.items() if value}
 

@@ -74,7 +74,7 @@ class Answers:
         self._tuning = plan.tuning
         self._rendering = plan.rendering
         self._reader = reader
-        self._render_queue = render_queue
+        self.render_queue = render_queue
         self._frontier = frontier
         self._outbox = outbox
         self._endings = endings
@@ -90,6 +90,8 @@ class Answers:
         self.on_read: Callable[[HostQueue, int], None] = _ignore
         self.on_put_off: Callable[[HostQueue, FrontierUrl, int], None] = _refuse
         """The answer is dropped. The URL is to be fetched again when the reader has room for this size."""
+        self.on_not_shown: Callable[[HostQueue, FrontierUrl, int], None] = _refuse
+        """The same, when there is room before the browsers."""
         self.on_shows: Callable[[HostQueue, int], None] = _ignore
         self.on_shown: Callable[[HostQueue, int], None] = _ignore
 
@@ -101,12 +103,12 @@ class Answers:
     @property
     def showing(self) -> int:
         """Pages that are in a browser, or wait for one."""
-        return len(self._render_queue) if self._render_queue is not None else 0
+        return len(self.render_queue) if self.render_queue is not None else 0
 
     @property
     def full(self) -> bool:
         """More answers wait to be read, rendered or stored than memory should hold."""
-        rendering_full = self._render_queue is not None and self._render_queue.full
+        rendering_full = self.render_queue is not None and self.render_queue.stops
         return self._reader.full or rendering_full or self._purpose.full or bool(self._portions)
 
     @property
@@ -115,7 +117,7 @@ class Answers:
         return self.showing + self._reader.isolated
 
     def shown_urls(self, most: int) -> list[str]:
-        return self._render_queue.urls(most) if self._render_queue is not None else []
+        return self.render_queue.urls(most) if self.render_queue is not None else []
 
     def take(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched, started: float, now: float) -> None:
         """Process the answer to a request that was sent at `started`."""
@@ -132,12 +134,12 @@ class Answers:
         self._reading.clear()
         self._elsewhere.clear()
         self._portions.clear()
-        if self._render_queue is not None:
-            self._render_queue.cut_off()
+        if self.render_queue is not None:
+            self.render_queue.cut_off()
 
     def close_screen(self) -> None:
-        if self._render_queue is not None:
-            self._render_queue.close()
+        if self.render_queue is not None:
+            self.render_queue.close()
 
     def _act(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched, note: Note | None, now: float) -> None:
         if fetched.ok:
@@ -207,7 +209,8 @@ class Answers:
         if reading.id in self._elsewhere:
             self.on_read(host, self._elsewhere.pop(reading.id))
         if reading.reason == READ_LATER:
-            self._put_off(host, entry, max(len(fetched.body), len((fetched.rendered or fetched).body)))
+            size = max(len(fetched.body), len((fetched.rendered or fetched).body))
+            self._put_off(host, entry, size, self.on_put_off)
         elif needs_rendering(fetched, needs_scripts=reading.needs_scripts, rendering=self._rendering):
             self._show(host, entry, fetched)
         else:
@@ -219,10 +222,12 @@ class Answers:
                 self._make_portions()
         self._after()
 
-    def _put_off(self, host: HostQueue, entry: FrontierUrl, size: int) -> None:
+    def _put_off(
+        self, host: HostQueue, entry: FrontierUrl, size: int, put_off: Callable[[HostQueue, FrontierUrl, int], None]
+    ) -> None:
         given_up = self._endings.given_up.get(host.name)
         if given_up is None:
-            self.on_put_off(host, entry, size)
+            put_off(host, entry, size)
         else:  # it would wait for as long as the host asked for
             self._endings.end(entry, FAILED, HOST_UNAVAILABLE, given_up)
 
@@ -261,11 +266,17 @@ class Answers:
     # Rendering.
 
     def _show(self, host: HostQueue, entry: FrontierUrl, fetched: Fetched) -> None:
-        if self._render_queue is None:
+        if self.render_queue is None:
             raise RuntimeError("a page must be rendered, but the plan has no browser")
         size = len(fetched.body)
         self.on_shows(host, size)
-        self._render_queue.show(entry, fetched, partial(self._shown, host, entry, size))
+        shown, not_shown = (partial(done, host, entry, size) for done in (self._shown, self._not_shown))
+        self.render_queue.show(entry, fetched, shown, not_shown)
+
+    def _not_shown(self, host: HostQueue, entry: FrontierUrl, size: int, held: int) -> None:
+        """There is no room for the page before the browsers, where it needs room for `held` bytes."""
+        self.on_shown(host, size)
+        self._put_off(host, entry, held, self.on_not_shown)
 
     def _shown(self, host: HostQueue, entry: FrontierUrl, size: int, fetched: Fetched) -> None:
         """The page was rendered. The host's clock does not count this."""

@@ -23,7 +23,7 @@ from silkline.parse.sniff import sniff
 
 _MOST_PUT_OFF: Final = 8
 _REFUSALS: Final = frozenset({"http_429", "http_503"})
-_OUR_OWN: Final = frozenset({reasons.MEMORY_FULL, reasons.ADDRESS_BUSY})
+_OUR_OWN: Final = frozenset({reasons.MEMORY_FULL, reasons.ADDRESS_BUSY, reasons.RENDER_BUSY})
 
 
 # What the clock of a host is told.

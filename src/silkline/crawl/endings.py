@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from silkline.crawl.frontier import Frontier, HostQueue
 from silkline.crawl.host_status import too_long
@@ -36,7 +36,7 @@ class Endings:
         self._on_end = on_end
         self.given_up: dict[str, str] = {}
         """Hosts that get no more requests, with the reason."""
-        self.put_offs: PutOffs | None = None
+        self.put_offs: Sequence[PutOffs] = ()
         """URLs that are not in the frontier, but end with their hosts too."""
 
     def end(
@@ -63,14 +63,14 @@ class Endings:
     def give_up(self, host: HostQueue, reason: str, now: float) -> None:
         """Stop requests to the host. Its remaining URLs fail, and can be requeued later."""
         self.given_up[host.name] = reason
-        put_off = self.put_offs.clear_host(host.name, now) if self.put_offs is not None else ()
+        put_off = [entry for put_offs in self.put_offs for entry in put_offs.clear_host(host.name, now)]
         for entry in (*self._frontier.clear_host(host), *self._frontier.clear_retries(host), *put_off):
             self.end(entry, FAILED, HOST_UNAVAILABLE, reason)
 
     def give_up_long_waits(self, now: float) -> None:
         """Nothing else is left to do: give up the hosts that asked us to wait too long."""
         longest = self._tuning.longest_wait
-        put_off = self.put_offs.hosts_asleep if self.put_offs is not None else frozenset[str]()
+        put_off = set[str]().union(*(put_offs.hosts_asleep for put_offs in self.put_offs))
         for host in self._frontier.asleep_after(now + longest, put_off):
             self.give_up(host, too_long(host, now, longest), now)
 

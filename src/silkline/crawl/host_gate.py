@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from math import ceil
+from operator import attrgetter
 from typing import Final
 
 from silkline.crawl.frontier import Frontier, HostQueue
@@ -16,6 +17,7 @@ from silkline.crawl.host_bookings import UNUSED, HostBookings
 from silkline.crawl.plan import Plan
 from silkline.crawl.politeness import SHOWN_PAGE, Address, address_key
 from silkline.crawl.put_offs import PutOffs
+from silkline.crawl.render_queue import RenderQueue
 from silkline.crawl.request_place import Addresses, RequestPlace
 from silkline.crawl.robots_cache import RobotsCache
 from silkline.crawl.scope import Scope
@@ -63,6 +65,8 @@ class HostGate:
         self._waiting: dict[Address, WaitingHosts] = {}
         self.unproven = UnprovenHosts(plan.concurrency, frontier, lambda: len(self._tasks))
         self.put_offs = PutOffs(frontier, reader, self._wake_many)
+        self.every_put_offs = [self.put_offs]
+        """Also those before browsers."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._look_ups: set[asyncio.Task[None]] = set()
         self._looked_up: set[str] = set()
@@ -279,6 +283,13 @@ class HostGate:
         if host.address is not None:
             host.address.shown += max(size, SHOWN_PAGE)
             host.held += max(size, SHOWN_PAGE)
+
+    def put_offs_before(self, render_queue: RenderQueue) -> PutOffs:
+        """The URLs whose pages have no room before the browsers."""
+        put_offs = PutOffs(self._frontier, render_queue, self._wake_many, attrgetter("unshown_urls"))
+        render_queue.address_of, render_queue.on_arrived = self.address_of, put_offs.arrived
+        self.every_put_offs.append(put_offs)
+        return put_offs
 
     def was_shown(self, host: HostQueue, size: int) -> None:
         if host.address is not None:

@@ -229,6 +229,21 @@ def address_key(address: str) -> str:
     return str(IPv6Network((int(number) >> 64 << 64, 64)))
 
 
+class Counts:
+    """URLs of an address whose answers had no room in a queue (put_offs.py)."""
+
+    __slots__ = ("coming", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self.coming = 0
+        """Those that may be fetched now."""
+
+    @property
+    def many(self) -> bool:
+        return self.waiting >= MOST_PUT_OFF and not self.coming
+
+
 class Address:
     """The limits that all hosts with one address share: requests at the same time, bytes that wait to be read, and
     pages that wait for a browser or are in one.
@@ -239,8 +254,9 @@ class Address:
     """
 
     __slots__ = (
-        *("__weakref__", "_next_at", "_silent", "_spacing", "asking", "coming", "in_flight", "key", "least_unproven"),
-        *("most", "most_shown", "most_unproven", "put_off", "rests_until", "shown", "unproven", "unread"),
+        *("__weakref__", "_next_at", "_silent", "_spacing", "asking", "in_flight", "key", "least_unproven"),
+        *("most", "most_shown", "most_unproven", "rests_until", "shown", "unproven", "unread", "unread_urls"),
+        "unshown_urls",
     )
 
     def __init__(self, pace: Pace, share: int, key: str = "") -> None:
@@ -260,10 +276,10 @@ class Address:
         """Where no place can be kept, because there is only one, quick hosts have it for as long as another had it."""
         self.unread = 0
         """Bytes of its answers that wait to be read in another process."""
-        self.put_off = 0
-        """URLs whose answers had no room before the reader: they are fetched again later."""
-        self.coming = 0
-        """Such URLs that may be fetched now."""
+        self.unread_urls = Counts()
+        """Those that had no room before the isolated reader."""
+        self.unshown_urls = Counts()
+        """Those that had no room before the browsers."""
         self.shown = 0
         """Bytes of its pages in browsers and before them; a page counts as `SHOWN_PAGE` at least."""
         self.most_shown = 16 * SHOWN_PAGE
@@ -303,12 +319,12 @@ class Address:
     @property
     def behind(self) -> bool:
         """Too many of its answers wait to be read."""
-        return self.unread > MOST_UNREAD or (self.put_off >= MOST_PUT_OFF and not self.coming)
+        return self.unread > MOST_UNREAD or self.unread_urls.many
 
     @property
     def unrendered(self) -> bool:
         """Too many of its pages wait for a browser."""
-        return self.shown >= self.most_shown
+        return self.shown >= self.most_shown or self.unshown_urls.many
 
     def backlog(self, now: float) -> float:
         """Seconds that are reserved already."""

@@ -68,7 +68,9 @@ class Pump:
         self.gate = HostGate(plan, client, frontier, reader, self._introduced, self.soon, bookings)
         answers.on_waits, answers.on_read = self.gate.waits_to_be_read, self.gate.was_read
         answers.on_put_off, reader.address_of = self.gate.put_offs.add, self.gate.address_of
-        endings.put_offs = self.gate.put_offs
+        if answers.render_queue is not None:
+            answers.on_not_shown = self.gate.put_offs_before(answers.render_queue).add
+        endings.put_offs = self.gate.every_put_offs
         answers.on_shows, answers.on_shown = self.gate.waits_for_browser, self.gate.was_shown
         self._flying: dict[int, tuple[FrontierUrl, float, Exchange | None]] = {}
         self.allowance = plan.limit if plan.shard is None or plan.limit is None else 0
@@ -167,7 +169,8 @@ class Pump:
         if not self._running:
             return
         now = self._loop.time()
-        self.gate.put_offs.let_in(now)
+        for put_offs in self.gate.every_put_offs:
+            put_offs.let_in(now)
         room = self._room(now)
         if room > 0:
             self.gate.unproven.admit(now)
@@ -181,7 +184,7 @@ class Pump:
 
     def _next_at(self) -> float | None:
         """The next time at which there may be something to do, even if nothing happens until then."""
-        moments = (self._frontier.next_at(), self.gate.put_offs.next_at())
+        moments = (self._frontier.next_at(), *(each.next_at() for each in self.gate.every_put_offs))
         return min((at for at in moments if at is not None), default=None)
 
     def _set_alarm(self, at: float | None, now: float) -> None:
@@ -248,7 +251,8 @@ class Pump:
                 clock.sleep_until(now + clock.crawl_delay, waiting.CRAWL_DELAY, clock.crawl_delay)
             else:
                 clock.next_at = now
-                self.gate.put_offs.wake(host.name)
+                for put_offs in self.gate.every_put_offs:
+                    put_offs.wake(host.name)
             self._purpose.introduced(host.name, url, rules)
         self._frontier.wake(host, now)
         self._after()

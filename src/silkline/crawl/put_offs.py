@@ -1,8 +1,8 @@
-"""URLs whose answers had no room before the isolated reader. The answers are dropped: the URLs are fetched again when
-there is room.
+"""URLs whose answers had no room in a queue: before the isolated reader, or before the browsers. The answers are
+dropped: the URLs are fetched again when there is room.
 
-Meanwhile their hosts go on with other pages. An address with several such URLs waits: most of its pages may need the
-reader, and would be fetched twice. URLs of a host that sleeps do not count for that: nobody waits for as long as a
+Meanwhile their hosts go on with other pages. An address with several such URLs waits: most of its pages may need this
+queue, and would be fetched twice. URLs of a host that sleeps do not count for that: nobody waits for as long as a
 host asks for.
 
 A URL leaves when it comes back into the frontier, or ends with its host. `next_at` says when to look again if nothing
@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from typing import Final, NamedTuple
+from operator import attrgetter
+from typing import Final, NamedTuple, Protocol
 
 from silkline.crawl.frontier import Frontier, HostQueue
-from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.host_heap import HostHeap
 from silkline.crawl.isolated_reader import LEAST_BYTES
-from silkline.crawl.politeness import Address
+from silkline.crawl.politeness import Address, Counts
 from silkline.crawl.url_queue import FrontierUrl
 
 _SHORT_SLEEP: Final = 5.0
@@ -36,15 +36,33 @@ class PutOff(NamedTuple):
     number: int
 
 
-class PutOffs:
-    """`on_less` is called with an address that waits for fewer of its URLs."""
+class FullQueue(Protocol):
+    """The queue that had no room."""
 
-    def __init__(self, frontier: Frontier, reader: GuardedReader, on_less: Callable[[Address, float], None]) -> None:
+    @property
+    def room(self) -> int:
+        """Bytes that may still come."""
+
+    def place_of(self, host: str) -> float:
+        """When a further answer of this host would have its turn. Small is soon."""
+
+
+class PutOffs:
+    """`on_less` is called with an address that waits for fewer of its URLs. `counts_of` says where it counts them."""
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        queue: FullQueue,
+        on_less: Callable[[Address, float], None],
+        counts_of: Callable[[Address], Counts] = attrgetter("unread_urls"),
+    ) -> None:
         self._frontier = frontier
-        self._reader = reader
+        self._queue = queue
+        self._counts_of = counts_of
         self._on_less = on_less
         self._waiting: HostHeap[PutOff] = HostHeap()
-        """Those that wait for room, by their turns. They count in `Address.put_off`."""
+        """Those that wait for room, by their turns. They count for their addresses."""
         self._asleep: HostHeap[PutOff] = HostHeap()
         """Those whose hosts sleep, by the moment when they may wake."""
         self._number = count()
@@ -59,12 +77,12 @@ class PutOffs:
         return self._asleep.hosts
 
     def add(self, host: HostQueue, entry: FrontierUrl, size: int) -> None:
-        place = self._reader.place_of(host.name)
+        place = self._queue.place_of(host.name)
         size = max(size, LEAST_BYTES)
         self._wait(PutOff(host.name, host.address, entry, size, place, next(self._number)))
 
     def let_in(self, now: float) -> None:
-        """Fetch as many URLs again as the reader has room for, in the order of their turns."""
+        """Fetch as many URLs again as the queue has room for, in the order of their turns."""
         while (first := self._asleep.first()) is not None and first[0] <= now:
             self._wait(self._asleep.pop())
         if not self._waiting:
@@ -73,7 +91,7 @@ class PutOffs:
             # It has ended without an answer, for example because its host was given up, or its host must wait now.
             if id not in self._frontier.held or now - since >= _LONGEST_COMING:
                 self.arrived(id)
-        room = self._reader.room - sum(put_off.size for put_off, _ in self._coming.values())
+        room = self._queue.room - sum(put_off.size for put_off, _ in self._coming.values())
         while (first := self._waiting.first()) is not None:
             wakes_at = self._wakes_at(first[1], now)
             if wakes_at is None and first[1].size > room:
@@ -87,7 +105,7 @@ class PutOffs:
             self._count_less(put_off, now)
 
     def next_at(self) -> float | None:
-        """When to call `let_in` again even if the reader gets no more room: a host wakes, or a URL that is fetched
+        """When to call `let_in` again even if the queue gets no more room: a host wakes, or a URL that is fetched
         again did not arrive in time, and its room is for others."""
         asleep = self._asleep.first()
         moments = [] if asleep is None else [asleep[0]]
@@ -99,7 +117,7 @@ class PutOffs:
         """The answer to a request for this URL arrived: it needs no more room, or asks for it itself."""
         put_off, _ = self._coming.pop(id, (None, 0.0))
         if put_off is not None and put_off.address is not None:
-            put_off.address.coming -= 1
+            self._counts_of(put_off.address).coming -= 1
 
     def clear_host(self, name: str, now: float) -> list[FrontierUrl]:
         """Remove and return all URLs of a host."""
@@ -115,18 +133,18 @@ class PutOffs:
 
     def _wait(self, put_off: PutOff) -> None:
         if put_off.address is not None:
-            put_off.address.put_off += 1
+            self._counts_of(put_off.address).waiting += 1
         self._waiting.push(put_off.place, put_off.number, put_off.host, put_off)
 
     def _come(self, put_off: PutOff, now: float) -> None:
         self._coming[put_off.entry.id] = (put_off, now)
         if put_off.address is not None:
-            put_off.address.coming += 1
+            self._counts_of(put_off.address).coming += 1
         self._frontier.put_back(put_off.host, put_off.entry, now)
 
     def _count_less(self, put_off: PutOff, now: float) -> None:
         if put_off.address is not None:
-            put_off.address.put_off -= 1
+            self._counts_of(put_off.address).waiting -= 1
             self._on_less(put_off.address, now)
 
     def _wakes_at(self, put_off: PutOff, now: float) -> float | None:

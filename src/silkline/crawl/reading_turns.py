@@ -79,6 +79,25 @@ class ReadingTurns(Generic[Item]):
         # Time passes also while every input is the first of its sender: otherwise new ones would always be first.
         self._now += _SHORTEST / (1 + len(self._queues))
 
+    def used(self, sender: Sender, seconds: float) -> None:
+        """A part of a long reading, for one that `took` has counted already."""
+        _add(self._hosts, (sender.host,), self._now, seconds)
+        add_time(self._groups, sender, self._now, seconds)
+
+    def remove(self, sender: Sender, item: Item) -> None:
+        """Remove an input, if it waits."""
+        queue = self._queues.get(sender)
+        if queue is not None and item in queue:
+            queue.remove(item)
+            if not queue:
+                del self._queues[sender]
+
+    @property
+    def longest(self) -> float:
+        """How far the last input is behind one of a new sender."""
+        places = (self._place(sender, len(queue) - 1) for sender, queue in self._queues.items())
+        return max(places, default=self._now) - self._now
+
     def place(self, sender: Sender) -> float:
         """When a further input of the sender is read. Small is soon."""
         return self._place(sender, len(self._queues.get(sender, ())))

@@ -16,6 +16,7 @@ import logging
 import os
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +29,7 @@ from silkline.fetch.render_memory import memory_of, too_large
 from silkline.fetch.render_page import PageInBrowser
 from silkline.fetch.render_program import WHAT_TO_INSTALL, find_browser
 from silkline.fetch.render_proxy import PageProxy, Upstream
-from silkline.fetch.render_slots import Slots
+from silkline.fetch.render_slots import Slots, SlotTurns, WaitingPage
 from silkline.fetch.render_socket import SocketLine
 from silkline.fetch.settings import Capture, RenderLimits
 from silkline.metrics.instruments import (
@@ -58,6 +59,8 @@ _LOOPBACK: Final = "127.0.0.1"
 _SPARE_CONNECTIONS: Final = 100
 """For sockets, early connections and second tries, which are no requests of the page for the browser's protocol."""
 _LONGEST_REASON: Final = 500
+_SECOND_TRY: Final = 0.25
+"""Part of the time of a page that did not answer at the end of it. Most of these never will."""
 _log: Final = logging.getLogger(__name__)
 
 
@@ -222,7 +225,7 @@ class Renderer:
     """Renders pages for one process. Must be created and used inside a running event loop.
 
     With `fallback`, a page that cannot be rendered is returned as it was fetched, with a note. Without it, the page has
-    failed. Pages of the same `job` share their turns with other jobs.
+    failed. Pages of the same `job` share their turns with other jobs; `turns` is the order of this process's pages.
     """
 
     def __init__(
@@ -231,6 +234,7 @@ class Renderer:
         *,
         places: Path,
         count: int,
+        turns: SlotTurns,
         url: str = "",
         job: str = "",
         fallback: bool,
@@ -239,7 +243,7 @@ class Renderer:
     ) -> None:
         self._client = client
         self._wanted = wanted if wanted is not None and wanted.anything else None
-        self._slots = Slots(places, count, job)
+        self._slots = Slots(places, count, turns, job)
         self._url = url
         self._fallback = fallback
         self._limits = limits
@@ -251,18 +255,18 @@ class Renderer:
         self._idle: asyncio.TimerHandle | None = None
         self._closed = False
 
-    async def render(self, fetched: Fetched) -> Fetched:
+    async def render(self, fetched: Fetched, waiting: WaitingPage | None = None) -> Fetched:
         """The page after its scripts have run; or with `location` if they open another URL."""
         began = time.perf_counter()
-        rendered = await self._render(fetched)
+        rendered = await self._render(fetched, waiting or WaitingPage(host_of(fetched.url)))
         RENDER_SECONDS.observe(time.perf_counter() - began)
         failed = rendered.rendered is not None and rendered.rendered.reason is not None
         BROWSER_PAGES.add(1, "failed" if failed else "rendered")
         return rendered
 
-    async def _render(self, fetched: Fetched) -> Fetched:
+    async def _render(self, fetched: Fetched, waiting: WaitingPage) -> Fetched:
         try:
-            async with self._waiting_for_slot(fetched.url):
+            async with self._waiting_for_slot(waiting):
                 return await self._try(fetched)
         except TimeoutError:
             return self._failed(fetched, RENDER_BUSY, "no slot in a browser became free in time")
@@ -273,12 +277,12 @@ class Renderer:
             return self._failed(fetched, RENDER_FAILED, repr(error)[:_LONGEST_REASON])
 
     @contextlib.asynccontextmanager
-    async def _waiting_for_slot(self, url: str) -> AsyncIterator[None]:
+    async def _waiting_for_slot(self, waiting: WaitingPage) -> AsyncIterator[None]:
         """Hold a slot while the body runs, and show until then that a page waits."""
         BROWSER_WAITING.add(1)
         waits = True
         try:
-            async with self._slots.one(host_of(url), self._limits.wait_seconds):
+            async with self._slots.one(waiting, self._limits.wait_seconds):
                 waits = False
                 BROWSER_WAITING.add(-1)
                 yield
@@ -298,8 +302,8 @@ class Renderer:
 
     async def _try(self, fetched: Fetched) -> Fetched:
         """Render the page. Try again alone if the browser died: another page may have caused that. Try again once if
-        the process of the page died. Try again in real time if the page did not end: it may wait for its clock, which
-        stands still while a script runs."""
+        the process of the page died. Try again in real time, for a short time, if the page did not end: it may wait for
+        its clock, which stands still while a script runs."""
         alone = crashed = real_time = False
         while True:
             try:
@@ -335,6 +339,8 @@ class Renderer:
 
     async def _show(self, browser: Browser, fetched: Fetched, *, real_time: bool) -> tuple[Rendered, PageInBrowser]:
         client, limits = self._client, self._limits
+        if real_time:
+            limits = replace(limits, seconds=limits.seconds * _SECOND_TRY)
         most = limits.max_requests + _SPARE_CONNECTIONS
         proxy = PageProxy(client.guard, client.resolver, self._upstream, limits.max_bytes, most)
         wanted = self._wanted

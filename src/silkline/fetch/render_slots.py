@@ -2,9 +2,8 @@
 
 A slot is a file in the data directory. A process holds the slot while it has a lock on that file; the kernel releases
 the lock when the process dies. A free slot goes to the job that holds the fewest slots, and among these to the one that
-waits longest (render_tickets.py). Within the process it goes to the host that holds the fewest slots, and among these
-to the one that was served longest ago. So neither a job nor a host with many slow pages can keep others out for longer
-than one page takes.
+waits longest (render_tickets.py). Within the process, `SlotTurns` chooses the page. It is told for how long each page
+holds its slot. So neither a job nor a sender with many slow pages can keep others out for longer than one page takes.
 """
 
 from __future__ import annotations
@@ -13,10 +12,11 @@ import asyncio
 import contextlib
 import fcntl
 import os
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from silkline.fetch.render_tickets import Tickets
 from silkline.private_files import make_private_folder
@@ -25,58 +25,101 @@ _LOOK_AGAIN: Final = 0.05
 _LONGEST_NAME: Final = 100
 
 
+@dataclass(eq=False, slots=True)
+class WaitingPage:
+    """A page that wants a slot, and where it comes from. `id` and `size` are for the caller."""
+
+    host: str
+    address: str = ""
+    id: int = 0
+    size: int = 0
+    slot: asyncio.Future[int] | None = None
+    """Set while it waits."""
+
+
+class SlotTurns(Protocol):
+    """The pages of one process that wait for a slot, and their order. True: some wait."""
+
+    def __bool__(self) -> bool: ...
+
+    def add(self, page: WaitingPage) -> None: ...
+
+    def take(self) -> WaitingPage:
+        """Remove and return the page whose turn it is."""
+
+    def remove(self, page: WaitingPage) -> None:
+        """A page waits no longer, if it still waits."""
+
+    def used(self, page: WaitingPage, seconds: float) -> None:
+        """A page that was taken has held its slot for so many more seconds."""
+
+
 class Slots:
     """The slots that all processes with the same folder share. Must be used inside one event loop."""
 
-    def __init__(self, folder: Path, count: int, job: str = "") -> None:
+    def __init__(self, folder: Path, count: int, turns: SlotTurns, job: str = "") -> None:
         self._folder = folder
         self._count = count
+        self._turns = turns
         self._job = job or f"process-{os.getpid()}"
         self._tickets = Tickets(folder, self._job)
-        self._waiting: dict[str, deque[asyncio.Future[int]]] = {}
-        """The pages that wait, by host. The host that was served longest ago comes first."""
-        self._held: Counter[str] = Counter()
+        self._held: dict[WaitingPage, float] = {}
+        """The pages that hold slots, and the moments up to which their time is counted."""
+        self._given_at = 0.0
         self._serving: asyncio.Task[None] | None = None
 
     @contextlib.asynccontextmanager
-    async def one(self, host: str, seconds: float) -> AsyncIterator[None]:
-        """Hold a slot while the body runs. Raises `TimeoutError` if no slot becomes free in time."""
-        slot: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(host, deque()).append(slot)
+    async def one(self, page: WaitingPage, seconds: float) -> AsyncIterator[None]:
+        """Hold a slot while the body runs. Raises `TimeoutError` if no page gets a slot for so many seconds.
+
+        While others get slots, the page keeps its turn: it would lose it if it came again.
+        """
+        slot = page.slot = asyncio.get_running_loop().create_future()
+        self._turns.add(page)
         if self._serving is None:
             self._serving = asyncio.create_task(self._serve())
         try:
-            async with asyncio.timeout(seconds):
-                held = await slot
+            held = await self._given(slot, seconds)
         except BaseException:
-            self._leave(host, slot)
+            self._leave(page, slot)
             raise
         try:
             yield
         finally:
             os.close(held)
-            self._release(host)
+            self._release(page)
 
-    def _leave(self, host: str, slot: asyncio.Future[int]) -> None:
+    async def _given(self, slot: asyncio.Future[int], seconds: float) -> int:
+        loop = asyncio.get_running_loop()
+        since = loop.time()
+        while (until := max(since, self._given_at) + seconds) > loop.time():
+            done, _ = await asyncio.wait({slot}, timeout=until - loop.time())
+            if done:
+                return slot.result()
+        raise TimeoutError
+
+    def _leave(self, page: WaitingPage, slot: asyncio.Future[int]) -> None:
         """A page waits no longer. It may have got its slot at the same moment."""
         if slot.done() and not slot.cancelled() and slot.exception() is None:
             os.close(slot.result())
-            self._release(host)
-        waiting = self._waiting.get(host)
-        if waiting is not None and slot in waiting:
-            waiting.remove(slot)
-            if not waiting:
-                del self._waiting[host]
+            self._release(page)
+        self._turns.remove(page)
 
-    def _release(self, host: str) -> None:
-        self._held[host] -= 1
-        if not self._held[host]:
-            del self._held[host]
+    def _release(self, page: WaitingPage) -> None:
+        self._count_time()
+        del self._held[page]
+
+    def _count_time(self) -> None:
+        """Also the pages that still hold their slots count: they may never end by themselves."""
+        now = asyncio.get_running_loop().time()
+        for page, since in self._held.items():
+            self._turns.used(page, now - since)
+            self._held[page] = now
 
     async def _serve(self) -> None:
         """Give slots to the pages that wait, until none waits."""
         try:
-            while self._waiting:
+            while self._turns:
                 held: int | OSError | None
                 try:
                     held = self._take()
@@ -92,24 +135,17 @@ class Slots:
 
     def _give(self, held: int | OSError) -> None:
         """Give a slot, or an error, to the page whose turn it is."""
-        host, slot = self._next()
+        self._count_time()
+        page = self._turns.take()
+        slot = page.slot
         if isinstance(held, OSError):
-            if not slot.done():
+            if slot is not None and not slot.done():
                 slot.set_exception(held)
-        elif slot.done():  # it was cancelled a moment ago
+        elif slot is None or slot.done():  # it was cancelled a moment ago
             os.close(held)
         else:
-            self._held[host] += 1
+            self._held[page] = self._given_at = asyncio.get_running_loop().time()
             slot.set_result(held)
-
-    def _next(self) -> tuple[str, asyncio.Future[int]]:
-        """Remove the page whose turn it is."""
-        host = min(self._waiting, key=lambda each: self._held[each])
-        waiting = self._waiting.pop(host)
-        slot = waiting.popleft()
-        if waiting:
-            self._waiting[host] = waiting  # at the end: the others come first
-        return host, slot
 
     def _take(self) -> int | None:
         """The descriptor of a slot. None: no slot is free, or it is the turn of another job."""
