@@ -73,6 +73,32 @@ def test_the_pages_of_a_host_do_not_wait_for_links_of_others(
     assert sum(path.startswith("/junk/") for path in before) <= 2 * PAGES + 4
 
 
+@pytest.mark.parametrize("fetchers", [1, 2])
+def test_links_of_others_take_no_room_in_memory_of_the_pages_of_a_host(
+    server: HostileServer, make_crawl: MakeCrawl, fetchers: int
+) -> None:
+    """More links than memory holds, to pages that do not exist. All of them are in the ledger before `/page/2` is."""
+    junk = [server.url(f"/junk/{number}") for number in range(300)]
+    is_asked = asyncio.Event()
+
+    async def missing(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        is_asked.set()
+        writer.write(answer(b"none", "404 Not Found"))
+
+    server.route("/junk/", missing)
+    server.route("/", by_site(index("/page/1"), index(*junk), until=is_asked))
+    server.route("/page/", chain_of_pages(PAGES))
+    crawl = make_crawl(window=64, per_host_window=8, refill_rows=20, checkpoint_seconds=0.05)
+    assert crawl.run(urls=seeds(server), fetchers=fetchers, delay=0.005) == "completed"
+    ledger = crawl.ledger()
+    assert {ledger[server.url(f"/page/{number}")].state for number in range(1, PAGES + 1)} == {"done"}
+    assert {ledger[url].reason for url in junk} == {"http_404"}, "each of them is read again"
+    asked = asked_at(server, GOOD)
+    assert len(asked) == len(set(asked))
+    before = asked[: asked.index(f"/page/{PAGES}")]
+    assert sum(path.startswith("/junk/") for path in before) <= len(junk) // 3, "some come while a page is recorded"
+
+
 def test_redirects_of_others_do_not_use_up_those_of_a_host(server: HostileServer, make_crawl: MakeCrawl) -> None:
     most = Tuning().max_redirects
 

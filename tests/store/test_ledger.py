@@ -213,6 +213,16 @@ def test_pages_of_the_ledger_follow_the_order_of_discovery(database: Database) -
     assert [each.id for each in urls.queued(database, job.id, after=5, wanted=3)] == [6, 8, 10]
 
 
+def test_own_and_foreign_urls_are_read_separately(database: Database) -> None:
+    job = queued(database)
+    vias = ["link", "foreign", "robots", "seed"]
+    urls.seed(database, job.id, [url(id, found_via=vias[id % 4]) for id in range(1, 13)])
+    own = urls.queued_part(database, job.id, foreign=False, after=2, wanted=4)
+    assert [(each.id, each.found_via) for each in own] == [(3, "seed"), (4, "link"), (6, "robots"), (7, "seed")]
+    others = urls.queued_part(database, job.id, foreign=True, after=2, wanted=3)
+    assert [(each.id, each.found_via) for each in others] == [(5, "foreign"), (6, "robots"), (9, "foreign")]
+
+
 def test_the_seen_set_is_rebuilt_in_chunks(database: Database) -> None:
     job = queued(database)
     urls.seed(database, job.id, [url(id) for id in range(1, 26)])

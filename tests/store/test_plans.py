@@ -190,6 +190,7 @@ def test_a_small_and_a_large_postgres_crawl_read_what_they_show(fresh_postgres: 
         ("urls.page_by_state", {**first, "state": "done"}),
         ("urls.page_by_reason", {**first, "state": "done", "reason": None}),
         ("urls.queued", first),
+        ("urls.queued_own", first),
         ("pages.by_found", {"id": 0, "wanted": 20}),
         ("pages.by_newest", {"id": 2**40, "wanted": 20}),
         ("pages.in_state", {"id": 0, "upto": 40, "state": "done", "wanted": 20}),

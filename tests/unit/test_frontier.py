@@ -7,13 +7,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from silkline.crawl.frontier import Frontier
 from silkline.crawl.plan import Pace
 from silkline.crawl.url_queue import FrontierUrl
+from silkline.model.ledger import FOREIGN
 
 PACE = Pace(delay=1.0, per_host=1, per_address=8, patience=0.0, most=60.0)
 HOSTS = ("a.example", "b.example", "c.example")
+VIAS = st.sampled_from(("link", FOREIGN))
 
 
-def entry(id: int, depth: int = 0) -> FrontierUrl:
-    return FrontierUrl(depth, id, f"https://{id}", depth)
+def entry(id: int, depth: int = 0, via: str = "link") -> FrontierUrl:
+    return FrontierUrl(depth, id, f"https://{id}", depth, via=via)
 
 
 def frontier(**bounds: int) -> Frontier:
@@ -91,41 +93,97 @@ def test_idle_hosts_are_forgotten_only_when_they_owe_no_delay() -> None:
     assert queue.drop_idle(0, 1.0) == ["a.example"]
 
 
+def fill_with_links_of_others(queue: Frontier, number: int) -> None:
+    for id in range(1, number + 1):
+        queue.offer(HOSTS[id % len(HOSTS)], entry(id, via=FOREIGN), 0.0)
+
+
+def test_foreign_urls_keep_no_own_url_out_of_memory() -> None:
+    queue = frontier(window=10, per_host=4)
+    fill_with_links_of_others(queue, 60)
+    assert queue.size == 5
+    for id in range(61, 71):
+        assert queue.offer(HOSTS[id % len(HOSTS)], entry(id), 0.0)
+    assert not queue.offer("d.example", entry(71), 0.0), "its room is limited too"
+
+
+def test_own_urls_in_the_ledger_are_read_past_the_foreign_ones() -> None:
+    """However many foreign URLs are in the ledger before them, and have no room."""
+    queue = frontier(window=10, per_host=4)
+    fill_with_links_of_others(queue, 60)
+    for id in range(61, 70):
+        queue.offer("a.example", entry(id), 0.0)
+    for now in range(8):
+        host, _ = queue.take(float(now)) or (None, None)
+        assert host is not None
+        queue.started(host, float(now))
+        queue.ended(host, float(now))
+    part = queue.next_to_read()
+    while part is not None and part.foreign:  # the parts take turns
+        queue.read_to(part, 70, end=True)
+        part = queue.next_to_read()
+    assert part is not None
+    assert part.cursor >= 60
+    assert queue.offer("a.example", entry(part.cursor + 1), 8.0)
+
+
+def test_a_claimed_url_that_has_no_room_among_the_foreign_ones_is_an_own_one() -> None:
+    queue = frontier(window=10, per_host=2)
+    fill_with_links_of_others(queue, 60)
+    queue.claim("a.example", "https://60", 1, "link", 0.0)
+    assert queue.offer("a.example", entry(60, via=FOREIGN), 0.0)
+    assert {each.via for each in queue.host("a.example").queue if each.id == 60} == {"link"}
+
+
 class Spilling(RuleBasedStateMachine):
     """A frontier with a tiny window beside the ledger it reads: nothing is lost, nothing comes out twice."""
 
     def __init__(self) -> None:
         super().__init__()
         self.queue = Frontier(PACE, window=4, per_host=2)
-        self.queue.more = True
-        self.ledger: dict[int, str] = {}
+        self.queue.read_ledger()
+        self.ledger: dict[int, tuple[str, str]] = {}
         self.taken: dict[int, tuple[str, FrontierUrl]] = {}
         self.ended: set[int] = set()
         self.durable: set[int] = set()
         self.now = 0.0
         self.retried = 0
+        self.claimed: set[int] = set()
 
-    @initialize(hosts=st.lists(st.sampled_from(HOSTS), max_size=12))
-    def resume(self, hosts: list[str]) -> None:
+    @initialize(hosts=st.lists(st.tuples(st.sampled_from(HOSTS), VIAS), max_size=12))
+    def resume(self, hosts: list[tuple[str, str]]) -> None:
         """What an earlier run left queued is only in the ledger."""
         self.ledger = dict(enumerate(hosts, 1))
 
-    @rule(host=st.sampled_from(HOSTS))
-    def find(self, host: str) -> None:
+    @rule(host=st.sampled_from(HOSTS), via=VIAS)
+    def find(self, host: str, via: str) -> None:
         """A URL gets its id."""
         id = len(self.ledger) + 1
-        self.ledger[id] = host
-        self.queue.offer(host, entry(id), self.now)
+        self.ledger[id] = host, via
+        self.queue.offer(host, entry(id, via=via), self.now)
 
-    @precondition(lambda self: self.queue.wants_more())
+    @precondition(lambda self: self.ledger)
+    @rule(data=st.data())
+    def claim(self, data: st.DataObject) -> None:
+        """The host of a URL links to it."""
+        id = data.draw(st.sampled_from(sorted(self.ledger)))
+        if self.ledger[id][1] == FOREIGN:
+            self.claimed.add(id)
+            self.queue.claim(self.ledger[id][0], entry(id).url, 0, "link", self.now)
+
+    @precondition(lambda self: self.queue.next_to_read() is not None)
     @rule(chunk=st.integers(1, 3))
     def refill(self, chunk: int) -> None:
-        rows = [id for id in self.ledger if id > self.queue.cursor and id not in self.durable]
+        part = self.queue.next_to_read()
+        assert part is not None
+        queued = [id for id in self.ledger if id > part.cursor and id not in self.durable]
+        rows = [id for id in queued if (self.ledger[id][1] == FOREIGN) == part.foreign]
         some = rows[:chunk]
         for id in some:
-            self.queue.offer(self.ledger[id], entry(id), self.now)
+            host, via = self.ledger[id]
+            self.queue.offer(host, entry(id, via=via), self.now)
         end = len(rows) <= chunk
-        self.queue.read_to(len(self.ledger) if end else some[-1], end=end)
+        self.queue.read_to(part, len(self.ledger) if end else some[-1], end=end)
 
     @rule(wait=st.floats(0, 3))
     def take(self, wait: float) -> None:
@@ -157,12 +215,13 @@ class Spilling(RuleBasedStateMachine):
 
     @invariant()
     def memory_is_bounded(self) -> None:
-        assert self.queue.size <= 4 + self.retried, "only retries may come on top of the window"
+        more = self.retried + len(self.claimed)
+        assert self.queue.size <= 4 + 2 + more, "only retries, and claimed URLs, may come on top of the windows"
 
     def teardown(self) -> None:
         """Let it run to its end: everything in the ledger must come out."""
         for _ in range(20 * len(self.ledger) + 20):
-            if self.queue.wants_more():
+            if self.queue.next_to_read() is not None:
                 self.refill(2)
             self.take(5.0)
             for id in list(self.taken):

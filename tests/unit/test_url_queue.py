@@ -67,6 +67,19 @@ def test_foreign_urls_that_fail_get_fewer_turns_until_one_succeeds() -> None:
     assert queue._pause == 1
 
 
+def test_a_missing_page_counts_as_a_failure_of_the_link_and_not_of_the_host() -> None:
+    host = Frontier(PACES["max"], window=100, per_host=10).host("a.example")
+    for entry in (*(foreign(id) for id in range(1, 6)), *(own(id) for id in range(11, 30))):
+        host.queue.push(entry)
+    order = []
+    for _ in range(10):
+        entry = host.queue.pop()
+        order.append(entry.id)
+        host.note(entry, answered=True, refused=False, missing=entry.via == FOREIGN)
+    assert order == [1, 11, 2, 12, 13, 3, 14, 15, 16, 17]
+    assert (host.answers_own, host.clock.failures) == (True, 0)
+
+
 def test_failures_of_own_urls_do_not_hold_back_foreign_ones() -> None:
     queue = filled(foreign(1), foreign(2), own(11), own(12))
     for _ in range(5):
@@ -134,7 +147,7 @@ def test_a_url_that_its_host_claims_gets_the_depth_and_the_place_of_its_own_link
 def test_a_url_that_is_claimed_while_it_is_in_the_ledger_is_corrected_when_it_comes_back() -> None:
     frontier, shorter = frontier_at(2)
     hub = foreign(1, depth=4)
-    frontier.more = True
+    frontier.read_ledger()
     frontier.claim("a.example", hub.url, Claim(2, "link", ""), 0.0)
     frontier.offer("a.example", hub, 0.0)
     taken = frontier.take(0.0)

@@ -192,7 +192,7 @@ class Ledger:
         if len(self.ended) == len(self._rows):
             self.finished.set()
 
-    def ask_for_more(self, cursor: int) -> None:
+    def ask_for_more(self, cursor: int, foreign: bool, /) -> None:
         rows = self._rows if not cursor else []
         self._loop.call_soon(self.fetcher.receive, Refilled(rows, len(self._rows), end=True))
 

@@ -6,7 +6,8 @@
     child_process.py). A hash assigns hosts to fetchers (host_owners.py). A fetcher owns the queues, clocks, rules and
     seen-set of its hosts.
 3.  A fetcher requests queued URLs from the ledger (`Refill`) and adds them to its **frontier** (frontier.py): a window
-    of per-host queues, breadth first. URLs that do not fit stay in the ledger until there is room.
+    of per-host queues, breadth first. URLs that do not fit stay in the ledger until there is room. Foreign URLs (see 6)
+    have room of their own, and are read separately (ledger_part.py).
 4.  A URL is **taken** and requested (pump.py) when four things allow it: the clock of its host (politeness.py), the
     limit for its address, its robots.txt (host_gate.py), and a **booking** of the host (host_bookings.py): all jobs
     share its time. One pure function (decisions.py) decides about the **answer**, and answers.py carries the decision

@@ -25,6 +25,7 @@ from silkline.crawl.decisions import (
     TryAgain,
     decide,
     is_for_path,
+    is_missing,
     needs_rendering,
     note_for,
     tell,
@@ -126,7 +127,8 @@ class Answers:
         note = note_for(fetched, time.time(), path_only=path_only)
         if note is not None:
             tell(host.clock, note, fetched, started, now, self._tuning.longest_wait)
-            host.note(entry, answered=isinstance(note, Answered), refused=isinstance(note, HostRefused))
+            answered, refused = isinstance(note, Answered), isinstance(note, HostRefused)
+            host.note(entry, answered=answered, refused=refused, missing=is_missing(fetched))
         self._act(host, entry, fetched, note, now)
 
     def cut_off(self) -> None:

@@ -54,8 +54,8 @@ class RemoteDesk:
     def show(self, status: FetcherStatus) -> None:
         self._wire.send(status)
 
-    def ask_for_more(self, cursor: int) -> None:
-        self._wire.send(Refill(cursor))
+    def ask_for_more(self, cursor: int, foreign: bool, /) -> None:
+        self._wire.send(Refill(cursor, foreign))
 
     def book(self, hosts: Book) -> None:
         self._wire.send(hosts)

@@ -23,6 +23,7 @@ from silkline.parse.sniff import sniff
 
 _MOST_PUT_OFF: Final = 8
 _REFUSALS: Final = frozenset({"http_429", "http_503"})
+_MISSING: Final = frozenset({"http_404", "http_410"})
 _OUR_OWN: Final = frozenset({reasons.MEMORY_FULL, reasons.ADDRESS_BUSY, reasons.RENDER_BUSY})
 
 
@@ -138,6 +139,11 @@ def note_for(fetched: Fetched, time_of_day: float, *, path_only: bool = False) -
     if reason in _REFUSALS:
         return (PathRefused if path_only else HostRefused)(reason, retry_after(fetched, time_of_day))
     return Unwell(reason)
+
+
+def is_missing(fetched: Fetched) -> bool:
+    """Whether the host answered that it has no such page. Its clock is not told: this is a normal answer."""
+    return fetched.reason in _MISSING
 
 
 def is_for_path(host: HostQueue, entry: FrontierUrl, most_failures: int) -> bool:

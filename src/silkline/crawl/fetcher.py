@@ -146,7 +146,7 @@ class Fetcher:
     def _go(self) -> None:
         """All needed state was received: start with the URLs of the ledger."""
         self._running = True
-        self._frontier.more = True
+        self._frontier.read_ledger()
         self._pump.start()
         self._reporter.look_on(self._pump.look_after_waits)
 

@@ -1,8 +1,9 @@
 """The queued URLs of a fetcher: per-host queues, breadth first, one clock per host. Pure: the caller passes the time.
 
-Memory holds a window. URLs that do not fit stay in the ledger, which has every queued URL. They are read from there
-with a cursor over the ids when there is room. `held` has the ids that are in memory in any form, so that reading the
-ledger again never adds a URL twice.
+Memory holds a window of own URLs, and another one of foreign URLs (url_queue.py): links of others take no room of the
+own ones. URLs that do not fit stay in the ledger, which has every queued URL. They are read from there with a cursor
+over the ids, one for each window, when there is room (ledger_part.py). `held` has the ids that are in memory in any
+form, so that reading the ledger again never adds a URL twice.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from math import inf
 from typing import Final
 
 from silkline.crawl.host_heap import HostHeap
+from silkline.crawl.ledger_part import LedgerPart
 from silkline.crawl.plan import Pace
 from silkline.crawl.politeness import Address, Booking, Clock
 from silkline.crawl.url_queue import Claim, FrontierUrl, UrlQueue, claimed, is_foreign
@@ -53,15 +55,15 @@ class HostQueue:
         self.due = False
         self.parked = ""  # why it is left out until `wake`; empty: it is not
         self.reserved = False
-        self.behind = False
+        self.behind: frozenset[LedgerPart] = frozenset()  # where the ledger has URLs that had no room in its queue
         self.address: Address | None = None
         self.booking: Booking | None = None
         self.answers_own = False
         """One of its own URLs was answered, and since then none of them with a request to wait."""
 
-    def note(self, entry: FrontierUrl, *, answered: bool, refused: bool) -> None:
-        """The host answered the request for a URL, asked us to wait, or failed."""
-        self.queue.note(entry, failed=not answered)
+    def note(self, entry: FrontierUrl, *, answered: bool, refused: bool, missing: bool = False) -> None:
+        """The host answered the request for a URL, asked us to wait, or failed. `missing`: there is no such page."""
+        self.queue.note(entry, failed=missing or not answered)
         if (answered or refused) and not is_foreign(entry):
             self.answers_own = answered
 
@@ -71,28 +73,28 @@ class Frontier:
 
     def __init__(self, pace: Pace, *, window: int, per_host: int) -> None:
         self._pace = pace
-        self._window = window
         self._per_host = per_host
+        self._own = LedgerPart(window, foreign=False)
+        self._foreign = LedgerPart(max(1, window // 2), foreign=True)
+        self._parts = (self._own, self._foreign)
         self._due: list[tuple[float, int, HostQueue]] = []
         self._later: HostHeap[tuple[str, FrontierUrl]] = HostHeap()
         self._tie = count()
         self.hosts: dict[str, HostQueue] = {}
         self.held: set[int] = set()
-        self.size = 0
         self.level: float = inf
         self._sure: float = inf
         self._level_since = inf
         self._alone = False
-        # The ledger was read up to the cursor, and `more`: it may have further rows. `_behind` is the lowest id that
-        # had no room. `_again`: there may be room now, so read from `_behind` again.
-        self.cursor = 0
-        self.more = False
-        self._behind: int | None = None
-        self._again = False
         self._claims: dict[str, Claim] = {}
         """URLs that their hosts have claimed when they were not in a queue: how, until they come into one."""
         self.on_shorter: Callable[[FrontierUrl, int], None] = lambda entry, before: None
         """Called with a URL in memory when a shorter path to it is found, and with its depth before."""
+
+    @property
+    def size(self) -> int:
+        """The number of URLs in memory."""
+        return self._own.size + self._foreign.size
 
     def host(self, name: str) -> HostQueue:
         host = self.hosts.get(name)
@@ -106,12 +108,11 @@ class Frontier:
         """Take a URL into memory. False: there is no room, and it stays in the ledger."""
         if entry.id in self.held:
             return True
-        host = self.host(name)
-        full = self.size >= self._window
-        if full or len(host.queue) >= self._host_limit():
-            self._again = self._again or full
-            host.behind = host.behind or not full
-            self._behind = entry.id if self._behind is None else min(self._behind, entry.id)
+        host, part = self.host(name), self._part_of(entry)
+        if not self._has_room(host, part) and not (entry.url in self._claims and self._has_room(host, self._own)):
+            if not part.full:
+                host.behind |= {part}
+            part.refuse(entry.id)
             return False
         self.held.add(entry.id)
         self._enqueue(host, entry, now)
@@ -126,9 +127,9 @@ class Frontier:
         host = self.hosts.get(name)
         entry = host.queue.claim(url) if host is not None else None
         if host is not None and entry is not None:
-            self.size -= 1
+            self._foreign.size -= 1
             self._enqueue(host, self._claimed(entry, claim), now)
-        elif self.more or self._behind is not None or self._later:
+        elif self._foreign.unread or self._later:
             if len(self._claims) >= _MOST_CLAIMS:
                 del self._claims[next(iter(self._claims))]
             self._claims[url] = claim
@@ -143,7 +144,7 @@ class Frontier:
 
     def retry(self, name: str, entry: FrontierUrl, at: float) -> None:
         """Add a URL that is to be tried again, not before `at`."""
-        self.size += 1
+        self._part_of(entry).size += 1
         self._later.push(at, entry.id, name, (name, entry))
 
     def forget(self, id: int) -> None:
@@ -156,7 +157,7 @@ class Frontier:
         """The next URL that may be fetched now."""
         while (first := self._later.first()) is not None and first[0] <= now:
             name, entry = self._later.pop()
-            self.size -= 1
+            self._part_of(entry).size -= 1
             self._enqueue(self.host(name), entry, now)
         while self._due and self._due[0][0] <= now:
             _, _, host = heappop(self._due)
@@ -166,8 +167,9 @@ class Frontier:
             if host.clock.next_at > now:
                 self._schedule(host, now)
                 continue
-            self.size -= 1
-            return host, host.queue.pop(*self._levels(host))
+            entry = host.queue.pop(*self._levels(host))
+            self._part_of(entry).size -= 1
+            return host, self._with_claim(entry)
         return None
 
     def started(self, host: HostQueue, now: float) -> None:
@@ -184,9 +186,10 @@ class Frontier:
     def wake(self, host: HostQueue, now: float) -> None:
         """The state of the host changed: compute again when it may get a request."""
         self._schedule(host, now)
-        if host.behind and len(host.queue) < self._host_limit() // 2:
-            host.behind = False
-            self._again = True
+        for part in host.behind:
+            if host.queue.size_of(foreign=part.foreign) < self._host_limit(part) // 2:
+                host.behind -= {part}
+                part.has_room_again()
 
     def set_level(self, depth: int, now: float, sure: int | None = None) -> None:
         """Take only URLs down to this depth. Everything above `sure` was fetched; the level rises earlier if the crawl
@@ -208,11 +211,12 @@ class Frontier:
     def clear_host(self, host: HostQueue) -> Iterator[FrontierUrl]:
         """Remove and return everything queued for a host."""
         while host.queue:
-            self.size -= 1
-            yield host.queue.pop()
-        if host.behind:
-            host.behind = False
-            self._again = True
+            entry = host.queue.pop()
+            self._part_of(entry).size -= 1
+            yield entry
+        for part in host.behind:
+            part.has_room_again()
+        host.behind = frozenset()
 
     def asleep_after(self, moment: float, also: Set[str] = frozenset()) -> list[HostQueue]:
         """Hosts with something to do whose clock allows no request before `moment`, and which are not parked. Those in
@@ -227,7 +231,8 @@ class Frontier:
     def clear_retries(self, host: HostQueue) -> list[FrontierUrl]:
         """Remove and return all URLs of a host that wait for a retry."""
         mine = [entry for _, entry in self._later.remove(host.name)]
-        self.size -= len(mine)
+        for entry in mine:
+            self._part_of(entry).size -= 1
         return mine
 
     def retries(self, most: int) -> Iterator[tuple[float, str]]:
@@ -239,21 +244,19 @@ class Frontier:
         moments = [first[0] for first in (*self._due[:1], self._later.first()) if first is not None]
         return min(moments) if moments else None
 
-    def wants_more(self) -> bool:
-        """Whether to read more of the ledger: there is room, and it has URLs that are not in memory."""
-        if self.size > self._window // 2:
-            return False
-        if self.more:
-            return True
-        if self._behind is not None and (self._again or not self.size):
-            self.cursor, self._behind, self._again, self.more = self._behind - 1, None, False, True
-            return True
-        return False
+    def read_ledger(self) -> None:
+        """Read the ledger from its start."""
+        for part in self._parts:
+            part.more = True
 
-    def read_to(self, cursor: int, *, end: bool) -> None:
-        """The ledger was read up to an id. `end`: that is its last one."""
-        self.cursor = cursor
-        self.more = not end
+    def next_to_read(self) -> LedgerPart | None:
+        """The part of the ledger to read more of. They take turns."""
+        return next((part for part in self._parts if part.wants_more()), None)
+
+    def read_to(self, part: LedgerPart, cursor: int, *, end: bool) -> None:
+        """A part of the ledger was read up to an id. `end`: that is the last one of the ledger."""
+        part.read_to(cursor, end=end)
+        self._parts = (self._own, self._foreign) if part.foreign else (self._foreign, self._own)
 
     def drop_idle(self, keep: int, now: float) -> list[str]:
         """Forget hosts with nothing to do and no delay to wait for, oldest first, until at most `keep` are left."""
@@ -270,16 +273,28 @@ class Frontier:
             del self.hosts[name]
         return idle
 
-    def _host_limit(self) -> int:
+    def _part_of(self, entry: FrontierUrl) -> LedgerPart:
+        return self._foreign if is_foreign(entry) else self._own
+
+    def _host_limit(self, part: LedgerPart) -> int:
         """A few hosts may use the whole window. With many hosts, each gets a share."""
-        return max(self._per_host, self._window // (2 * len(self.hosts) or 1))
+        return max(self._per_host, part.window // (2 * len(self.hosts) or 1))
+
+    def _has_room(self, host: HostQueue, part: LedgerPart) -> bool:
+        return not part.full and host.queue.size_of(foreign=part.foreign) < self._host_limit(part)
 
     def _enqueue(self, host: HostQueue, entry: FrontierUrl, now: float) -> None:
-        if self._claims and is_foreign(entry) and (claim := self._claims.pop(entry.url, None)) is not None:
-            entry = self._claimed(entry, claim)
+        if self._claims and self._has_room(host, self._own):
+            entry = self._with_claim(entry)
         host.queue.push(entry)
-        self.size += 1
+        self._part_of(entry).size += 1
         self._schedule(host, now)
+
+    def _with_claim(self, entry: FrontierUrl) -> FrontierUrl:
+        """The URL, as its own host has claimed it in the meantime."""
+        if self._claims and is_foreign(entry) and (claim := self._claims.pop(entry.url, None)) is not None:
+            return self._claimed(entry, claim)
+        return entry
 
     def _may_go(self, host: HostQueue) -> bool:
         if not host.queue or host.parked or host.in_flight >= host.clock.at_once:

@@ -282,7 +282,7 @@ class Leader:
             self._live[seat.index] = message.live
             self._story.robots(message.robots)
         elif isinstance(message, Refill):
-            self._attempt.spawn(self._refill(seat, message.cursor))
+            self._attempt.spawn(self._refill(seat, message))
         elif isinstance(message, Book):
             self._bookings.ask(message, seat.send)
         elif isinstance(message, LostParser):
@@ -341,13 +341,14 @@ class Leader:
         for seat in self._seats:
             seat.send(Roots(roots))
 
-    async def _refill(self, seat: Seat, cursor: int) -> None:
+    async def _refill(self, seat: Seat, asked: Refill) -> None:
         """Read more of the ledger for a fetcher. Write a checkpoint first, so that the ledger has everything."""
         await self._recorder.save()
         wanted = self._plan.tuning.refill_rows
         owner_of = self._owners.owner_of
         mine = None if self._plan.fetchers == 1 else lambda host: owner_of(host) == seat.index
-        rows, read_to = await self._recorder.ask(self._recorder.read_queued, cursor, wanted, mine)
+        cursor, read = asked.cursor, self._recorder.read_queued
+        rows, read_to = await self._recorder.ask(read, cursor, wanted, asked.foreign, mine)
         seat.send(Refilled(rows, read_to, read_to >= self._recorder.next_id - 1))
 
     def _saved(self, deliveries: list[Delivery]) -> None:

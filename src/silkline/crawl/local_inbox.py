@@ -21,8 +21,8 @@ class LocalInbox:
     def show(self, status: FetcherStatus) -> None:
         self._heard(self.seat, status)
 
-    def ask_for_more(self, cursor: int) -> None:
-        self._heard(self.seat, Refill(cursor))
+    def ask_for_more(self, cursor: int, foreign: bool, /) -> None:
+        self._heard(self.seat, Refill(cursor, foreign))
 
     def book(self, hosts: Book) -> None:
         self._heard(self.seat, hosts)

@@ -174,9 +174,10 @@ class FetcherStatus(msgspec.Struct, array_like=True, tag=True, gc=False):
 
 
 class Refill(msgspec.Struct, array_like=True, tag=True, gc=False):
-    """Request for queued URLs after this id: the fetcher has room."""
+    """Request for queued URLs after this id: the fetcher has room for own URLs of its hosts, or for foreign ones."""
 
     cursor: int
+    foreign: bool
 
 
 class Book(msgspec.Struct, array_like=True, tag=True, gc=False):

@@ -16,6 +16,7 @@ from silkline.crawl.frontier import Frontier, HostQueue
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.host_bookings import HostBookings
 from silkline.crawl.host_gate import HostGate
+from silkline.crawl.ledger_part import LedgerPart
 from silkline.crawl.messages import Book
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Plan
@@ -34,8 +35,9 @@ ROBOTS: Final = "robots"
 
 
 class Pump:
-    """`ask_for_more` is called with the id up to which the ledger was read; `after` when a request has ended;
-    `note_robots` with the rules of a host; `book` with hosts whose time is to be booked."""
+    """`ask_for_more` is called with the id up to which a part of the ledger was read, and whether that is the foreign
+    one; `after` when a request has ended; `note_robots` with the rules of a host; `book` with hosts whose time is to be
+    booked."""
 
     def __init__(
         self,
@@ -47,7 +49,7 @@ class Pump:
         endings: Endings,
         answers: Answers,
         purpose: Purpose,
-        ask_for_more: Callable[[int], None],
+        ask_for_more: Callable[[int, bool], None],
         after: Callable[[], None],
         note_robots: Callable[[str, Robots], None],
         book: Callable[[Book], None],
@@ -77,7 +79,7 @@ class Pump:
         """Pages that may still be stored; None: no limit. A shard gets its share of the limit later."""
         self._back_pressure = BackPressure()
         self._running = False
-        self._asked = False
+        self._asked: LedgerPart | None = None
         self._soon: asyncio.Handle | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0.0
@@ -114,8 +116,9 @@ class Pump:
 
     def refilled(self, cursor: int, *, end: bool) -> None:
         """The ledger was read up to an id; `end`: that is its last one."""
-        self._asked = False
-        self._frontier.read_to(cursor, end=end)
+        part, self._asked = self._asked, None
+        if part is not None:
+            self._frontier.read_to(part, cursor, end=end)
         self.soon()
 
     def soon(self) -> None:
@@ -138,7 +141,7 @@ class Pump:
         if at is None or at - now <= self._plan.tuning.longest_wait:
             return
         busy = self._flying or self._answers.under_way or self.gate.busy or self._asked
-        if not busy and not self._frontier.wants_more():
+        if not busy and self._frontier.next_to_read() is None:
             self._endings.give_up_long_waits(now)
 
     # Starting requests.
@@ -200,9 +203,9 @@ class Pump:
         self.soon()
 
     def _refill(self) -> None:
-        if not self._asked and self._frontier.wants_more():
-            self._asked = True
-            self._ask_for_more(self._frontier.cursor)
+        if self._asked is None and (part := self._frontier.next_to_read()) is not None:
+            self._asked = part
+            self._ask_for_more(part.cursor, part.foreign)
 
     def _begin(self, host: HostQueue, entry: FrontierUrl, now: float) -> int:
         """Send a request for the URL, or first for robots.txt of its host. Returns the number of requests sent."""

@@ -302,13 +302,16 @@ class Recorder:
 
     # Reading the ledger.
 
-    def read_queued(self, cursor: int, wanted: int, mine: Callable[[str], bool] | None) -> tuple[list[QueuedUrl], int]:
-        """Queued URLs of some hosts after an id, and how far the ledger was read. Runs in the recorder's thread."""
+    def read_queued(
+        self, cursor: int, wanted: int, foreign: bool, mine: Callable[[str], bool] | None, /
+    ) -> tuple[list[QueuedUrl], int]:
+        """Queued URLs of some hosts after an id, own or foreign ones, and how far the ledger was read. Runs in the
+        recorder's thread."""
         database, job_id = self._progress.database, self._progress.job.id
         found: list[QueuedUrl] = []
         cursor = max(cursor, self.first_id - 1)
         while len(found) < wanted:
-            rows = urls.queued(database, job_id, after=cursor, wanted=wanted)
+            rows = urls.queued_part(database, job_id, foreign=foreign, after=cursor, wanted=wanted)
             found += rows if mine is None else [row for row in rows if mine(row.host)]
             if len(rows) < wanted:
                 return found, max(cursor, urls.last_id(database, job_id), rows[-1].id if rows else 0)

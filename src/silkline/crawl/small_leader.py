@@ -120,8 +120,8 @@ class SmallLeader:
         self._waits, self._live = status.waits, status.live
         self._story.robots(status.robots)
 
-    def ask_for_more(self, cursor: int) -> None:
-        self._attempt.spawn(self._refill(cursor))
+    def ask_for_more(self, cursor: int, foreign: bool, /) -> None:
+        self._attempt.spawn(self._refill(cursor, foreign))
 
     def book(self, hosts: Book) -> None:
         self._bookings.ask(hosts, self._tell)
@@ -143,12 +143,12 @@ class SmallLeader:
         self._tell(Go())
         self._attempt.wake()
 
-    async def _refill(self, cursor: int) -> None:
+    async def _refill(self, cursor: int, foreign: bool, /) -> None:
         """Read more of the ledger. Write a checkpoint first, so that the ledger has everything."""
         recorder = self.recorder
         await recorder.save()
         wanted = self._plan.tuning.refill_rows
-        rows, read_to = await recorder.ask(recorder.read_queued, cursor, wanted, None)
+        rows, read_to = await recorder.ask(recorder.read_queued, cursor, wanted, foreign, None)
         rows = await self._job.select(rows)
         self._tell(Refilled(rows, read_to, read_to >= recorder.next_id - 1))
         self._attempt.wake()

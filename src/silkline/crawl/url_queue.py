@@ -1,7 +1,8 @@
 """The queued URLs of one host, breadth first, in two parts: its own, and those that only pages of other hosts link to.
 
 The two parts take turns. Otherwise a page with a thousand links to another host would put them before all pages of that
-host that are deeper. Foreign links that fail get fewer turns: the host may be well, and only these paths of it not.
+host that are deeper. Foreign links that fail, or lead to no page (404), get fewer turns: the host may be well, and only
+these paths of it not.
 """
 
 from __future__ import annotations
@@ -82,6 +83,10 @@ class UrlQueue:
         """All URLs, in no order."""
         return chain(self._own, self._waiting.values())
 
+    def size_of(self, *, foreign: bool) -> int:
+        """The number of its foreign URLs, or of its own ones."""
+        return len(self._waiting if foreign else self._own)
+
     @property
     def has_own(self) -> bool:
         return bool(self._own)
@@ -133,6 +138,6 @@ class UrlQueue:
         return entry
 
     def note(self, entry: FrontierUrl, *, failed: bool) -> None:
-        """The host answered the request for a URL, or failed."""
+        """The host answered the request for a URL, or failed, or has no such page."""
         if is_foreign(entry):
             self._pause = min(2 * self._pause, MOST_PAUSE) if failed else 1

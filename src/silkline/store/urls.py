@@ -298,6 +298,14 @@ def queued(database: Database, job_id: str, *, after: int = 0, wanted: int = 10_
     return [QueuedUrl(**row) for row in database.rows("urls.queued", job_id=job_id, after=after, wanted=wanted)]
 
 
+def queued_part(
+    database: Database, job_id: str, *, foreign: bool, after: int = 0, wanted: int = 10_000
+) -> list[QueuedUrl]:
+    """The same: those that their hosts link to, or those that only other hosts do. Sitemaps are in both parts."""
+    name = "urls.queued_foreign" if foreign else "urls.queued_own"
+    return [QueuedUrl(**row) for row in database.rows(name, job_id=job_id, after=after, wanted=wanted)]
+
+
 def roots(database: Database, job_id: str, *, chunk: int = 50_000) -> Iterator[list[str]]:
     """Seeds and the targets of their redirects, in chunks. They define the scope of the crawl."""
     after = 0

@@ -142,9 +142,23 @@ SELECT * FROM crawl_urls
 WHERE job_id = :job_id AND id > :after AND CASE WHEN state = :state THEN true ELSE false END ORDER BY id LIMIT :wanted;
 
 -- name: queued
--- Queued URLs, for a crawl that starts or refills its frontier.
+-- Queued URLs, in the order of discovery.
 SELECT id, url_key, url, host, depth, attempts, found_via, chain FROM crawl_urls
 WHERE job_id = :job_id AND id > :after AND CASE WHEN state = 'queued' THEN true ELSE false END ORDER BY id LIMIT :wanted;
+
+-- name: queued_own
+-- Queued URLs that their own hosts name, for a crawl that starts or refills its frontier. Sitemaps that only others name
+-- are among them.
+SELECT id, url_key, url, host, depth, attempts, found_via, chain FROM crawl_urls
+WHERE job_id = :job_id AND id > :after AND CASE WHEN state = 'queued' THEN found_via <> 'foreign' ELSE false END
+ORDER BY id LIMIT :wanted;
+
+-- name: queued_foreign
+-- Queued URLs that only other hosts name, for the same. All sitemaps are among them.
+SELECT id, url_key, url, host, depth, attempts, found_via, chain FROM crawl_urls
+WHERE job_id = :job_id AND id > :after
+  AND CASE WHEN state = 'queued' THEN found_via IN ('foreign', 'robots', 'sitemap_index') ELSE false END
+ORDER BY id LIMIT :wanted;
 
 -- name: queued_depths
 -- The number of queued URLs at each depth.
