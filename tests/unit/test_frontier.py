@@ -6,7 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from silkline.crawl.frontier import Frontier
 from silkline.crawl.plan import Pace
-from silkline.crawl.url_queue import FrontierUrl
+from silkline.crawl.url_queue import Claim, FrontierUrl
 from silkline.model.ledger import FOREIGN
 
 PACE = Pace(delay=1.0, per_host=1, per_address=8, patience=0.0, most=60.0)
@@ -130,7 +130,7 @@ def test_own_urls_in_the_ledger_are_read_past_the_foreign_ones() -> None:
 def test_a_claimed_url_that_has_no_room_among_the_foreign_ones_is_an_own_one() -> None:
     queue = frontier(window=10, per_host=2)
     fill_with_links_of_others(queue, 60)
-    queue.claim("a.example", "https://60", 1, "link", 0.0)
+    queue.claim("a.example", "https://60", Claim(1, "link", ""), 0.0)
     assert queue.offer("a.example", entry(60, via=FOREIGN), 0.0)
     assert {each.via for each in queue.host("a.example").queue if each.id == 60} == {"link"}
 
@@ -169,7 +169,7 @@ class Spilling(RuleBasedStateMachine):
         id = data.draw(st.sampled_from(sorted(self.ledger)))
         if self.ledger[id][1] == FOREIGN:
             self.claimed.add(id)
-            self.queue.claim(self.ledger[id][0], entry(id).url, 0, "link", self.now)
+            self.queue.claim(self.ledger[id][0], entry(id).url, Claim(0, "link", ""), self.now)
 
     @precondition(lambda self: self.queue.next_to_read() is not None)
     @rule(chunk=st.integers(1, 3))
