@@ -66,8 +66,8 @@ class Client:
         connection = http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)
         try:
             connection.request(method, path, body, sent)
-            answer = connection.getresponse()
-            return Answer(answer.status, dict(answer.getheaders()), answer.read())
+            with connection.getresponse() as answer:  # it holds the socket open until it is closed
+                return Answer(answer.status, dict(answer.getheaders()), answer.read())
         finally:
             connection.close()
 

@@ -234,8 +234,8 @@ class Client:
             self._connection = self._connect()
         with self._reaching():
             self._send(self._connection, method, path, body, headers)
-            answer = self._connection.getresponse()
-            text = answer.read()
+            with self._connection.getresponse() as answer:  # it may hold the socket open until it is closed
+                text = answer.read()
         if answer.status >= 400:
             raise _failure(answer.status, text)
         found: Document = json.loads(text) if text else {}
@@ -248,19 +248,24 @@ class Client:
             with self._reaching():
                 self._send(connection, "GET", path, None, {"Last-Event-ID": last} if last else {})
                 answer = connection.getresponse()
-                if answer.status >= 400:
-                    raise _failure(answer.status, answer.read())
-            if answer.status == http.client.NO_CONTENT:
-                return
-            lines = iter(answer)
-            while True:
-                with self._reaching():
-                    event = _next_event(lines)
-                if event is None:  # the server shut down, or this client was too slow
-                    raise RequestFailed(0, UNREACHABLE, "the event stream ended before the job did", retryable=True)
-                yield event
+            with answer:
+                yield from self._events_of(answer)
         finally:
             connection.close()
+
+    def _events_of(self, answer: http.client.HTTPResponse) -> Iterator[Event]:
+        if answer.status >= 400:
+            with self._reaching():
+                raise _failure(answer.status, answer.read())
+        if answer.status == http.client.NO_CONTENT:
+            return
+        lines = iter(answer)
+        while True:
+            with self._reaching():
+                event = _next_event(lines)
+            if event is None:  # the server shut down, or this client was too slow
+                raise RequestFailed(0, UNREACHABLE, "the event stream ended before the job did", retryable=True)
+            yield event
 
     def _connect(self) -> http.client.HTTPConnection:
         kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
