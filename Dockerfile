@@ -25,15 +25,17 @@ FROM base AS build
 # Another package index, where the default cannot be reached: --build-arg PIP_INDEX_URL=...
 ARG PIP_INDEX_URL
 # hadolint ignore=DL3008
-RUN apt-get update && apt-get install --yes --no-install-recommends python3-venv && python3 -m venv /opt/silkline
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends gcc libc6-dev python3-dev python3-venv \
+    && python3 -m venv /opt/silkline
 WORKDIR /build
 COPY requirements/base.txt requirements/base.txt
 RUN /opt/silkline/bin/python -m pip install --no-cache-dir --require-hashes --only-binary :all: -r requirements/base.txt
-COPY pyproject.toml README.md LICENSE ./
+COPY hatch_build.py pyproject.toml README.md LICENSE ./
 COPY src src
 # The tools of the build are removed; byte code is compiled here, because the image cannot write it later.
 RUN /opt/silkline/bin/python -m pip install --no-cache-dir --no-deps --no-build-isolation . \
-    && /opt/silkline/bin/python -m pip uninstall --yes editables hatchling pathspec pluggy trove-classifiers setuptools pip \
+    && /opt/silkline/bin/python -m pip uninstall --yes cython editables hatchling pathspec pluggy trove-classifiers setuptools pip \
     && /opt/silkline/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/silkline/lib
 
 

@@ -29,9 +29,15 @@ $(PIP) install --compile --require-hashes -r $< || {
 	echo "      folder of wheels (PIP_INDEX_URL, or PIP_NO_INDEX=1 with PIP_FIND_LINKS), then run make again." >&2
 	exit 1; }
 $(PIP) install --no-deps --no-build-isolation --editable .
+ls src/silkline/parse/*.so > /dev/null 2>&1 || {
+	echo "make: Silkline works, but reads pages more slowly than it could: it could not compile a part of itself. Install a C" >&2
+	echo "      compiler and the header files of Python (on Debian: gcc, python3-dev), then run: touch pyproject.toml" >&2; }
 $(BIN)/python -m compileall -q src
 touch $@
 endef
+# The modules that hatch_build.py compiles: a change of one of them installs Silkline again.
+COMPILED := hatch_build.py $(wildcard src/silkline/parse/*.pxd src/silkline/parse/*.pyx)
+COMPILED += $(patsubst %.pxd,%.py,$(wildcard src/silkline/parse/*.pxd))
 
 .PHONY: help
 help: ## Show this list
@@ -133,11 +139,11 @@ clean: ## Remove .venv and everything that was built
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(VENV)/.full: requirements/dev.txt pyproject.toml | $(BIN)/python
+$(VENV)/.full: requirements/dev.txt pyproject.toml $(COMPILED) | $(BIN)/python
 	@echo "make: installing Silkline, its extras and the test tools into $(VENV)"
 	$(INSTALL)
 
-$(VENV)/.runtime: requirements/base.txt pyproject.toml | $(BIN)/python
+$(VENV)/.runtime: requirements/base.txt pyproject.toml $(COMPILED) | $(BIN)/python
 	@echo "make: installing Silkline into $(VENV)"
 	$(INSTALL)
 

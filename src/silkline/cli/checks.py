@@ -48,6 +48,7 @@ def every(settings: Settings) -> Iterator[Check]:
     yield open_files(settings)
     yield memory_control()
     yield sandbox()
+    yield page_reader()
     yield chromium(settings)
     if settings.database.startswith("sqlite:"):
         from silkline.store.sqlite import version
@@ -150,6 +151,15 @@ def sandbox() -> Check:
     if not found["runners"].no_new_privileges:
         says += " (runners may gain privileges, for the browser's setuid helper)"
     return Check("sandbox", OK, f"{says}: no files, no sockets, no programs")
+
+
+def page_reader() -> Check:
+    """Whether the modules that read every element of a page are compiled."""
+    # Not imported: what reads pages takes time to start.
+    if any((Path(__file__).parents[1] / "parse").glob("outline.*.so")):
+        return Check("page reader", OK, "compiled")
+    advice = "Install a C compiler and the header files of Python (on Debian: gcc, python3-dev), then Silkline again."
+    return Check("page reader", WARN, "not compiled: pages take more CPU time to read", advice)
 
 
 def chromium(settings: Settings) -> Check:

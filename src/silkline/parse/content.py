@@ -58,6 +58,8 @@ class Known(NamedTuple):
     """Whether there are formulas that are not MathML."""
     resolved: Mapping[str, str | None] = _NOTHING
     """The canonical URLs of links."""
+    size: int = 0
+    """The length of the text of the page without its scripts."""
 
 
 def render(
@@ -69,7 +71,7 @@ def render(
     """The content that `wanted` asks for."""
     if wanted.content == "full":
         document.remove("button, [hidden]")
-    body, has_mathml = _drop_unseen(document)
+    body, has_mathml, removed = _drop_unseen(document)
     if body is None:
         return Content()
     formulas: list[str] = []
@@ -79,18 +81,19 @@ def render(
             taken = take_out(body)
         else:
             tidy_formulas(body, formulas, marked=wanted.content != "text")
-    whole = wanted.content == "full" and not (wanted.keep or wanted.drop)
-    size = left = 0 if whole else len(body.text)
+    size = known.size - removed
     rule, confidence, kept = "full", 1.0, 1.0
-    if _by_hand(body, wanted):
-        left = len(body.text)
-        kept = left / max(size, 1)
+    if wanted.keep or wanted.drop:
+        before = len(body.text)
+        _choose_by_hand(body, wanted)
+        size = len(body.text)
+        kept = size / max(before, 1)
     footnotes = None
     if wanted.keep or wanted.content == "full":
         rule = "keep" if wanted.keep else "full"
         footnotes = find_footnotes(body) if known.notes else None
     else:
-        choice = choose(body, base, left)
+        choice = choose(body, base, size)
         footnotes = keep_notes(choice, body) if known.notes else None
         remove_rest(choice)
         drop_quotations(choice)
@@ -127,12 +130,12 @@ def _written(body: Element, base: str, wanted: Wanted, known: Known, formulas: l
     return to_markdown(body, base, known.resolved, style, formulas)
 
 
-def _by_hand(body: Element, wanted: Wanted) -> bool:
-    """Removes what the user drops, and all but what the user keeps. Returns whether there was anything to do."""
+def _choose_by_hand(body: Element, wanted: Wanted) -> None:
+    """Removes what the user drops, and all but what the user keeps."""
     for selector in wanted.drop:
         body.remove(selector)
     if not wanted.keep:
-        return bool(wanted.drop)
+        return
     kept = body.select(", ".join(wanted.keep))
     outermost: list[Element] = []
     inside: set[Element] = set()
@@ -144,7 +147,6 @@ def _by_hand(body: Element, wanted: Wanted) -> bool:
         element.extract()
     body.clear()
     body.extend(outermost)
-    return True
 
 
 def _cut(result: str, wanted: Wanted, extraction: Extraction) -> Content:
@@ -154,23 +156,22 @@ def _cut(result: str, wanted: Wanted, extraction: Extraction) -> Content:
     return Content(**{name: kept}, extraction=extraction, truncated=truncated)
 
 
-def _drop_unseen(document: Document) -> tuple[Element | None, bool]:
-    """Removes what is not text, in one walk. Returns the body, and whether there are formulas in MathML.
+def _drop_unseen(document: Document) -> tuple[Element | None, bool, int]:
+    """Removes what is not text, in one walk. Returns the body, whether there are formulas in MathML, and the length of
+    the text that was removed.
 
     A short `<noscript>` only asks for scripts or repeats an image. A long one may be the page.
     """
-    body, has_mathml, pleas = None, False, []
-    for element in list(document.iter_elements(_VISITED)):
+    body, has_mathml, removed = None, False, 0
+    for element in reversed(list(document.iter_elements(_VISITED))):  # inner ones first, so no text is counted twice
         tag = element.tag
-        if tag == "noscript":
-            pleas.append(element)
+        if tag == "body":
+            body = element
         elif tag == "math":
             has_mathml = True
-        elif tag != "body":
-            element.extract()
-        elif body is None:
-            body = element
-    for element in pleas:
-        if len(element.text.strip()) < _ENABLE_SCRIPTS:
-            element.extract()
-    return body, has_mathml
+        else:
+            text = element.text
+            if tag != "noscript" or len(text.strip()) < _ENABLE_SCRIPTS:
+                removed += len(text)
+                element.extract()
+    return body, has_mathml, removed

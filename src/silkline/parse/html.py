@@ -104,7 +104,7 @@ def _parsed(
     if wanted.content != "none":
         fill_tex(formulas)
         told = None if article or wanted.content == "full" else _told(harvest, text, scripts)
-        known = content.Known(article, product, told, harvest.has_notes, bool(formulas), harvest.resolved())
+        known = content.Known(article, product, told, harvest.has_notes, bool(formulas), harvest.resolved(), len(text))
         rendered = content.render(document, base, wanted, known)
     return Page(
         url=url,

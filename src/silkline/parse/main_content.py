@@ -47,7 +47,7 @@ class Choice(NamedTuple):
 
 
 def choose(body: Element, url: str, size: int) -> Choice:
-    """The content of the page; `size` is the length of the text of its body."""
+    """The content of the page; `size` is about the length of the text of its body."""
     outline = Outline(body, weigh, size)
     groups = outline.groups
     described = describe(groups, url, TAGS)

@@ -30,15 +30,11 @@ _NEAR: Final = 10  # on a page with many line breaks, there must be text in this
 # Characters of all URLs of a page: each relative link repeats the URL of the page. Links above it become plain text.
 _MAX_ADDRESSES: Final = 4_000_000
 _PLAIN_FRAGMENT: Final = re.compile(r"[\w\-.~!$&'*+,;=:@/?%]*", re.ASCII)
-_RAW: Final = re.compile(r"&#160;|</?(?P<tag>strong|em|del)>")
 _TICKS: Final = re.compile("`++")
-_SIGNS: Final = {"strong": "**", "em": "*", "del": "~~"}
-_ENDS: Final = ("</strong>", "</em>", "</del>")
-_PLAIN_FORMS: Final = (
-    ("&#160;", " "),
-    *((f"<{end}{tag}>", sign) for tag, sign in _SIGNS.items() for end in ("", "/")),
-)
-_ESCAPED: Final = (r"\<", r"\&")
+_RAW_TAG: Final = re.compile(r"</?(?:strong|em|del)>")
+_RAW_SPACE: Final = "&#160;"
+_SIGNS: Final = (("strong", "**"), ("em", "*"), ("del", "~~"))
+_RAW_TAGS: Final = tuple((f"<{end}{tag}>", sign) for tag, sign in _SIGNS for end in ("", "/"))
 _DELIMITERS: Final = (r"\\(", r"\\\[")
 _INVISIBLE: Final = ("\u00ad", "\u200b", "\u2060", "\ufeff", "\x00")
 
@@ -160,9 +156,9 @@ def _is_content(node: Node) -> bool:
 
 def _tidy(markdown: str, formulas: list[str]) -> str:
     # The search for one character is thirty times as fast as the search for a word.
-    has_tags = "<" in markdown and "</" in markdown and any(end in markdown for end in _ENDS)
-    has_escapes = "\\" in markdown and r"\_" in markdown
-    if has_tags or has_escapes or ("&" in markdown and "&#160;" in markdown):
+    has_tags = "<" in markdown and _RAW_TAG.search(markdown) is not None
+    has_spaces = "&" in markdown and _RAW_SPACE in markdown
+    if has_tags or has_spaces or ("\\" in markdown and r"\_" in markdown):
         markdown = _without_raw(markdown)
     return written(_visible(markdown), formulas).strip()
 
@@ -200,21 +196,26 @@ def _code_spans(markdown: str) -> Iterator[tuple[int, int]]:
 
 def _plain(markdown: str) -> str:
     """The same for a part without code."""
-    if not ("\\" in markdown or "<" in markdown or "&" in markdown):  # most parts between two code spans
+    if "&" in markdown:
+        markdown = _with(markdown, _RAW_SPACE, " ")
+    if "<" in markdown and _RAW_TAG.search(markdown) is not None:
+        for raw, sign in _RAW_TAGS:
+            markdown = _with(markdown, raw, sign)
+    return _with_plain_underscores(markdown) if "\\" in markdown and r"\_" in markdown else markdown
+
+
+def _with(markdown: str, raw: str, plain: str) -> str:
+    """The Markdown with the plain form of a raw tag or a raw space, unless a backslash makes it text."""
+    if raw not in markdown:
         return markdown
-    if any(sign in markdown for sign in _ESCAPED):
-        markdown = _RAW.sub(_mark, markdown)
-    else:
-        for raw, plain in _PLAIN_FORMS:
-            markdown = markdown.replace(raw, plain)
-    return _with_plain_underscores(markdown) if r"\_" in markdown else markdown
-
-
-def _mark(found: re.Match[str]) -> str:
-    """The Markdown for a raw tag or a raw space, unless a backslash makes it text."""
-    if _is_escaped(found.string, found.start()):
-        return found[0]
-    return _SIGNS[found["tag"]] if found["tag"] else " "
+    if "\\" + raw[0] not in markdown:
+        return markdown.replace(raw, plain)
+    before, *rest = markdown.split(raw)
+    parts = [before]
+    for part in rest:
+        parts += [raw if _is_escaped(before, len(before)) else plain, part]
+        before = part
+    return "".join(parts)
 
 
 def _is_escaped(markdown: str, at: int) -> bool:

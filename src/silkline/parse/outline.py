@@ -82,7 +82,7 @@ class Outline:
     """The groups of a page in the order of their first texts; the body is the first group."""
 
     def __init__(self, body: Element, weigh: Weigh, size: int | None = None) -> None:
-        """`size` is the length of the text of the body, if it is known already."""
+        """`size` is about the length of the text of the body, if it is known already."""
         self.body = body
         top = Group(body, "body", weigh("body", body.attr("class") or "", body), None, 0, 0)
         self.groups = [top]
@@ -102,12 +102,12 @@ class Outline:
         return element in self._homes
 
     def _walk(self) -> None:
-        known, place, next_text = self._homes.get, self._place, self._texts.next_node
+        homes, next_text = self._homes, self._texts.next_node
         while (text := next_text()) is not None:
             size = len(text.data.strip())  # type: ignore[attr-defined] # a Text
             if size:
                 parent = text.parent
-                home = known(parent) or place(parent)
+                home = homes.get(parent) or self._place(parent)
                 if home is not None:
                     group, linked = home
                     self._seen += size
