@@ -21,14 +21,17 @@ PACKAGE = Path("silkline", "parse")
 MODULES = (
     "block_features.py",
     "decision_trees.py",
+    "fast_word_count.pyx",
+    "letters.py",
     "main_content.py",
     "neighbours.py",
     "outline.py",
     "page_model.py",
+    "plain_links.pyx",
     "tag_counts.pyx",
 )
 # No debug information and no path of this machine in the result, so that two builds give the same bytes.
-FLAGS = ("-O2", "-g0")
+FLAGS = ("-O3", "-g0")
 
 
 class CompileHook(BuildHookInterface):  # type: ignore[type-arg]

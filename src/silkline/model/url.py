@@ -95,7 +95,7 @@ def canonical_links(base: str, hrefs: Iterable[str], rules: UrlRules = KEEP_ALL)
     The same as `canonical(href, rules, base)` for each link, in a third of the time: a plain path needs no parser, and
     a host is parsed once for all its links. Unusual links use the full parser.
     """
-    home = _home(base)
+    home = canonical_base(base)
     scheme, _, _ = home.partition("//")
     origin = origin_of(home) if home else ""
     page = home.partition("?")[0]
@@ -246,7 +246,7 @@ def _known_origin(prefix: str) -> str | None:
     return None if url is None else url[:-1]
 
 
-def _home(base: str) -> str:
+def canonical_base(base: str) -> str:
     """The canonical form of a base, or an empty string. A plain URL is canonical already (1 instead of 7 µs)."""
     plain = _PLAIN.fullmatch(base) if len(base) <= MAX_LENGTH else None
     if plain is not None and plain[1] and plain[3] and plain[4] != "?" and "#" not in base and "/." not in base:

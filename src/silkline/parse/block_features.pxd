@@ -1,11 +1,9 @@
 cimport cython
+from silkline.parse.letters cimport words
 from silkline.parse.outline cimport Group
 
 
 cpdef list signs(str tag, object element)
-
-@cython.locals(at=Py_ssize_t, size=Py_ssize_t, start=Py_ssize_t, last_capital=Py_ssize_t)
-cpdef list words(str names)
 
 @cython.locals(
     group=Group, up=Group, body=Group, head=Group, above=Group, text=Py_ssize_t, count=Py_ssize_t, total=double,

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from turbohtml import Element
 
+from silkline.parse.letters import words
 from silkline.parse.outline import Group
 
 # fmt: off
@@ -57,33 +58,6 @@ def signs(tag: str, element: Element) -> list[str]:
         found.append("@hidden")
     elif attr("aria-hidden") == "true":
         found.append("@aria-hidden")
-    return found
-
-
-def words(names: str) -> list[str]:
-    """The words of classes in lower case: `articleBody`, `article-body` and `article_body` have the same two.
-
-    A loop over the letters, not a regular expression: compiled, it takes a seventh of the time.
-    """
-    found: list[str] = []
-    at, size = 0, len(names)
-    while at < size:
-        start = at
-        while at < size and "A" <= names[at] <= "Z":
-            at += 1
-        last_capital = at - 1
-        while at < size and "a" <= names[at] <= "z":
-            at += 1
-        if at == start:
-            at += 1
-        elif last_capital < start:
-            found.append(names[start:at])
-        elif at == last_capital + 1:
-            found.append(names[start:at].lower())
-        else:  # the last capital starts a word: HTMLParser
-            if last_capital > start:
-                found.append(names[start:last_capital].lower())
-            found.append(names[last_capital:at].lower())
     return found
 
 

@@ -53,17 +53,24 @@ _IDENTICAL: Final = 3
 """The standard opens at most this many identical elements again (its "Noah's Ark clause")."""
 
 
-def shortened(body: bytes, longest: int) -> bytes:
-    """The body itself (the same object), or its beginning if it is longer than `longest` or has too many tags."""
-    size = min(len(body), longest)
-    while size > 3 * _MAX_TAGS and body.count(b"<", 0, size) > _MAX_TAGS:
-        size = size * 3 // 4
-    return body if size == len(body) else body[:size]
+def guarded(body: bytes, longest: int) -> tuple[bytes, bytes]:
+    """The body itself (the same object), or its beginning if it is longer than `longest` or has too many tags; and the
+    same, defused.
+    """
+    kept = body if len(body) <= longest else body[:longest]
+    counts = count_tags(kept)
+    while counts[-1] > _MAX_TAGS:
+        kept = kept[: len(kept) * 3 // 4]
+        counts = count_tags(kept)
+    return kept, _defused(kept, *counts)
 
 
 def defused(body: bytes) -> bytes:
     """The body itself (the same object), or a copy in which formatting such as bold and italics has other names."""
-    opened, repeats_root, tags = count_tags(body)
+    return _defused(body, *count_tags(body))
+
+
+def _defused(body: bytes, opened: int, repeats_root: bool, tags: int) -> bytes:
     if repeats_root:
         body = _without_roots(body)
     if opened * tags <= _MAX_REOPENED or not _can_reopen(body, _MAX_REOPENED // tags):

@@ -18,7 +18,11 @@ from silkline.parse.markdown import Style, to_html, to_markdown, to_text
 from silkline.parse.metadata import Told, tell
 from silkline.parse.product import Product, fill_in
 from silkline.parse.quotations import drop_quotations
-from silkline.parse.word_count import count_words
+
+try:
+    from silkline.parse.fast_word_count import count_words
+except ImportError:  # not compiled
+    from silkline.parse.word_count import count_words
 
 # fmt: off
 _UNSEEN: Final = (
@@ -100,14 +104,14 @@ def render(
         if wanted.content != "text":
             tidy_linked_images(body)
         rule, confidence, kept = choice.rule, choice.confidence, kept * choice.share
-    words = count_words(" ".join(body.stripped_strings))
+    words = count_words(body.stripped_strings)
     put_back(taken)
     if known.product is not None and rule not in ("full", "keep"):
         fill_in(body, known.product)
     if known.told is not None and rule not in ("full", "keep"):
         tell(body, known.told)
         rule, confidence = "metadata", known.told.confidence
-        words = count_words(" ".join(body.stripped_strings))
+        words = count_words(body.stripped_strings)
     if footnotes is not None and wanted.content in ("markdown", "full"):
         tidy_footnotes(footnotes)
     result = _written(body, base, wanted, known, formulas)

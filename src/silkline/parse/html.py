@@ -13,7 +13,7 @@ from turbohtml import Document, Element, parse
 from silkline.model.page import Link, Page, Wanted
 from silkline.model.url import canonical
 from silkline.parse import content
-from silkline.parse.bomb_guard import defused, shortened
+from silkline.parse.bomb_guard import guarded
 from silkline.parse.charsets import decoded_as, encoding_of, is_utf8, marked_encoding
 from silkline.parse.directives import robots
 from silkline.parse.fingerprint import content_hash, simhash
@@ -73,8 +73,7 @@ def _parsed(
     inspect: Inspect | None,
 ) -> Page:
     body, encoding, original = _searchable(body, charset)
-    kept = shortened(body, wanted.max_body)
-    safe = defused(kept)
+    kept, safe = guarded(body, wanted.max_body)
     document = parse(safe, encoding=encoding, positions=False) if encoding else parse(safe, positions=False)
     outlined = wanted.outline or wanted.facts
     noted = wanted.content != "none"

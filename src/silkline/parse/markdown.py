@@ -34,7 +34,9 @@ _TICKS: Final = re.compile("`++")
 _RAW_TAG: Final = re.compile(r"</?(?:strong|em|del)>")
 _RAW_SPACE: Final = "&#160;"
 _SIGNS: Final = (("strong", "**"), ("em", "*"), ("del", "~~"))
-_RAW_TAGS: Final = tuple((f"<{end}{tag}>", sign) for tag, sign in _SIGNS for end in ("", "/"))
+_RAW_ENDS: Final = tuple((f"{end}{tag}>", sign) for tag, sign in _SIGNS for end in ("", "/"))
+"""What follows the `<` of a raw tag."""
+_RAW_STARTS: Final = frozenset(raw[0] for raw, _ in _RAW_ENDS)
 _DELIMITERS: Final = (r"\\(", r"\\\[")
 _INVISIBLE: Final = ("\u00ad", "\u200b", "\u2060", "\ufeff", "\x00")
 
@@ -199,9 +201,26 @@ def _plain(markdown: str) -> str:
     if "&" in markdown:
         markdown = _with(markdown, _RAW_SPACE, " ")
     if "<" in markdown and _RAW_TAG.search(markdown) is not None:
-        for raw, sign in _RAW_TAGS:
-            markdown = _with(markdown, raw, sign)
+        markdown = _without_tags(markdown)
     return _with_plain_underscores(markdown) if "\\" in markdown and r"\_" in markdown else markdown
+
+
+def _without_tags(markdown: str) -> str:
+    """The Markdown with signs for raw tags. Split once: a search for each of the six tags takes three times as long."""
+    before, *rest = markdown.split("<")
+    parts = [before]
+    for part in rest:
+        if part[:1] in _RAW_STARTS:
+            for raw, sign in _RAW_ENDS:
+                if part.startswith(raw) and not _is_escaped(before, len(before)):
+                    parts += [sign, part[len(raw) :]]
+                    break
+            else:
+                parts += ["<", part]
+        else:
+            parts += ["<", part]
+        before = part
+    return "".join(parts)
 
 
 def _with(markdown: str, raw: str, plain: str) -> str:

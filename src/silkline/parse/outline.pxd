@@ -1,4 +1,5 @@
 cimport cython
+from silkline.parse.letters cimport stripped_length
 
 
 cdef class Group:
@@ -15,7 +16,8 @@ cdef class Outline:
     cdef readonly object body
     cdef readonly list groups
     cdef object _weigh, _texts
-    cdef dict _homes, _by_path
+    cdef dict _homes
+    cdef list _in, _links_in, _homes_of
     cdef double _small
     cdef Py_ssize_t _looks, _openings, _seen
 
@@ -24,7 +26,10 @@ cdef class Outline:
     @cython.locals(homes=dict, home=tuple, group=Group, linked=bint, size=Py_ssize_t, data=str)
     cdef _walk(self)
 
-    @cython.locals(homes=dict, by_path=dict, chain=list, home=tuple, found=tuple, group=Group, linked=bint, tag=str)
+    @cython.locals(
+        homes=dict, chain=list, home=tuple, found=tuple, inside=dict, by_tag=dict, group=Group, around=Py_ssize_t,
+        linked=bint, tag=str, below=str
+    )
     cdef tuple _place(self, object element)
 
     @cython.locals(groups=list, group=Group, weight=double, size=Py_ssize_t, prose=bint)

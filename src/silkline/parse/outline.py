@@ -14,6 +14,8 @@ from typing import Final
 
 from turbohtml import Element, Node, NodeFilter, TreeWalker
 
+from silkline.parse.letters import stripped_length
+
 # fmt: off
 INLINE: Final = frozenset({
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "del", "dfn", "em", "font", "i", "ins", "kbd",
@@ -76,6 +78,8 @@ class Group:
 
 _Home = tuple[Group, bool]
 """Of an element with text: its group, and whether its text is a link."""
+_Inner = dict[str | None, dict[str, _Home]]
+"""The homes of the elements in a group, by their classes and their tag."""
 
 
 class Outline:
@@ -88,7 +92,11 @@ class Outline:
         self.groups = [top]
         self._weigh = weigh
         self._homes: dict[Node | None, _Home] = {body: (top, False), None: (top, False)}
-        self._by_path: dict[tuple[Group, str, str | None, bool], _Home] = {}
+        self._homes_of: list[_Home] = [(top, False)]
+        """The homes of the groups: elements share them."""
+        self._in: list[_Inner] = [{}]
+        self._links_in: list[_Inner] = [{}]
+        """The same for elements that are in a link, or only a link."""
         self._small = _SMALL * (len(body.text) if size is None else size)
         self._looks = _MAX_LOOKS
         self._openings = _MAX_OPENINGS
@@ -104,7 +112,7 @@ class Outline:
     def _walk(self) -> None:
         homes, next_text = self._homes, self._texts.next_node
         while (text := next_text()) is not None:
-            size = len(text.data.strip())  # type: ignore[attr-defined] # a Text
+            size = stripped_length(text.data)  # type: ignore[attr-defined] # a Text
             if size:
                 parent = text.parent
                 home = homes.get(parent) or self._place(parent)
@@ -120,7 +128,7 @@ class Outline:
 
         None if one of them is closed: then all its text has been counted.
         """
-        homes, by_path = self._homes, self._by_path
+        homes = self._homes
         chain: list[Element] = []
         while (home := homes.get(element)) is None:
             chain.append(element)  # type: ignore[arg-type] # an Element: the body and None are known
@@ -133,20 +141,27 @@ class Outline:
             if tag not in INLINE:
                 names = inner.attr("class")
                 # A block that is only a link differs from its neighbours: "Read also: ...".
-                path = (group, tag, names, linked or (below == "a" and len(inner) == 1))
-                found = by_path.get(path)
-                if found is None:
-                    found = by_path[path] = (self._new_group(inner, tag, names, group), False)
-                    group = found[0]
-                else:
+                around = group.index
+                inside = self._links_in[around] if linked or (below == "a" and len(inner) == 1) else self._in[around]
+                by_tag = inside.get(names)
+                found = by_tag.get(tag) if by_tag is not None else None
+                if found is not None:
                     group = found[0]
                     group.elements.append(inner)
                     group.last = self._seen
+                else:
+                    group = self._new_group(inner, tag, names, group)
+                    found = self._homes_of[group.index]
+                    if group.index != around:
+                        if by_tag is None:
+                            inside[names] = {tag: found}
+                        else:
+                            by_tag[tag] = found
+                home = (group, True) if linked else found
                 if group.closed:
-                    homes[inner] = (group, linked)
+                    homes[inner] = home
                     self._skip(inner, group)
                     return None
-                home = (group, True) if linked else found
             elif tag == "a" and not linked and is_link(inner):
                 linked = True
                 home = (group, True)
@@ -160,6 +175,9 @@ class Outline:
         weight = self._weigh(tag, names or "", element)
         group = Group(element, tag, weight, up, len(groups), self._seen)
         groups.append(group)
+        self._homes_of.append((group, False))
+        self._in.append({})
+        self._links_in.append({})
         if weight < _CLOSED and self._looks:
             self._looks -= 1
             size = len(element.text)

@@ -10,9 +10,10 @@ from typing import Final
 from turbohtml import Document, Element, Namespace, Node, Text
 
 from silkline.model.page import Link, LinkKind
-from silkline.model.url import UrlRules, canonical_links
+from silkline.model.url import UrlRules
 from silkline.parse.first_children import first_children
 from silkline.parse.footnotes import is_certain_label
+from silkline.parse.link_resolution import resolve
 
 _MAX_HREF: Final = 16_384
 _MAX_LABEL: Final = 1_000
@@ -108,14 +109,18 @@ class Harvest:
         left = _MAX_ADDRESSES
         for start in range(0, len(different), _CHUNK):
             chunk = different[start : start + _CHUNK]
-            resolved = canonical_links(base, chunk, rules)
+            resolved = resolve(base, chunk, rules)
             left -= sum(map(len, filter(None, resolved)))
             if left < 0:
                 break
             urls.update(zip(chunk, resolved, strict=True))
         known = [urls.get(href, "") for href in self._hrefs]
         if "" not in known and sum(map(len, filter(None, known))) <= _MAX_ADDRESSES:  # all pages but hostile ones
-            return [Link(url, *said) for url, said in zip(known, self._said, strict=True) if url]
+            return [
+                Link(url) if said is _PLAIN_LINK else Link(url, *said)
+                for url, said in zip(known, self._said, strict=True)
+                if url
+            ]
         links, left = [], _MAX_ADDRESSES
         for href, said in zip(self._hrefs, self._said, strict=True):
             url = urls.get(href, "")

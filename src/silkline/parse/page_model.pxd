@@ -1,5 +1,6 @@
 cimport cython
 from silkline.parse.decision_trees cimport DecisionTrees
+from silkline.parse.letters cimport words
 from silkline.parse.outline cimport Group
 
 cdef dict _TOKENS, _OF_TAGS, _CLASSES

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from turbohtml import Element
 
-from silkline.parse.block_features import LONGEST_NAMES, NAMES, PAGE_NAMES, Rows, signs, words
+from silkline.parse.block_features import LONGEST_NAMES, NAMES, PAGE_NAMES, Rows, signs
 from silkline.parse.decision_trees import DecisionTrees
+from silkline.parse.letters import words
 from silkline.parse.neighbours import NEAR_NAMES, neighbours
 from silkline.parse.outline import Group
 
@@ -46,8 +47,9 @@ def _weight_of_classes(names: str) -> float:
         return known
     weight = 0.0
     for word in words(names):
-        if word in _TOKENS:
-            weight += _TOKENS[word]
+        of_word = _TOKENS.get(word)
+        if of_word is not None:
+            weight += of_word
     if len(_CLASSES) >= _MAX_CLASSES:
         _CLASSES.clear()
     _CLASSES[names] = weight

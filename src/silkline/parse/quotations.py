@@ -26,9 +26,14 @@ def drop_quotations(choice: Choice) -> None:
     if not quotations:
         return
     texts = [quotation.text for quotation in quotations]
-    said = set(_triples(_words(_outside(choice.outline.body.text, texts))))
-    for quotation, text in zip(quotations, texts, strict=True):
-        words = _words(text)
+    quoted, left = [], _MOST_WORDS
+    for text in texts:
+        quoted.append(_words(text)[:left])
+        left -= len(quoted[-1])
+    asked = {triple for words in quoted for triple in _triples(words)}
+    # Only these are looked for, so the triples of the rest of the page need not be kept.
+    said = asked.intersection(_triples(_words(_outside(choice.outline.body.text, texts))))
+    for quotation, words in zip(quotations, quoted, strict=True):
         known = bytearray(len(words))
         for at, triple in enumerate(_triples(words)):
             if triple in said:
@@ -37,7 +42,7 @@ def drop_quotations(choice: Choice) -> None:
         new = len(words) - found
         if found >= max(_LEAST, new) and new <= max(_WHO_SAID_IT, _NEW * len(words)):
             quotation.extract()
-        elif len(said) < _MOST_WORDS:
+        else:
             said.update(_triples(words))
 
 

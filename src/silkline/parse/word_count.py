@@ -1,5 +1,6 @@
-"""Counts words as `len(text.split())` does, without creating them: in a third to a quarter of the time."""
+"""Counts words as `len(text.split())` does, without creating them. Used where `fast_word_count` is not compiled."""
 
+from collections.abc import Iterable
 from typing import Final
 
 _SPACES: Final = b" \t\n\v\f\r\x1c\x1d\x1e\x1f"
@@ -10,9 +11,9 @@ _RARE_SPACES: Final = "\t\v\f\r\x1c\x1d\x1e\x1f"
 _IS_SPACE: Final = bytes(byte in _SPACES for byte in range(256))
 
 
-def count_words(text: str) -> int:
-    """The number of parts of the text between white space."""
-    text = text.strip()
+def count_words(texts: Iterable[str]) -> int:
+    """The number of words of all texts together. A word never goes on in the next text."""
+    text = " ".join(texts).strip()
     if not text:
         return 0
     if not text.isascii():

@@ -1,0 +1,3 @@
+from collections.abc import Iterable
+
+def count_words(texts: Iterable[str]) -> int: ...
