@@ -49,6 +49,14 @@ for value in (f"charset={spaces};", f"charset{spaces}", f"charset='{spaces}'", '
     assert _CHARSET.search("text/html; " + value) is None
 assert _CHARSET.search('text/html; charset = " UTF-8 "')[1] == "UTF-8"
 """,
+    "long URLs and patterns of robots.txt that are almost in them": """
+from silkline.fetch.robots import read
+rules = [f"disallow: /*{'a' * at}b{'a' * (97 - at)}" for at in range(90, 1, -1) for _ in range(11)]
+rules = [f"{rule}{'a' * (number % 11)}" for number, rule in enumerate(rules)]
+found = read(("user-agent: *\\n" + "\\n".join(rules) + "\\nallow: /$\\ndisallow: /").encode(), 0)
+for number in range(500):
+    assert not found.allows("https://e.example/" + "a" * 8_100 + f"/{number}")
+""",
     "hosts with thousands of labels": """
 from silkline.crawl.registrable_domain import domain_of
 for number in range(200):

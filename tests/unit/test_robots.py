@@ -269,8 +269,24 @@ def test_small_limits_allow_nothing_that_the_file_forbids(rules: list[tuple[bool
         patch.setattr(robots_matching, "MAX_WILDCARDS", 2)
         patch.setattr(robots_matching, "MAX_WIDENED", 2)
         bounded = Robots(group_text(lines), 1.0)
-    url = f"{SITE}/{path}"
-    assert whole.allows(url) or not bounded.allows(url)
+        url = f"{SITE}/{path}"
+        assert whole.allows(url) or not bounded.allows(url)
+        patch.setattr(robots_matching, "MAX_STEPS", 3)
+        assert whole.allows(url) or not whole_again(lines).allows(url)
+        assert whole.allows(url) or not bounded.allows(url)
+
+
+def whole_again(lines: list[tuple[bool, str]]) -> Robots:
+    return Robots(group_text([*lines, (False, "/never")]), 1.0)
+
+
+def test_a_url_too_long_to_compare_is_forbidden_by_what_stands_before_wildcards() -> None:
+    rules = b"".join(b"disallow: /shop/*" + b"a" * 90 + b"%d\n" % number for number in range(900))
+    found = read(b"user-agent: *\n" + rules + b"allow: /shop/*\n", 0)
+    assert found.allows(SITE + "/shop/" + "a" * 40)
+    assert not found.allows(SITE + "/shop/" + "a" * 8_000)
+    assert "too long" in found.explain(SITE + "/shop/" + "a" * 8_000)
+    assert found.allows(SITE + "/else/" + "a" * 8_000)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ Memory and the work for each URL are bounded for every file. A group has at most
 `MAX_WILDCARDS` wildcards (`*`) between them. Rules beyond that are handled the safe way: an `Allow` is ignored, and a
 `Disallow` is widened. A widened rule forbids everything under the start of its pattern: the text before the first
 wildcard, or the first folder of the path. So a file with too many rules can forbid more than it says, never less.
+Rules with wildcards count as widened also for a URL that is too long to compare with so many of them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ MAX_RULES: Final = 5_000
 MAX_WILDCARDS: Final = 1_000
 MAX_WIDENED: Final = 1_000
 MAX_PATTERN: Final = 8_192
+MAX_STEPS: Final = 4_000_000
+"""The most steps that the comparison of one path with all wildcard patterns may take, about a nanosecond each."""
 # Fewer groups above this size are cached, because a compiled one takes megabytes.
 _LARGE: Final = 8_192
 
@@ -68,7 +71,7 @@ class Rule(NamedTuple):
 class RobotsGroup:
     """A compiled group. Patterns without wildcards are looked up; the others are tried one by one."""
 
-    __slots__ = ("_exact", "_lengths", "_shortest", "_starts", "_wild")
+    __slots__ = ("_exact", "_lengths", "_shortest", "_starts", "_steps", "_wild")
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._starts: dict[str, Rule] = {}
@@ -83,6 +86,8 @@ class RobotsGroup:
             if known is None or rule.rank > known.rank:
                 place[rule.pieces[0]] = rule
         self._wild = tuple(sorted(wild, key=lambda rule: rule.rank, reverse=True))
+        # A rule is compared in one pass, which at worst takes a step for each letter of its longest piece and of the path.
+        self._steps = sum(max(map(len, rule.pieces[1:])) for rule in wild)
         self._lengths = sorted({len(start) for start in self._starts})
         self._shortest = _shortest_starts(self._starts)
 
@@ -95,10 +100,14 @@ class RobotsGroup:
                 rule = self._starts.get(path[:length])
                 if rule is not None and (best is None or rule.rank > best.rank):
                     best = rule
+        widened = self._steps * len(path) > MAX_STEPS
         for rule in self._wild:
             if best is not None and rule.rank <= best.rank:
                 break
-            if rule.matches(path):
+            if widened:
+                if not rule.allow and path.startswith(rule.pieces[0]):
+                    return rule._replace(text=f"{rule.text} (compared up to its first *, because the URL is too long)")
+            elif rule.matches(path):
                 return rule
         return best
 
