@@ -86,7 +86,7 @@ class RobotsGroup:
             if known is None or rule.rank > known.rank:
                 place[rule.pieces[0]] = rule
         self._wild = tuple(sorted(wild, key=lambda rule: rule.rank, reverse=True))
-        # A rule is compared in one pass, which at worst takes a step for each letter of its longest piece and of the path.
+        # A rule is compared in one pass: at worst a step for each letter of its longest piece and each of the path.
         self._steps = sum(max(map(len, rule.pieces[1:])) for rule in wild)
         self._lengths = sorted({len(start) for start in self._starts})
         self._shortest = _shortest_starts(self._starts)
