@@ -62,7 +62,7 @@ class Discovery:
         self._known_elsewhere = Seen(self._seed)
         self._counted = Seen(self._seed)
         self._scope = Scope(plan)
-        self._traps = traps.Traps(plan.tuning)
+        self._traps = traps.Traps(plan.tuning, self._seed)
         self._hosts: dict[str, traps.HostBudget] = {}
         self._level = 0
 

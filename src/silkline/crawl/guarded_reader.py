@@ -257,13 +257,13 @@ class GuardedReader:
         )
         return _no_rules(now) if isinstance(isolated, ReaderDied) else _shared(isolated)
 
-    def allows(self, rules: Robots, url: str) -> bool:
-        """Whether the rules allow a URL. Marked, because patterns and URL come from the web."""
+    def refusal(self, rules: Robots, url: str) -> str | None:
+        """Why the rules forbid a URL; None if they allow it. Marked, because patterns and URL come from the web."""
         slot = self._slot
         slot.begin(RULES, url)
-        allowed = rules.allows(url)
+        why = rules.refusal(url)
         slot.end()
-        return allowed
+        return why
 
     def _marked(self, kind: int, url: str, read: Callable[[], Answer]) -> Answer:
         self._slot.begin(kind, url)

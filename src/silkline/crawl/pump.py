@@ -32,6 +32,8 @@ from silkline.model.fetched import HOST_UNAVAILABLE, Fetched, Request
 from silkline.model.ledger import FAILED, SKIPPED
 
 ROBOTS: Final = "robots"
+_TURN: Final = 0.05
+"""Seconds after which the event loop goes on, even if more requests may start."""
 
 
 class Pump:
@@ -177,8 +179,12 @@ class Pump:
         room = self._room(now)
         if room > 0:
             self.gate.unproven.admit(now)
+        end = time.monotonic() + _TURN
         while room > 0 and (taken := self._frontier.take(now)) is not None:
             room -= self._begin(*taken, now)
+            if time.monotonic() > end:  # many URLs are settled without a request: answers and orders must be heard
+                self.soon()
+                break
         self._refill()
         if room > 0:
             self._set_alarm(self._next_at(), now)
@@ -217,10 +223,10 @@ class Pump:
             return self.gate.introduce(host, entry.url)
         if self._purpose.is_over(entry):
             return self._leave(host, entry, now, SKIPPED, OVER_LIMIT, "the crawl has enough URLs from sitemaps")
-        if rules.group and not self._reader.allows(rules, entry.url):
+        if rules.group and (forbidden := self._reader.refusal(rules, entry.url)) is not None:
             why = ROBOTS_UNAVAILABLE if rules.reason else ROBOTS
             ROBOTS_REFUSALS.add()
-            return self._leave(host, entry, now, SKIPPED, why, rules.explain(entry.url))
+            return self._leave(host, entry, now, SKIPPED, why, forbidden)
         if not self.gate.may_start(host, now):
             self._frontier.put_back(host.name, entry, now)
             return 0

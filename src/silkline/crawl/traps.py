@@ -8,6 +8,8 @@ The pages of a host have a budget too: the bytes of the rows that they cause (`T
 the host itself that are to be fetched. All hosts of one domain together have 16 times this budget. A single page may
 cause `Tuning.page_bytes`, and more if it is large. URLs beyond that are only counted; if a page of another host links
 to the same URL, it is stored.
+
+Paths and templates of URLs are kept as digests with a random seed: as text, those of one host could take 160 MB.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from __future__ import annotations
 import re
 from collections.abc import Set
 from typing import Final
+
+from xxhash import xxh3_64_intdigest
 
 from silkline.crawl.plan import Tuning
 from silkline.crawl.registrable_domain import domain_of
@@ -36,7 +40,7 @@ _DUPLICATES_IN: Final = 64
 _SAME_WITHIN: Final = 3  # bits of 64
 _NUMBER: Final = re.compile(r"\d+")
 _MASK: Final = (1 << 64) - 1
-_NOTHING: Final[frozenset[str]] = frozenset()
+_NOTHING: Final[frozenset[int]] = frozenset()
 
 
 class HostBudget:
@@ -49,9 +53,9 @@ class HostBudget:
         self.bytes = 0
         self.stored = 0
         """URLs that look like a trap and are in the ledger."""
-        self.budgets: dict[str, int] | None = None
-        self.duplicates: dict[str, Duplicates] | None = None
-        self.closed: set[str] | None = None
+        self.budgets: dict[int, int] | None = None
+        self.duplicates: dict[int, Duplicates] | None = None
+        self.closed: set[int] | None = None
         self.foreign: HostBudget | None = None
         """The budget for links on pages of other hosts."""
 
@@ -74,8 +78,9 @@ class Duplicates:
 class Traps:
     """The budgets of one crawl."""
 
-    def __init__(self, tuning: Tuning) -> None:
+    def __init__(self, tuning: Tuning, seed: int) -> None:
         self._tuning = tuning
+        self._seed = seed
         self._stored = 0
         self._bytes_by_source: dict[str, int] = {}
         self._bytes_by_domain: dict[str, int] = {}
@@ -130,7 +135,7 @@ class Traps:
 
         A host that is looked at closely has a budget of its own for such links, so that others cannot use up its own.
         """
-        closed: list[Set[str]] = [host.closed or _NOTHING]
+        closed: list[Set[int]] = [host.closed or _NOTHING]
         if foreign and host.found > CLOSE_LOOK:
             host = host.of_foreign()
             closed.append(host.closed or _NOTHING)
@@ -155,7 +160,7 @@ class Traps:
         if simhash is None or host.found <= CLOSE_LOOK:
             return
         host = host.of_foreign() if foreign else host
-        template = template_of(url)
+        template = self._digest(template_of(url))
         host.duplicates = host.duplicates if host.duplicates is not None else {}
         if len(host.duplicates) >= _TEMPLATES:
             host.duplicates.clear()
@@ -172,22 +177,27 @@ class Traps:
     def wants_simhash(self, host: HostBudget) -> bool:
         return host.found > CLOSE_LOOK
 
-    def _over_budget(self, host: HostBudget, closed: list[Set[str]], url: str) -> str | None:
+    def _over_budget(self, host: HostBudget, closed: list[Set[int]], url: str) -> str | None:
         template = template_of(url)
-        if any(template in each for each in closed):
+        key = self._digest(template)
+        if any(key in each for each in closed):
             return f"pages like {template} are nearly all alike"
         budgets = host.budgets = host.budgets if host.budgets is not None else {}
         if len(budgets) >= _TEMPLATES:
             budgets.clear()
         path, _, query = url.partition("?")
         if "&" in query:  # one parameter is normal on many sites; the number of combinations explodes
-            budgets[path] = used = budgets.get(path, 0) + 1
+            of_path = self._digest(path)
+            budgets[of_path] = used = budgets.get(of_path, 0) + 1
             if used > self._tuning.query_budget:
                 return f"more than {self._tuning.query_budget} queries of {path}"
-        budgets[template] = used = budgets.get(template, 0) + 1
+        budgets[key] = used = budgets.get(key, 0) + 1
         if used > self._tuning.template_budget and template.count("#") > 1:
             return f"more than {self._tuning.template_budget} URLs like {template}"
         return None
+
+    def _digest(self, text: str) -> int:
+        return xxh3_64_intdigest(text.encode(), self._seed)
 
 
 def template_of(url: str) -> str:

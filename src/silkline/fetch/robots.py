@@ -50,6 +50,11 @@ class Robots(msgspec.Struct, frozen=True):
         rule = self.rule_for(url)
         return rule is None or rule.allow
 
+    def refusal(self, url: str) -> str | None:
+        """Why the URL must not be fetched, as in `explain`; None if it may be."""
+        rule = self.rule_for(url)
+        return None if rule is None or rule.allow else self._why(rule)
+
     def rule_for(self, url: str) -> Rule | None:
         """The rule that decides; None if no rule matches this URL."""
         if not self.group:
@@ -61,9 +66,11 @@ class Robots(msgspec.Struct, frozen=True):
 
     def explain(self, url: str) -> str:
         """The line that decides, or why no line decides."""
+        return self._why(self.rule_for(url))
+
+    def _why(self, rule: Rule | None) -> str:
         if self.reason is not None:
             return f"robots.txt could not be read: {self.reason}"
-        rule = self.rule_for(url)
         return rule.text if rule is not None else "no rule of robots.txt speaks of it"
 
 
