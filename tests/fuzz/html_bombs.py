@@ -280,6 +280,12 @@ BOMBS: dict[str, Bomb] = {
     "iso-2022-jp": lambda size: b"<meta charset=iso-2022-jp>" + b"\x1b$B" * (size // 3),
     "gb18030": lambda size: b"<meta charset=gb18030>" + b"\x81\x30\x81\x30" * (size // 4),
     "meta charsets": repeated("<meta charset=x>"),
+    "quotations in quotations after many groups": lambda size: (
+        f"<blockquote><p>{WORDS}</p></blockquote>".encode()
+        + _numbered("<p class=c#>x")(min(size // 2, 90_000))
+        + b"<blockquote>" * 400
+        + (" ".join(f"w{number:x}" for number in range(size // 12))).encode()
+    ),
 }
 
 

@@ -26,6 +26,7 @@ from silkline.crawl.sitemap_limits import (
     named_by_others,
 )
 from silkline.crawl.traps import ROW_BYTES, TRAP
+from silkline.crawl.url_memory import UrlMemory
 from silkline.crawl.url_queue import Claim
 from silkline.metrics.instruments import TRAP_URLS
 from silkline.model.ledger import FOREIGN, QUEUED, SKIPPED
@@ -36,7 +37,6 @@ _MOST_KNOWN_ELSEWHERE: Final = 1_000_000
 _MOST_COUNTED: Final = 1_000_000
 _SHARED: Final = ("link", "redirect", "sitemap")
 """In these ways, a host can add URLs of other hosts to the crawl."""
-_MOST_UNFOLLOWED: Final = 100_000
 _FOR_ALL: Final = frozenset({OUT_OF_SCOPE, EXCLUDED})
 """Reasons not to fetch a URL that are the same whoever links to it."""
 
@@ -57,7 +57,7 @@ class Discovery:
         """URLs that other hosts link to. Those not in `_seen` too are claimed when their own host links to them."""
         self.on_claim: Callable[[str, Claim], None] = lambda url, claim: None
         """Called with a URL that only other hosts linked to, when its own host does."""
-        self._unfollowed: dict[str, str] = {}
+        self._unfollowed: UrlMemory[str] = UrlMemory()
         """Foreign URLs whose redirect was not followed, because of a limit that others used up, and their targets."""
         self._known_elsewhere = Seen(self._seed)
         self._counted = Seen(self._seed)
@@ -174,8 +174,7 @@ class Discovery:
 
     def not_followed(self, url: str, target: str) -> None:
         """A foreign URL redirected to a target that others may not lead to. Its own host still may."""
-        if len(self._unfollowed) < _MOST_UNFOLLOWED:
-            self._unfollowed[url] = target
+        self._unfollowed.put(url, target, len(target))
 
     def _fresh(self, urls: Iterable[str], source: str, links: Links, targets: list[str]) -> Iterator[str]:
         """The new URLs of some links. Those that others found first now belong to their host.
@@ -189,7 +188,7 @@ class Discovery:
                 yield url
                 continue
             self.on_claim(url, Claim(links.depth, links.via, links.chain))
-            target = self._unfollowed.pop(url, None)
+            target = self._unfollowed.pop(url)
             if target is not None:
                 targets.append(target)
         for url in foreign.add_all(others):

@@ -18,12 +18,11 @@ from silkline.crawl.host_heap import HostHeap
 from silkline.crawl.ledger_part import LedgerPart
 from silkline.crawl.plan import Pace
 from silkline.crawl.politeness import Address, Booking, Clock
+from silkline.crawl.url_memory import UrlMemory
 from silkline.crawl.url_queue import Claim, FrontierUrl, UrlQueue, claimed, is_foreign
 
 ALONE_AFTER: Final = 30.0
 """If a level takes longer than this, hosts without a URL at this level go on, each with one request at a time."""
-
-_MOST_CLAIMS: Final = 100_000
 
 
 class HostQueue:
@@ -86,7 +85,7 @@ class Frontier:
         self._sure: float = inf
         self._level_since = inf
         self._alone = False
-        self._claims: dict[str, Claim] = {}
+        self._claims: UrlMemory[Claim] = UrlMemory()
         """URLs that their hosts have claimed when they were not in a queue: how, until they come into one."""
         self.on_shorter: Callable[[FrontierUrl, int], None] = lambda entry, before: None
         """Called with a URL in memory when a shorter path to it is found, and with its depth before."""
@@ -130,9 +129,7 @@ class Frontier:
             self._foreign.size -= 1
             self._enqueue(host, self._claimed(entry, claim), now)
         elif self._foreign.unread or self._later:
-            if len(self._claims) >= _MOST_CLAIMS:
-                del self._claims[next(iter(self._claims))]
-            self._claims[url] = claim
+            self._claims.put(url, claim, len(claim.chain))
 
     def _claimed(self, entry: FrontierUrl, claim: Claim) -> FrontierUrl:
         own = claimed(entry, claim)
@@ -292,7 +289,7 @@ class Frontier:
 
     def _with_claim(self, entry: FrontierUrl) -> FrontierUrl:
         """The URL, as its own host has claimed it in the meantime."""
-        if self._claims and is_foreign(entry) and (claim := self._claims.pop(entry.url, None)) is not None:
+        if self._claims and is_foreign(entry) and (claim := self._claims.pop(entry.url)) is not None:
             return self._claimed(entry, claim)
         return entry
 

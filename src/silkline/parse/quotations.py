@@ -58,7 +58,14 @@ def _quotations(choice: Choice) -> list[Element]:
         around[group.index] = group.index if above < 0 and group.tag == "blockquote" else above
     held = {around[index] for index in choice.kept if around[index] >= 0}
     found = {element for index in held for element in groups[index].elements}
-    return [element for element in choice.outline.body.find_all("blockquote") if element in found]
+    outermost: list[Element] = []
+    inside: set[Element] = set()
+    for element in choice.outline.body.find_all("blockquote"):
+        # On a page with very many groups, nested quotations may be in one group.
+        if element in found and element not in inside:
+            outermost.append(element)
+            inside.update(element.find_all("blockquote"))
+    return outermost
 
 
 def _outside(text: str, quotations: list[str]) -> str:

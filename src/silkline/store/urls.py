@@ -368,8 +368,8 @@ def queued_depths(database: Database, job_id: str) -> dict[int, int]:
     return {row["depth"]: row["urls"] for row in database.rows("urls.queued_depths", job_id=job_id)}
 
 
-def every(database: Database, job_id: str, *, chunk: int = 50_000) -> Iterator[list[tuple[str, str, str]]]:
-    """Every (url, host, found_via) of the ledger, in chunks, to rebuild the seen-set."""
+def every(database: Database, job_id: str, *, chunk: int = 5_000) -> Iterator[list[tuple[str, str, str]]]:
+    """Every (url, host, found_via) of the ledger, in chunks of up to 40 MB, to rebuild the seen-set."""
     after = 0
     while rows := database.rows("urls.every", job_id=job_id, after=after, wanted=chunk):
         after = rows[-1]["id"]
