@@ -36,7 +36,7 @@ def test_the_kernel_refuses_a_quota_below_a_millisecond(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("cpus", "nicer"), [(1, 0), (0.5, 5)])
 def test_without_a_quota_affinity_and_niceness_limit(tmp_path: Path, process: int, cpus: float, nicer: int) -> None:
     before = os.getpriority(os.PRIO_PROCESS, process)
-    limit = limit_cpu(process, Cgroup(tmp_path / "none"), cpus, Cores(before))
+    limit = limit_cpu(process, Cgroup(tmp_path / "none"), cpus, Cores(0))
     assert limit is not None
     assert (limit.by, len(limit.cores)) == (BY_AFFINITY, 1)
     assert os.sched_getaffinity(process) == set(limit.cores)
