@@ -2,8 +2,10 @@ cimport cython
 from silkline.parse.outline cimport Group
 
 
-@cython.locals(group=Group, up=Group, outer=Group, section=Group, repeated=Group, own=double, one=double, total=double)
-cpdef list neighbours(list groups, list leaves, list likely)
+@cython.locals(
+    group=Group, up=Group, outer=Group, section=Group, repeated=Group, own=double, one=double, total=double,
+    at=Py_ssize_t)
+cpdef list neighbours(list groups, list leaves, list likely, list wanted=*)
 
 @cython.locals(body=Group, group=Group, up=Group, section=Group, repeated=Group, count=Py_ssize_t)
 cdef list _inside(list groups, double total)

@@ -20,8 +20,10 @@ _REPEATED: Final = 3
 _SECTION: Final = 0.5
 
 
-def neighbours(groups: list[Group], leaves: list[Group], likely: list[float]) -> list[tuple[float, ...]]:
-    """The numbers of each leaf from the likelihoods of all of them."""
+def neighbours(
+    groups: list[Group], leaves: list[Group], likely: list[float], wanted: list[bool] | None = None
+) -> list[tuple[float, ...]]:
+    """The numbers of each leaf from the likelihoods of all of them. Leaves that are not wanted have none."""
     good = [0.0] * len(groups)
     for group, one in zip(leaves, likely, strict=True):
         good[group.index] = one * group.own
@@ -37,6 +39,9 @@ def neighbours(groups: list[Group], leaves: list[Group], likely: list[float]) ->
     padded = [0.0, 0.0, *likely, 0.0, 0.0]
     rows: list[tuple[float, ...]] = []
     for at, (group, one) in enumerate(zip(leaves, likely, strict=True)):
+        if wanted is not None and not wanted[at]:
+            rows.append(())
+            continue
         own = group.own
         up = group.up or group
         outer = up.up or up

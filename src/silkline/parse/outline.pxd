@@ -27,8 +27,8 @@ cdef class Outline:
     cdef _walk(self)
 
     @cython.locals(
-        homes=dict, chain=list, home=tuple, found=tuple, inside=dict, by_tag=dict, group=Group, around=Py_ssize_t,
-        linked=bint, tag=str, below=str
+        homes=dict, inline=frozenset, chain=list, home=tuple, found=tuple, inside=dict, by_tag=dict, group=Group,
+        around=Py_ssize_t, linked=bint, tag=str, below=str
     )
     cdef tuple _place(self, object element)
 

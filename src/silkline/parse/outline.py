@@ -128,7 +128,7 @@ class Outline:
 
         None if one of them is closed: then all its text has been counted.
         """
-        homes = self._homes
+        homes, inline = self._homes, INLINE
         chain: list[Element] = []
         while (home := homes.get(element)) is None:
             chain.append(element)  # type: ignore[arg-type] # an Element: the body and None are known
@@ -138,7 +138,7 @@ class Outline:
         while chain:
             inner, tag = chain.pop(), below
             below = chain[-1].tag if chain else ""
-            if tag not in INLINE:
+            if tag not in inline:
                 names = inner.attr("class")
                 # A block that is only a link differs from its neighbours: "Read also: ...".
                 around = group.index

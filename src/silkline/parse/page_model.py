@@ -65,10 +65,11 @@ def likelihoods(groups: list[Group], described: Rows) -> list[float]:
     """How likely the text of each leaf is content."""
     leaves, rows, page = described
     alone = [_first.probability(row, page, ()) for row in rows]
-    near = neighbours(groups, leaves, alone)
     body = groups[0]
     small = _SMALL * body.text
+    unsure = [_SURELY_NOT < first < _SURELY and leaf.own >= small for leaf, first in zip(leaves, alone, strict=True)]
+    near = neighbours(groups, leaves, alone, unsure)
     return [
-        _second.probability(row, page, around) if _SURELY_NOT < first < _SURELY and leaf.own >= small else first
-        for leaf, row, around, first in zip(leaves, rows, near, alone, strict=True)
+        _second.probability(row, page, around) if around else first
+        for row, around, first in zip(rows, near, alone, strict=True)
     ]
