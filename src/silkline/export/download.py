@@ -17,7 +17,7 @@ from silkline.export.open import TABLES, to_stream
 from silkline.export.other_tables import table_of
 from silkline.export.row_files import row_pieces
 from silkline.export.rows import Filter, stream
-from silkline.export.table import COLUMNS
+from silkline.export.table import COLUMNS, Table
 from silkline.model.database import Database
 from silkline.model.url import url_key
 from silkline.page_files import stored_files
@@ -156,6 +156,8 @@ def _pieces(
         with to_stream(form, file, fields) as writer:  # type: ignore[arg-type]
             for result in stream(database, job_id, Filter()):
                 writer.write(result)
+                yield file.take(PIECE)
+            for _ in writer.ending() if isinstance(writer, Table) else ():
                 yield file.take(PIECE)
     jobs.outline(database, job_id)  # without the job, the file is not complete
     yield file.take()
