@@ -110,6 +110,7 @@ class RequestGate:
         try:
             caller = await self._admit(scope, headers)
         except Problem as problem:
+            scope["caller"] = None  # the connection may give way to others (`api/connections.py`)
             response = problem.response()
             if problem.kind == "unauthorized" and _is_page(scope, headers):
                 response = RedirectResponse(f"/login?next={quote(scope['path'])}", 303)
