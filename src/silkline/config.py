@@ -82,7 +82,9 @@ class Settings:
     api_downloads_each: int = setting(8, "Maximum number of downloads of one caller.", ge=1)
     api_head_timeout: float = setting(10.0, "Maximum time to receive the head of a request to the API.", gt=0)
     api_body_timeout: float = setting(
-        30.0, "Maximum time to receive a request body; a body that arrives at 16 KiB/s or more may take longer.", gt=0
+        30.0,
+        "Maximum time to receive a request body (3 s without a token). One that arrives at 64 KiB/s may take longer.",
+        gt=0,
     )
     api_answer_timeout: float = setting(
         60.0, "Close a connection whose client has not read its response for this long.", gt=0

@@ -19,6 +19,7 @@ from tests.support.unread_downloads import PAGES, PATHS, downloaded, large_job, 
 
 TOKEN = "an-operator-token-for-tests"
 EACH, STREAMS, STREAMS_EACH = 12, 6, 4
+FORM, JSON = "application/x-www-form-urlencoded", "application/json"
 
 
 @pytest.fixture(scope="module")
@@ -269,7 +270,7 @@ def test_connections_that_are_refused_keep_nobody_out(tmp_path: Path) -> None:
     settings = {"api_token": TOKEN, "slots": 0, "api_connections": 30, "api_connections_each": EACH}
     with closing(Served(f"sqlite:///{tmp_path / 'silkline.db'}", tmp_path, **settings)) as server, ExitStack() as stack:
         client = server.ready()
-        slow = head(client, "POST /login", Content_Type="application/x-www-form-urlencoded", Content_Length="99")
+        slow = head(client, "POST /v1/jobs", Authorization=f"Bearer {TOKEN}", Content_Length="99")
         for _ in range(EACH):
             stack.enter_context(connect(client)).sendall(slow)
         for _ in range(100):
@@ -278,6 +279,30 @@ def test_connections_that_are_refused_keep_nobody_out(tmp_path: Path) -> None:
         with socket.create_connection(place, timeout=PATIENCE, source_address=("127.0.0.2", 0)) as other:
             other.sendall(head(client, "GET /healthz"))
             assert answer(other).status == 200
+
+
+def waiting(client: Client, request: str, size: int, **headers: str) -> socket.socket:
+    """A connection with a request whose body the server waits for."""
+    connection = connect(client)
+    connection.sendall(head(client, request, Content_Length=str(size), Expect="100-continue", **headers))
+    assert connection.recv(1000).startswith(b"HTTP/1.1 100 ")
+    return connection
+
+
+def test_logins_that_never_come_keep_nobody_out(tmp_path: Path) -> None:
+    """They make room for others, and end soon. A caller with a token keeps its place and has more time."""
+    settings = {"api_token": TOKEN, "slots": 0, "api_connections": EACH}
+    with closing(Served(f"sqlite:///{tmp_path / 'silkline.db'}", tmp_path, **settings)) as server, ExitStack() as stack:
+        client = server.ready()
+        known, job = client.with_token(TOKEN), b'{"kind": "page", "url": "https://example.com/", "paused": true}'
+        mine = stack.enter_context(waiting(known, "POST /v1/jobs", len(job), **known.headers, Content_Type=JSON))
+        logins = [stack.enter_context(waiting(client, "POST /login", 8_000, Content_Type=FORM)) for _ in range(EACH)]
+        for _ in range(EACH // 2):
+            assert known.get("/v1/jobs").status == 200
+        assert until_closed(logins[0]) == b"", "the oldest one made room"
+        answer(logins[-1]).problem(408, "too-slow", "without a token")
+        mine.sendall(job)
+        assert answer(mine).status == 201
 
 
 def test_nobody_writes_into_the_log_without_a_token(strict: Served) -> None:

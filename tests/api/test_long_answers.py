@@ -1,6 +1,8 @@
-"""Downloads and event streams: few for each caller, and none for a caller whose token is no longer valid."""
+"""Downloads and event streams: few for each caller, and none after its token was removed. Pages of long texts."""
 
+import html
 import http.client
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -8,8 +10,12 @@ from contextlib import ExitStack, closing, contextmanager
 
 import pytest
 
-from silkline.store import logs
+from silkline.api.web.job_pages import MOST_TEXT
+from silkline.model.database import Database
+from silkline.model.ledger import Checkpoint
+from silkline.store import logs, urls
 from silkline.store.opening import open_database
+from tests.store.given import result, running, settled, url
 from tests.support.served import Client, Served
 from tests.support.supervisors import PATIENCE, eventually
 from tests.support.unread_downloads import PAGES, PATHS, downloaded, large_job, unread
@@ -195,3 +201,15 @@ def test_a_stream_ends_when_its_session_ends(server: Served) -> None:
         assert browser.post("/logout").status == 303
         stream.read()
     browser.get("/v1/events").problem(401, "unauthorized")
+
+
+def test_the_page_of_a_long_text_shows_its_start_and_leads_to_all_of_it(client: Client, database: Database) -> None:
+    job, text = running(database, kind="extension"), "<" * (MOST_TEXT + 5_000)
+    stored = [result(id, data=json.dumps({"markdown": text if id == 2 else "short"})) for id in (1, 2, 3)]
+    urls.record(database, job, Checkpoint([url(id) for id in (1, 2, 3)], [settled(id) for id in (1, 2, 3)], stored))
+    page = client.get(f"/jobs/{job.id}/page/2", Accept="text/html").text
+    assert page.count("&lt;") == MOST_TEXT
+    assert "5,000 more characters" in page
+    (whole,) = re.findall(r'href="(/v1/[^"]*)">The whole result', page)
+    assert [each["data"]["markdown"] for each in client.get(html.unescape(whole)).json["items"]] == [text]
+    assert "more characters" not in client.get(f"/jobs/{job.id}/page/1", Accept="text/html").text

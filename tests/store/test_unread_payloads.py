@@ -1,16 +1,20 @@
 """Who needs no spec does not read it: it may have 16 MB. The long payloads of these tests are replaced by a text that
 is no payload, after their short forms were stored."""
 
+import json
+
 import pytest
 
 from silkline.errors import SpecError
 from silkline.export.field_columns import columns_of
+from silkline.export.links import LinkRow, links_of
 from silkline.model.database import Database
 from silkline.model.job import End, NewJob, Status, Verb, Wish
+from silkline.model.ledger import Checkpoint
 from silkline.runner import shard_parents
-from silkline.store import idempotency, job_removal, jobs, shards
+from silkline.store import idempotency, job_removal, jobs, shards, urls
 from silkline.store.shard_checks import MOST_COPIED
-from tests.store.given import finished, queued
+from tests.store.given import finished, queued, result, running, settled, url
 
 LONG = ["https://long.example/" + "x" * 40_000]
 
@@ -38,6 +42,17 @@ def test_no_worker_and_no_verb_reads_a_long_payload(database: Database) -> None:
     assert jobs.wish(database, id, Verb.RETRY).status is Status.QUEUED
     assert jobs.wish(database, id, Verb.CANCEL).status is Status.CANCELLED
     assert job_removal.delete(database, id) == [id]
+
+
+def test_no_download_of_links_reads_a_long_payload(database: Database) -> None:
+    job = running(database, payload={"urls": LONG, "facts": ["links"]})
+    link = {"url": "https://example.com/2", "text": "next", "rel": None}
+    stored = [result(1, data=json.dumps({"outlinks": [link]}), final_url="https://example.com/1")]
+    urls.record(database, job, Checkpoint([url(1)], [settled(1)], stored))
+    unread(database)
+    assert list(links_of(database, job.id)) == [
+        LinkRow("https://example.com/1", "https://example.com/2", "next", None, None, None)
+    ]
 
 
 def test_no_decision_about_shards_reads_a_long_payload(postgres_database: Database) -> None:

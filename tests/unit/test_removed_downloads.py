@@ -12,7 +12,7 @@ import pytest
 from starlette.types import Message
 
 from silkline.api.auth import Caller
-from silkline.api.caller_turns import CallerTurns
+from silkline.api.caller_turns import GIVE_BACK, CallerTurns
 from silkline.api.downloads import Downloads
 from silkline.errors import NotFound
 from silkline.export.download import download
@@ -29,11 +29,14 @@ def sent_of(pieces: Generator[bytes, None, None], spec_version: str) -> list[Mes
     async def main() -> None:
         with ExitStack() as at_end:
             scope: dict[str, Any] = {"type": "http", "asgi": {"spec_version": spec_version}, "at_end": at_end}
-            scope |= {"caller": Caller("one", "read"), "still_valid": still_valid}
+            scope |= {"caller": Caller("one", "read"), "still_valid": still_valid, GIVE_BACK: no_turn}
             await Downloads(CallerTurns(most=1, most_each=1)).answer(scope, pieces, "text/plain")(scope, receive, send)
 
     async def still_valid() -> bool:
         return True
+
+    def no_turn() -> None:
+        """The request has none to give back."""
 
     async def receive() -> Message:
         await asyncio.Event().wait()

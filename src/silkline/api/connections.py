@@ -40,6 +40,7 @@ class ConnectionLimits:
     each_address: int = 250
     head: float = 10.0
     body: float = 30.0
+    form: float = 3.0  # for the body of a request without a caller, which is a login
     answer: float = 60.0
 
 
@@ -55,8 +56,8 @@ class ConnectionCount:
         self.lingering = 0
 
     def enter(self, address: str, connection: LimitedProtocol) -> Problem | None:
-        """Count a new connection. If the limit is exceeded, one that sends no request makes room. If there is none,
-        returns a problem."""
+        """Count a new connection. If the limit is exceeded, one without a request of a known caller makes room. If
+        there is none, returns a problem."""
         others = self._each.setdefault(address, {})
         others[connection] = None
         self._all += 1
@@ -80,9 +81,9 @@ class ConnectionCount:
 
 
 def _give_way(connections: dict[LimitedProtocol, None]) -> bool:
-    """End the oldest connection that has not sent the headers of a request. The newest one has had no time to do so."""
+    """End the oldest connection that may give way. The newest one has had no time to send a request."""
     newest = next(reversed(connections))
-    oldest = next((each for each in connections if each is not newest and each.sends_no_request), None)
+    oldest = next((each for each in connections if each is not newest and each.may_give_way), None)
     if oldest is None:
         return False
     oldest.end()
@@ -166,10 +167,16 @@ class LimitedProtocol(H11Protocol):
         self._unset_keepalive_if_required()
 
     @property
-    def sends_no_request(self) -> bool:
-        """Whether the headers of the next request have not arrived, and no answer is under way."""
+    def may_give_way(self) -> bool:
+        """Whether the headers of its next request have not arrived, or its request has no caller or was too slow."""
         answering = self.cycle is not None and not self.cycle.response_complete
-        return self.conn.their_state is h11.IDLE and not answering and not self._refused
+        return self._refused or self._has_no_caller or (self.conn.their_state is h11.IDLE and not answering)
+
+    @property
+    def _has_no_caller(self) -> bool:
+        """Whether the request gate has found no caller for the latest request."""
+        scope: dict[str, Any] = self.scope or {}  # type: ignore[assignment]
+        return "caller" in scope and scope["caller"] is None
 
     def end(self) -> None:
         """End the connection at once, and stop to count it."""
@@ -221,7 +228,8 @@ class LimitedProtocol(H11Protocol):
             self._phase = phase
             allowed = self._limits.head if phase is h11.IDLE else self._limits.body
             self._until = self.loop.time() + allowed
-            self._reading = self.loop.call_later(allowed, self._too_slow)
+            first_look = allowed if phase is h11.IDLE else min(allowed, self._limits.form)
+            self._reading = self.loop.call_later(first_look, self._too_slow)
 
     def _too_slow(self) -> None:
         self._reading = None
@@ -231,6 +239,10 @@ class LimitedProtocol(H11Protocol):
         if self._phase is h11.IDLE:
             self._refuse(Problem("too-slow", f"the headers of a request must arrive within {self._limits.head:g} s"))
             return
+        if self._has_no_caller:
+            allowed = min(self._limits.form, self._limits.body)
+            self._refuse(Problem("too-slow", f"without a token, a body must arrive within {allowed:g} s"))
+            return
         now = self.loop.time()
         if self.flow.read_paused:  # the server paused reading, so the client is not to blame
             self._until = now + self._limits.body
@@ -238,8 +250,8 @@ class LimitedProtocol(H11Protocol):
         if left > 0:
             self._reading = self.loop.call_later(left, self._too_slow)
             return
-        allowed = f"{self._limits.body:g} s, or at {SLOWEST:,} bytes a second without a longer pause"
-        self._refuse(Problem("too-slow", f"a body must arrive within {allowed}"))
+        limit = f"{self._limits.body:g} s, or at {SLOWEST:,} bytes a second without a longer pause"
+        self._refuse(Problem("too-slow", f"a body must arrive within {limit}"))
 
     def _refuse(self, problem: Problem) -> None:
         """Send the problem if no answer was started, then end the connection. Further input is read and dropped;

@@ -15,11 +15,11 @@ from typing import Final
 import anyio
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
-from starlette.types import Message, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from silkline.api.answer_limit import PART
 from silkline.api.caller_limit import CallerLimit, caller_of
-from silkline.api.caller_turns import CallerTurns
+from silkline.api.caller_turns import GIVE_BACK, CallerTurns
 from silkline.api.valid_callers import RegularCheck
 from silkline.errors import NotFound
 
@@ -60,6 +60,11 @@ class _Download(StreamingResponse):
         self._turns = turns
         self._caller = caller
         self._valid = valid
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # The request has a turn until its answer begins (`ReadLimit`), which a portion would wait for.
+        scope[GIVE_BACK]()
+        await super().__call__(scope, receive, send)
 
     async def stream_response(self, send: Send) -> None:
         start: Message | None

@@ -110,6 +110,7 @@ class RequestGate:
         try:
             caller = await self._admit(scope, headers)
         except Problem as problem:
+            scope["caller"] = None  # the connection may give way to others (`api/connections.py`)
             response = problem.response()
             if problem.kind == "unauthorized" and _is_page(scope, headers):
                 response = RedirectResponse(f"/login?next={quote(scope['path'])}", 303)
@@ -127,6 +128,8 @@ class RequestGate:
         if len(names) != 1 or not self._hosts.allow(names[0]):
             detail = "use the address that `silkline serve` printed, or add this name to the setting api_hosts"
             raise Problem("wrong-host", detail)
+        if "\n" in path:  # routes ignore one at the end, rules for paths do not (`ReadLimit`)
+            raise Problem("not-found", "no path has a line break")
         if scope["query_string"].count(b"&") >= MOST_PARAMETERS:
             raise Problem("bad-request", f"a query may have at most {MOST_PARAMETERS} parameters")
         if "transfer-encoding" in headers and "content-length" in headers:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import importlib.util
 import io
-import zipfile
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -17,7 +17,8 @@ from silkline.export.open import TABLES, to_stream
 from silkline.export.other_tables import table_of
 from silkline.export.row_files import row_pieces
 from silkline.export.rows import Filter, stream
-from silkline.export.table import COLUMNS
+from silkline.export.table import COLUMNS, Table
+from silkline.export.zip_stream import DEFLATED, STORED, ZipStream
 from silkline.model.database import Database
 from silkline.model.url import url_key
 from silkline.page_files import stored_files
@@ -75,31 +76,31 @@ class MarkdownZip:
 
     def __init__(self, file: GivenAway, folder: str, data: Path) -> None:
         self._data = data
-        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED)
+        self._zip = ZipStream(file)
         self._folder = folder
-        self._names: set[str] = set()
+        self._written: set[int] = set()  # keys of names, which take less memory
 
     def write(self, result: Result) -> None:
         if not result.success:
             return
         place = PurePosixPath(self._folder, place_of(result.final_url))
-        if str(place) in self._names:  # for example if http and https both have the page
+        if url_key(str(place)) in self._written:  # for example if http and https both have the page
             place = place.with_name(f"{place.stem}-{url_key(result.final_url) & 0xFFFFFFFF:08x}.md")
-        if str(place) in self._names:
+        if url_key(str(place)) in self._written:
             place = place.with_name(f"{place.stem}-{result.url_id}.md")
-        self._names.add(str(place))
+        self._written.add(url_key(str(place)))
         files = stored_files(self._data, result.job_id, result.url_id, result.metadata)
         names = {name: place.name.removesuffix(".md") + path.suffix for name, path in files.items()}
-        self._add(result, place, document(result, names).encode("utf-8", "replace"), zipfile.ZIP_DEFLATED)
+        self._add(result, place, document(result, names).encode("utf-8", "replace"), DEFLATED)
         for name, path in files.items():
-            self._add(result, place.with_name(names[name]), path.read_bytes(), zipfile.ZIP_STORED)
+            self._add(result, place.with_name(names[name]), path.read_bytes(), STORED)
 
-    def _add(self, result: Result, place: PurePosixPath, content: bytes, compression: int) -> None:
-        moment = result.created_at.timetuple()[:6] if result.created_at.year >= 1980 else (1980, 1, 1, 0, 0, 0)
-        entry = zipfile.ZipInfo(str(place), moment)
-        entry.compress_type = compression
-        entry.external_attr = 0o644 << 16
-        self._zip.writestr(entry, content)
+    def _add(self, result: Result, place: PurePosixPath, content: bytes, method: int) -> None:
+        self._zip.add(str(place), result.created_at, content, method)
+
+    def ending(self) -> Iterator[None]:
+        """Write the list of the files, a part at a time."""
+        yield from self._zip.ending()
 
     def close(self) -> None:
         self._zip.close()
@@ -142,11 +143,12 @@ def _pieces(
         for _ in written_records(database, data, job_id, Filter(), file):
             yield file.take(PIECE)
     elif form == "md":
-        packed = MarkdownZip(file, name, data)
-        for result in stream(database, job_id, Filter()):
-            packed.write(result)
-            yield file.take(PIECE)
-        packed.close()
+        with closing(MarkdownZip(file, name, data)) as packed:
+            for result in stream(database, job_id, Filter()):
+                packed.write(result)
+                yield file.take(PIECE)
+            for _ in packed.ending():
+                yield file.take(PIECE)
     elif form in TABLES:
         rows, columns = table_of(database, job_id, form, Filter(), chunk_size=chunk_size)
         for _ in row_pieces(rows, columns, "jsonl", file):  # type: ignore[arg-type]
@@ -156,6 +158,8 @@ def _pieces(
         with to_stream(form, file, fields) as writer:  # type: ignore[arg-type]
             for result in stream(database, job_id, Filter()):
                 writer.write(result)
+                yield file.take(PIECE)
+            for _ in writer.ending() if isinstance(writer, Table) else ():
                 yield file.take(PIECE)
     jobs.outline(database, job_id)  # without the job, the file is not complete
     yield file.take()

@@ -40,7 +40,7 @@ COLUMNS: Final = Columns(LinkRow._fields, frozenset({"status"}))
 
 def links_of(database: Database, job_id: str) -> Iterator[LinkRow | None]:
     """Every link of a job, page after page. None after some pages that have no links."""
-    job = jobs.get(database, job_id)
+    job = jobs.outline(database, job_id)
     if job.status in ENDED:
         urls.index(database, job_id)  # otherwise each look-up reads the whole ledger
     facts = job.payload.get("facts") or ()

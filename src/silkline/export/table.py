@@ -15,6 +15,7 @@ import json
 import struct
 import tempfile
 import unicodedata
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, BinaryIO, Final
 
@@ -48,7 +49,7 @@ class Table:
         self._field_names = [column.name for column in self._fields.columns]
         if self._fields.rows:
             self._field_names.insert(0, ROW)
-        self._rows = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - closed in `close`
+        self._rows = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - closed in `ending`
         self._columns: dict[str, None] = {}
 
     def write(self, result: Result) -> bool:
@@ -72,6 +73,13 @@ class Table:
         return True
 
     def close(self) -> None:
+        for _ in self.ending():
+            pass
+
+    def ending(self) -> Iterator[None]:
+        """Write the header and then the rows, one at a time: a download sends each part before the next is written."""
+        if self._rows.closed:
+            return
         total = len(self._columns)
         with self._rows as rows:
             self._stream.write(_line([*COLUMNS, *self._field_names, *map(self._column, self._columns)]))
@@ -80,6 +88,7 @@ class Table:
                 known, length = _ROW.unpack(head)
                 line = rows.read(length)
                 self._stream.write(line if known == total else line[:-2] + b"," * (total - known) + b"\r\n")
+                yield
         self._stream.flush()
 
     def _column(self, name: str) -> str:

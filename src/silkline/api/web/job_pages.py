@@ -49,6 +49,7 @@ TABS = ("overview", "pages", "fields", "errors", "skipped", "hosts", "shards", "
 ROWS = 100
 LINES = 500
 MOST_FACTS = 500  # a plug-in or an external worker may have stored 300,000
+MOST_TEXT = 1_000_000  # characters; each may take six in the page
 MANY_LINKS = 10  # more than that are folded away
 CONTENT = ("markdown", "text", "transcript", "html")
 EXPORT_WORDS = {
@@ -295,10 +296,12 @@ def content_of(result: Result | None) -> dict[str, Any]:
     facts = [(name, value) for name, value in data.items() if name not in CONTENT and name not in FIELD_DATA]
     facts += [(name, value) for name, value in metadata.items() if name != "files"]
     text = next((data[name] for name in CONTENT if data.get(name)), "")
+    text = text if isinstance(text, str) else json.dumps(text, indent=2, ensure_ascii=False)
     return {
         "result": result,
         "title": data.get("title") or "",
-        "text": text if isinstance(text, str) else json.dumps(text, indent=2, ensure_ascii=False),
+        "text": text[:MOST_TEXT],
+        "more_text": max(0, len(text) - MOST_TEXT),
         "facts": facts[:MOST_FACTS],
         "more_facts": max(0, len(facts) - MOST_FACTS),
         "seconds": number_in(metadata, "seconds"),

@@ -1,0 +1,82 @@
+"""The pieces of a download: however large the file is, little of it is in memory at once."""
+
+import json
+import tracemalloc
+import zipfile
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from silkline.export.download import PIECE, GivenAway, MarkdownZip, download
+from silkline.export.open import to_path
+from silkline.export.rows import Filter, stream
+from silkline.export.zip_stream import DEFLATED, STORED, ZipStream
+from silkline.model.ledger import Checkpoint
+from silkline.store import urls
+from silkline.store.opening import open_database
+from silkline.store.results import Result
+from tests.store.given import finished, result, running, settled, url
+
+PAGES = 100
+TEXT = "words " * 2_000
+MOMENT = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_a_large_file_is_given_away_in_small_pieces(tmp_path: Path, form: str) -> None:
+    with closing(open_database(f"sqlite:///{tmp_path / 'silkline.db'}")) as database:
+        job, ids = running(database, kind="extension"), range(1, PAGES + 1)
+        stored = [result(id, data=json.dumps({"markdown": TEXT, f"of {id}": id})) for id in ids]
+        urls.record(database, job, Checkpoint([url(id) for id in ids], [settled(id) for id in ids], stored))
+        finished(database, job)
+        pieces = list(download(database, tmp_path, job.id, form, "folder"))
+        assert max(map(len, pieces)) < PIECE + 2 * len(TEXT)
+        with to_path(form, tmp_path / f"file.{form}") as writer:
+            for each in stream(database, job.id, Filter()):
+                writer.write(each)
+        assert b"".join(pieces) == (tmp_path / f"file.{form}").read_bytes()
+        assert sum(map(len, pieces)) > 10 * PIECE
+
+
+def page(id: int) -> Result:
+    return Result(id, "job", id, None, f"https://example.com/some/path/{id}", {"markdown": "a"}, True, {}, MOMENT)
+
+
+def test_a_zip_file_of_many_pages_takes_little_memory_for_each(tmp_path: Path) -> None:
+    file, pages = GivenAway(), 20_000
+
+    def write(packed: MarkdownZip, ids: range) -> int:
+        """Returns the memory that is in use then."""
+        for id in ids:
+            packed.write(page(id))
+            file.take()
+        return tracemalloc.get_traced_memory()[0]
+
+    with closing(MarkdownZip(file, "folder", tmp_path)) as packed:
+        tracemalloc.start()
+        try:
+            first = write(packed, range(pages))
+            assert write(packed, range(pages, 2 * pages)) - first < 300 * pages
+        finally:
+            tracemalloc.stop()
+        assert 0 < max(len(file.take()) for _ in packed.ending()) <= 2 * PIECE
+
+
+@pytest.mark.parametrize(("files", "start"), [(0, 0), (3, 0), (70_000, 0), (3, 5 << 30)])
+def test_a_zip_file_of_any_size_can_be_read(tmp_path: Path, files: int, start: int) -> None:
+    """Very many files, and places beyond 4 GB, need other numbers in the list of the files."""
+    content = b"some words " * 3
+    with (tmp_path / "file.zip").open("wb") as file, closing(ZipStream(file)) as packed:
+        file.seek(start)  # there is nothing before: such a file takes no room on the disk
+        for number in range(files):
+            packed.add(f"folder/\u00e9-{number}.md", MOMENT, content, DEFLATED if number % 2 else STORED)
+        for _ in packed.ending():
+            pass
+    with zipfile.ZipFile(tmp_path / "file.zip") as read:
+        assert read.namelist() == [f"folder/\u00e9-{number}.md" for number in range(files)]
+        for entry in read.infolist()[-3:]:
+            assert read.read(entry) == content
+            assert entry.date_time == (2026, 5, 4, 3, 2, 0)
+            assert entry.external_attr >> 16 == 0o644
