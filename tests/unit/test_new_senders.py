@@ -4,7 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from silkline.crawl.reading_turns import ReadingTurns, sender_of
+from silkline.crawl.parser_turns import ParserTurns
+from silkline.crawl.reading_turns import ReadingTurns, Sender, sender_of
 from silkline.crawl.render_turns import RenderTurns
 from silkline.fetch.render_slots import WaitingPage
 
@@ -60,6 +61,34 @@ def test_new_senders_with_slow_inputs_leave_their_share_of_the_isolated_reader_t
             turns.add(good, "quick")
             quick += seconds
     assert quick > 0.6 * time / (1 + new)
+
+
+@pytest.mark.parametrize("slow", [True, False], ids=["slow", "quick"])
+@pytest.mark.parametrize("new", [1, 5, 20])
+def test_new_senders_leave_their_share_of_a_parser_to_others(new: int, slow: bool) -> None:
+    turns: ParserTurns[Sender] = ParserTurns()
+    good, number, pages = sender_of("good.org", "192.0.2.1"), 0, 0
+
+    def arrive() -> None:
+        nonlocal number
+        number += 1
+        sender = sender_of(f"new{number}.com", f"2001:db8:{number:x}::")
+        turns.add(sender, sender)
+
+    for _ in range(new):
+        arrive()
+    for _ in range(5_000):
+        turns.add(good, good)
+    while number < 1_000 and pages < 5_000:
+        sender = turns.take()
+        if sender == good:
+            pages += 1
+            continue
+        if slow:
+            turns.was_slow(sender, 3.0)
+        arrive()
+    # A page counts 0.125 s, and 3 s more if it is slow.
+    assert pages > 0.5 * number / (1 + new)
 
 
 def test_a_sender_that_comes_back_has_no_turns_left_from_before() -> None:

@@ -103,7 +103,7 @@ class ReadingTurns(Generic[Item]):
 
     def _add_time(self, sender: Sender, seconds: float) -> None:
         _add(self._hosts, (sender.host,), self._now, seconds)
-        _add(self._groups, {sender.domain, sender.address} - {""}, self._now, seconds)
+        add_used_time(self._groups, sender, self._now, seconds)
 
     def _pass(self, seconds: float, at_least: float = 0.0) -> None:
         """Let time pass by the share of each sender whose turn has come. Nobody shares time that nobody waited for."""
@@ -160,10 +160,14 @@ class ReadingTurns(Generic[Item]):
 
 
 def add_time(groups: dict[str, float], sender: Sender, now: float, seconds: float) -> None:
-    """The domain and the address of a sender used so much time."""
-    names = {sender.domain, sender.address} - {""}
-    _begin(groups, names, now)
-    _add(groups, names, now, seconds)
+    """The domain and the address of a sender use so much time from now on."""
+    _begin(groups, (sender.domain, sender.address), now)
+    add_used_time(groups, sender, now, seconds)
+
+
+def add_used_time(groups: dict[str, float], sender: Sender, now: float, seconds: float) -> None:
+    """They used so much time for something that has begun before."""
+    _add(groups, {sender.domain, sender.address} - {""}, now, seconds)
 
 
 def _begin(turns: dict[str, float], names: Iterable[str], now: float) -> None:
