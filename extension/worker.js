@@ -7,9 +7,14 @@ const LOAD_LIMIT = 45000;
 const ASK_EVERY = 200;
 const SETTLE = 500; // a page that has loaded may still be drawing
 
+// What addresses of private networks look like; URL writes every IPv4 address with four numbers. Names are not resolved.
+const PRIVATE_IPV4 = /^(0|10|127|169\.254|172\.(1[6-9]|2\d|3[01])|192\.168|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\.[\d.]+$/;
+const PRIVATE_IPV6 = /^\[(?![23][0-9a-f]{3}:)/;
+const LOCALHOST = /(^|\.)localhost\.?$/;
+
 let busy = false;
 
-const settings = () => chrome.storage.local.get({ server: "http://127.0.0.1:8700", token: "", enabled: false });
+const settings = () => chrome.storage.local.get({ server: "http://127.0.0.1:8700", token: "", enabled: false, allowPrivate: false });
 
 async function ask(path, body, lease) {
   const { server, token } = await settings();
@@ -65,12 +70,19 @@ async function work({ lease, job }, seconds) {
   }
 }
 
+function isPrivate(url) {
+  const { hostname } = new URL(url);
+  return PRIVATE_IPV4.test(hostname) || PRIVATE_IPV6.test(hostname) || LOCALHOST.test(hostname);
+}
+
 // One page, as a person would see it.
 async function see(url) {
+  const { allowPrivate } = await settings();
+  if (!allowPrivate && isPrivate(url)) return { url, success: false, error: "address_blocked", data: {} };
   const tab = await chrome.tabs.create({ url, active: false });
   const began = Date.now();
   try {
-    await loaded(tab.id);
+    await loaded(tab.id, allowPrivate);
     const [{ result }] = await chrome.scripting.executeScript({ target: { tabId: tab.id }, func: readPage });
     return {
       url, final_url: result.url, success: true, http_status: null,
@@ -85,11 +97,12 @@ async function see(url) {
 }
 
 // Asks instead of waiting to be told: an event that comes while the tab is being made would be missed.
-async function loaded(tabId) {
+async function loaded(tabId, allowPrivate) {
   for (const give_up = Date.now() + LOAD_LIMIT; Date.now() < give_up; await pause(ASK_EVERY)) {
     const tab = await chrome.tabs.get(tabId);
     if (tab.status !== "complete" || !tab.url || tab.url === "about:blank") continue;
     if (!/^https?:/.test(tab.url)) throw Object.assign(new Error(`landed on ${tab.url.slice(0, 100)}`), { code: "load_failed" });
+    if (!allowPrivate && isPrivate(tab.url)) throw Object.assign(new Error("landed on a private address"), { code: "address_blocked" });
     return pause(SETTLE);
   }
   throw Object.assign(new Error("the page did not load in time"), { code: "timeout" });
@@ -128,6 +141,6 @@ function readPage() {
 
 chrome.alarms.onAlarm.addListener(look);
 chrome.action.onClicked.addListener(look);
-chrome.storage.onChanged.addListener((changes) => { if (changes.enabled || changes.server || changes.token) look(); });
+chrome.storage.onChanged.addListener((changes) => { if (changes.enabled || changes.server || changes.token || changes.allowPrivate) look(); });
 chrome.runtime.onInstalled.addListener(() => chrome.alarms.create("look", { periodInMinutes: EVERY_MINUTES }));
 chrome.runtime.onStartup.addListener(() => chrome.alarms.create("look", { periodInMinutes: EVERY_MINUTES }));

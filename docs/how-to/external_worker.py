@@ -2,14 +2,18 @@
 
     python external_worker.py http://127.0.0.1:8700
 
-It uses only the standard library. A browser extension sends the same requests with `fetch`.
+It uses only the standard library. A browser extension sends the same requests with `fetch`. It refuses URLs with a
+private address, such as http://192.168.1.5/, unless it is started with `--allow-private`.
 """
 
+import ipaddress
 import json
 import os
+import socket
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
 ENDS = {"pause": "paused", "stop": "stopped", "cancel": "cancelled"}
@@ -33,6 +37,16 @@ def ask(base, path, body, lease=""):
         raise
 
 
+def is_private(url):
+    """Whether a URL has a private address, however it is written. A name is not resolved: it may still have one."""
+    host = (urllib.parse.urlsplit(url).hostname or "").rstrip(".")
+    try:
+        found = socket.getaddrinfo(host, None, flags=socket.AI_NUMERICHOST)
+    except (OSError, UnicodeError):  # a name
+        return host == "localhost" or host.endswith(".localhost")
+    return not all(ipaddress.ip_address(address[0]).is_global for *_, address in found)
+
+
 def page(url):
     """Fetch one page. Replace this function with your own code: a browser, a login, another program."""
     try:
@@ -46,7 +60,7 @@ def page(url):
         return {"url": url, "success": False, "error": "connect_failed"}
 
 
-def work_on(base, job, lease):
+def work_on(base, job, lease, allow_private):
     here = f"/v1/jobs/{job['id']}"
     for url in [job["spec"].get("url"), *job["spec"].get("urls", [])]:
         if not url:
@@ -55,16 +69,17 @@ def work_on(base, job, lease):
         if wish != "run":
             ask(base, f"{here}/finish", {"end": ENDS[wish]}, lease)
             return
-        ask(base, f"{here}/results", {"pages": [page(url)]}, lease)
+        blocked = {"url": url, "success": False, "error": "address_blocked"}
+        ask(base, f"{here}/results", {"pages": [page(url) if allow_private or not is_private(url) else blocked]}, lease)
     ask(base, f"{here}/finish", {"end": "completed"}, lease)
 
 
-def main(base, forever=True):
+def main(base, forever=True, allow_private=False):
     while True:
         claimed = ask(base, "/v1/claims", {"kinds": ["extension"], "name": "example"})["items"]
         for claim in claimed:
             try:
-                work_on(base, claim["job"], claim["lease"])
+                work_on(base, claim["job"], claim["lease"], allow_private)
             except LeaseLost as error:
                 print(error, file=sys.stderr)
         if not claimed:
@@ -74,4 +89,4 @@ def main(base, forever=True):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], forever="--once" not in sys.argv)
+    main(sys.argv[1], forever="--once" not in sys.argv, allow_private="--allow-private" in sys.argv)

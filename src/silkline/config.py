@@ -305,17 +305,23 @@ def load(
 
 def _from_file(file: Path) -> dict[str, Any]:
     try:
-        _refuse_foreign(file)
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        # Opened once: the name may lead to another file between a check and a second opening.
+        with open(file, encoding="utf-8", opener=_without_waiting) as opened:
+            _refuse_foreign(file, os.fstat(opened.fileno()))
+            return tomllib.loads(opened.read())
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{file} cannot be read: {error}") from error
 
 
-def _refuse_foreign(file: Path) -> None:
+def _without_waiting(name: str, flags: int) -> int:
+    """Open a file, also if it is a pipe of another user to which nobody writes."""
+    return os.open(name, flags | os.O_NONBLOCK)
+
+
+def _refuse_foreign(file: Path, found: os.stat_result) -> None:
     """Refuse a file that another user can write: the settings decide what Silkline runs and who may use it."""
-    found = file.stat()
     if found.st_uid not in (os.geteuid(), 0):
         raise UsageError(f"{file} belongs to another user, so it is not used: remove it, or work in another folder")
     if found.st_mode & 0o002:

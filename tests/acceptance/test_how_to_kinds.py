@@ -84,7 +84,8 @@ def test_extension(silkline: Silkline, tmp_path: Path) -> None:
         client = server.ready()
         added = silkline(*(f"{site.url}birds/puffin" if word.startswith("https://") else word for word in add))
         assert added.code == 0, added
-        script = [sys.executable, str(HOW_TO / "external_worker.py"), f"http://127.0.0.1:{client.port}", "--once"]
+        script = [sys.executable, str(HOW_TO / "external_worker.py"), f"http://127.0.0.1:{client.port}"]
+        script += ["--once", "--allow-private"]
         subprocess.run(script, env=silkline.environment(), check=True, timeout=120, capture_output=True)
     assert "Puffins dig." in silkline(*results).out
 

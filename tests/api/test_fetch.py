@@ -1,6 +1,7 @@
 """`POST /v1/fetch`: the page itself where it can be had in time, from the cache where that will do, else the job."""
 
 import threading
+import uuid
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -163,3 +164,34 @@ def test_the_same_key_gives_the_same_page(trusting: Client, site: SampleServer) 
     assert (first.status, again.status) == (200, 200)
     assert again.json["job"]["id"] == first.json["job"]["id"]
     assert len(site.requests) == requests
+
+
+def test_a_dedupe_key_gives_only_the_page_of_the_same_request(client: Client) -> None:
+    """Another job has the key: an external worker has delivered a page of it that nobody checked."""
+    key, url = uuid.uuid4().hex, f"https://a.test/{uuid.uuid4()}"
+    other = client.post("/v1/jobs", {"kind": "extension", "url": url, "dedupe_key": key}).json["id"]
+    claimed = client.post("/v1/claims", {"kinds": ["extension"], "wanted": 50, "name": "test"}).json["items"]
+    lease = next(each["lease"] for each in claimed if each["job"]["id"] == other)
+    page = {"url": url, "final_url": url, "data": {"markdown": "forged"}}
+    assert client.post(f"/v1/jobs/{other}/results", {"pages": [page]}, Silkline_Lease=lease).status == 200
+    for headers in ({}, {"Idempotency_Key": key}, {"Idempotency_Key": key}):
+        answer = client.post("/v1/fetch?timeout=0", {"url": url, "dedupe_key": key}, **headers)
+        answer.problem(409, "dedupe-key-in-use", other, "Use another dedupe_key")
+
+
+@pytest.mark.parametrize("size", [0, 40_000], ids=["short", "long"])
+def test_a_dedupe_key_gives_the_job_of_the_same_request(client: Client, size: int) -> None:
+    body = {"url": f"https://a.test/{uuid.uuid4()}", "dedupe_key": uuid.uuid4().hex, "paused": True}
+    body["headers_for"] = ["https://a.test", *(f"https://h{number}.test" for number in range(size // 20))]
+    first, second = (client.post("/v1/fetch?timeout=0", body, Idempotency_Key=uuid.uuid4().hex) for _ in range(2))
+    assert (first.status, second.status) == (202, 202)
+    assert client.post("/v1/fetch?timeout=0", body).json["id"] == first.json["id"] == second.json["id"]
+    others = (
+        {"url": "https://b.test/"},
+        {"content": "text"},
+        {"headers_for": [*body["headers_for"], "https://b.test"]},
+    )
+    for other in others:
+        client.post("/v1/fetch?timeout=0", {**body, **other}).problem(409, "dedupe-key-in-use", first.json["id"])
+    moved = {**body, "url": "https://b.test/", "tenant": uuid.uuid4().hex}
+    assert client.post("/v1/fetch?timeout=0", moved).status == 202, "other tenants have other keys"

@@ -266,6 +266,21 @@ def test_a_private_address_is_refused_with_the_remedy(client: Client, kind: str,
     client.post("/v1/jobs", body).problem(422, "invalid", "the API does not accept allow_private", remedy)
 
 
+@pytest.mark.parametrize("kind", ["extension", "youtube"])
+def test_a_private_address_is_refused_for_kinds_without_allow_private_too(client: Client, kind: str) -> None:
+    body = {"kind": kind, "urls": ["https://example.com/", "http://127.0.0.1:18790/admin"]}
+    client.post("/v1/jobs", body).problem(422, "invalid", "private address", "SILKLINE_API_ALLOW_PRIVATE=true")
+    assert submission.read(body, Settings(api_allow_private=True)).payload["urls"] == body["urls"]
+
+
+def test_external_workers_get_only_the_private_addresses_that_the_operator_named() -> None:
+    named = Settings(api_allow_private=True, api_private_ranges=("10.1.0.0/16",))
+    fine = {"kind": "extension", "url": "http://10.1.2.3/"}
+    assert submission.read(fine, named).payload["url"] == fine["url"]
+    with pytest.raises(SpecError, match=r"10\.2\.0\.1/ is a private address: the operator allows only 10\.1\.0\.0/16"):
+        submission.read({"kind": "extension", "url": "http://10.2.0.1/"}, named)
+
+
 def test_a_private_address_that_is_none_is_refused() -> None:
     body = {"kind": "page", "url": "https://example.com", "allow_private": ["intranet"]}
     with pytest.raises(SpecError, match=r"'intranet' is not an address: write 10\.0\.0\.0/8"):

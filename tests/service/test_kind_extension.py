@@ -25,7 +25,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "external_wor
 @pytest.fixture
 def served(request: pytest.FixtureRequest, database_url: str, tmp_path: Path) -> Iterator[Client]:
     settings = getattr(request, "param", {})
-    with closing(Served(database_url, tmp_path, max_retries=50, **settings)) as server:
+    with closing(Served(database_url, tmp_path, max_retries=50, api_allow_private=True, **settings)) as server:
         yield server.ready()
 
 
@@ -41,8 +41,8 @@ def start(client: Client, *more: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, env=clean, stderr=subprocess.PIPE, text=True)
 
 
-def work(client: Client) -> None:
-    worker = start(client, "--once")
+def work(client: Client, *more: str) -> None:
+    worker = start(client, "--once", *more)
     _, complaints = worker.communicate(timeout=120)
     assert worker.returncode == 0, complaints
 
@@ -51,7 +51,7 @@ def test_a_program_outside_fulfils_a_job(served: Client, database: Database) -> 
     with SampleServer() as site:
         asked = [f"{site.url}birds/puffin", f"{site.url}directions", f"{site.url}nowhere"]
         id = served.job(kind="extension", urls=asked)
-        work(served)
+        work(served, "--allow-private")
     job = served.get(f"/v1/jobs/{id}").json
     assert (job["status"], job["attempt"]) == ("completed", 1)
     assert (job["progress"]["done"], job["progress"]["failed"]) == (2, 1)
@@ -78,14 +78,14 @@ def test_one_that_dies_is_replaced_and_can_write_nothing_more(served: Client, da
     with SampleServer(respond=respond) as site:
         asked = [f"{site.url}birds/puffin", f"{site.url}birds/eider"]
         id = served.job(kind="extension", urls=asked)
-        first = start(served)
+        first = start(served, "--allow-private")
         assert asked_for_two.wait(120)
         first.send_signal(signal.SIGSTOP)
         served.wait_for(id, "queued", "pending")
         gate.set()
         work_done = False
         while not work_done:
-            work(served)
+            work(served, "--allow-private")
             work_done = served.get(f"/v1/jobs/{id}").json["status"] == "completed"
         first.send_signal(signal.SIGCONT)
         assert first.stderr is not None
@@ -106,7 +106,7 @@ def test_one_that_is_told_to_stop_gives_the_job_back(served: Client, database: D
 
     with SampleServer(respond=respond) as site:
         id = served.job(kind="extension", urls=[f"{site.url}birds/puffin", f"{site.url}birds/eider"])
-        worker = start(served, "--once")
+        worker = start(served, "--once", "--allow-private")
         assert asked_once.wait(120)
         assert served.post(f"/v1/jobs/{id}/stop").status == 200
         gate.set()
@@ -119,8 +119,18 @@ def test_a_host_that_cannot_be_reached_is_delivered_as_failed(served: Client, da
     with SampleServer() as site:
         asked = ["http://nowhere.invalid/", f"{site.url}birds/puffin"]
         id = served.job(kind="extension", urls=asked)
-        work(served)
+        work(served, "--allow-private")
     assert served.get(f"/v1/jobs/{id}").json["status"] == "completed"
     found = {each.original_url: each for each in results.every(database, id)}
     assert (found[asked[0]].success, found[asked[0]].metadata["error"]) == (False, "connect_failed")
     assert found[asked[1]].success is True
+
+
+def test_a_private_address_is_not_asked_unless_it_is_allowed(served: Client, database: Database) -> None:
+    with SampleServer() as site:
+        page = site.url.removeprefix("http://127.0.0.1") + "birds/puffin"
+        hosts = ("127.0.0.1", "localhost", "127.1", "2130706433", "0x7f000001", "[::1]", "[::ffff:127.0.0.1]")
+        id = served.job(kind="extension", urls=[f"http://{host}{page}" for host in hosts])
+        work(served)
+        assert not site.requests
+    assert {each.metadata["error"] for each in results.every(database, id)} == {"address_blocked"}

@@ -6,7 +6,8 @@ from typing import Any
 from starlette.types import Message, Receive, Scope, Send
 
 from silkline.api.auth import Caller
-from silkline.api.body_limits import EACH, SMALL, TOGETHER, BodyLimit
+from silkline.api.body_limits import SMALL, BodyLimit
+from silkline.api.body_room import EACH, TOGETHER
 from silkline.api.problems import Problem
 
 LARGEST = 4 * SMALL
@@ -20,17 +21,19 @@ class Senders:
         self._quiet = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self.refused: list[str] = []
+        self.refused_callers: list[str] = []
 
-    async def send(self, caller: str | None, size: int) -> None:
+    async def send(self, caller: str | None, size: int, *, announced: int | None = None, whole: bool = False) -> None:
         who = Caller(caller, "worker") if caller else None
-        scope: dict[str, Any] = {"type": "http", "path": "/v1/jobs/x/results", "caller": who, "headers": []}
+        headers = [(b"content-length", b"%d" % announced)] if announced else []
+        scope: dict[str, Any] = {"type": "http", "path": "/v1/jobs/x/results", "caller": who, "headers": headers}
         parts = [b" " * (size // 2), b" " * (size - size // 2)]
 
         async def receive() -> Message:
             if not parts:
                 await self._quiet.wait()
                 return {"type": "http.disconnect"}
-            return {"type": "http.request", "body": parts.pop(), "more_body": True}
+            return {"type": "http.request", "body": parts.pop(), "more_body": bool(parts) or not whole}
 
         self._tasks.append(asyncio.create_task(self._limit(scope, receive, _nobody)))
         for _ in range(10):
@@ -47,6 +50,7 @@ class Senders:
                 pass
         except Problem as problem:
             self.refused.append(problem.kind)
+            self.refused_callers.append(scope["caller"].id)
 
 
 async def _nobody(message: Message) -> None:
@@ -92,5 +96,50 @@ def test_the_room_of_a_body_is_free_after_its_answer() -> None:
                 await senders.send(caller, LARGEST)
             await senders.end()
         assert senders.refused == []
+
+    asyncio.run(main())
+
+
+def test_callers_who_hold_all_of_the_room_make_room_for_one_who_sends_less() -> None:
+    async def main() -> None:
+        senders = Senders()
+        for caller in "aabb":
+            await senders.send(caller, LARGEST, announced=LARGEST)
+        await senders.send("c", LARGEST // 2, announced=LARGEST // 2)
+        assert (senders.refused, len(senders.refused_callers)) == (["busy"], 1)
+        assert senders.refused_callers[0] in "ab"
+        await senders.send("c", LARGEST // 2, announced=LARGEST // 2)
+        assert senders.refused == ["busy"], "there is room now"
+        await senders.send("d", LARGEST, announced=LARGEST)
+        assert sorted(senders.refused_callers) == ["a", "b"], "each of them has lost one of two"
+        await senders.send("e", LARGEST, announced=LARGEST)
+        assert senders.refused_callers[2:] == ["e"], "nobody holds more than this one would"
+        await senders.end()
+
+    asyncio.run(main())
+
+
+def test_bodies_that_have_arrived_make_no_room() -> None:
+    """What is in them may be in the database already."""
+
+    async def main() -> None:
+        senders = Senders()
+        for caller in "aabb":
+            await senders.send(caller, LARGEST, announced=LARGEST, whole=True)
+        await senders.send("c", LARGEST // 2, announced=LARGEST // 2)
+        assert senders.refused_callers == ["c"]
+        await senders.end()
+
+    asyncio.run(main())
+
+
+def test_a_body_of_unknown_size_makes_others_lose_nothing_unless_they_hold_more_than_it_may_have() -> None:
+    async def main() -> None:
+        senders = Senders()
+        for caller in "abcd":
+            await senders.send(caller, LARGEST, announced=LARGEST)
+        await senders.send("e", LARGEST // 2)
+        assert senders.refused_callers == ["e"]
+        await senders.end()
 
     asyncio.run(main())

@@ -1,5 +1,7 @@
 """Settings: command line > environment > silkline.toml > default; where each came from; what is wrong with one."""
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -200,3 +202,29 @@ def test_a_file_of_a_value_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     both = {"SILKLINE_API_TOKEN_FILE": str(tmp_path / "token"), "SILKLINE_API_TOKEN": "x"}
     with pytest.raises(UsageError, match=r"SILKLINE_API_TOKEN and SILKLINE_API_TOKEN_FILE are both set"):
         loaded(tmp_path, env=both)
+
+
+def test_the_file_that_was_checked_is_the_one_that_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody who can write to the folder gives the name to another file after the check."""
+    (tmp_path / FILE).write_text("slots = 7", encoding="utf-8")
+    (tmp_path / "other").write_text("slots = 9", encoding="utf-8")
+
+    def swapping(check: Callable[..., os.stat_result]) -> Callable[..., os.stat_result]:
+        def checked(*arguments: Any, **options: Any) -> os.stat_result:
+            found = check(*arguments, **options)
+            if arguments[0] == tmp_path / FILE or isinstance(arguments[0], int):
+                (tmp_path / "other").rename(tmp_path / FILE)
+                monkeypatch.undo()
+            return found
+
+        return checked
+
+    monkeypatch.setattr(os, "stat", swapping(os.stat))
+    monkeypatch.setattr(os, "fstat", swapping(os.fstat))
+    assert loaded(tmp_path).settings.slots == 7
+    assert (tmp_path / FILE).read_text(encoding="utf-8") == "slots = 9"
+
+
+def test_a_pipe_to_which_nobody_writes_stops_nothing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / FILE)
+    assert loaded(tmp_path).settings == DEFAULTS

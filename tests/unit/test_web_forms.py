@@ -1,10 +1,13 @@
 """The form for a new crawl: what was typed becomes a spec, and what is wrong is said beside its field."""
 
+import asyncio
 import dataclasses
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from fastapi import Request
+from starlette.types import Message
 
 from silkline.api import submission
 from silkline.api.private_addresses import private_url
@@ -24,6 +27,22 @@ def problems(**form: str) -> dict[str, str]:
     except (SpecError, forms.FormProblem) as error:
         return forms.problems_of(error)
     return {}
+
+
+def test_a_form_is_not_decoded_on_the_event_loop() -> None:
+    body = b"url=" + "\u00e9%41".encode() * 100_000 + b"&urls=a%0D%0Ab"
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body}
+
+    async def main() -> None:
+        headers = [(b"content-type", b"application/x-www-form-urlencoded")]
+        other = asyncio.create_task(asyncio.sleep(0))
+        read = await forms.fields(Request({"type": "http", "headers": headers}, receive))
+        assert other.done(), "other requests go on while a form is decoded"
+        assert read == {"url": "\u00e9A" * 100_000, "urls": "a\nb"}
+
+    asyncio.run(main())
 
 
 def test_every_field_reaches_the_spec() -> None:

@@ -17,12 +17,14 @@ TOKEN = "a-token-for-the-extension"
 
 def test_a_page_is_fetched_in_the_persons_own_browser(playwright: Playwright, chromium: Path, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'silkline.db'}"
-    with closing(Served(url, tmp_path / "data", slots=0, api_token=TOKEN)) as server, SampleServer() as site:
+    served = Served(url, tmp_path / "data", slots=0, api_token=TOKEN, api_allow_private=True)
+    with closing(served) as server, SampleServer() as site:
         client = server.ready().with_token(TOKEN)
         server_url = f"http://127.0.0.1:{client.port}"
         worker_token = client.post("/v1/tokens", {"name": "browser", "scope": "worker"}).json["token"]
         pages = [f"{site.url}birds/", f"{site.url}birds/puffin"]
-        id = client.post("/v1/jobs", {"kind": "extension", "urls": pages}).json["id"]
+        inside = [*pages, site.url.replace("127.0.0.1", "localhost"), site.url.replace("127.0.0.1", "2130706433")]
+        refused = client.post("/v1/jobs", {"kind": "extension", "urls": inside}).json["id"]
         context = playwright.chromium.launch_persistent_context(
             tmp_path / "profile",
             executable_path=chromium,
@@ -46,12 +48,18 @@ def test_a_page_is_fetched_in_the_persons_own_browser(playwright: Playwright, ch
             eventually("the extension is ready", lambda: worker.evaluate(ready))
             wanted = {"server": server_url, "token": worker_token, "enabled": True}
             worker.evaluate(f"chrome.storage.local.set({json.dumps(wanted)})")
+            client.wait_for(refused, "completed", "failed")
+            assert not site.requests, "private addresses are refused unless the options allow them"
+            worker.evaluate("chrome.storage.local.set({allowPrivate: true})")
+            id = client.post("/v1/jobs", {"kind": "extension", "urls": pages}).json["id"]
             job = client.wait_for(id, "completed", "failed")
         finally:
             context.close()
         assert job["status"] == "completed", job
         assert job["progress"]["done"] == 2
         first = client.get(f"/v1/jobs/{id}/results").json["items"][0]
+        blocked = client.get(f"/v1/jobs/{refused}/results").json["items"]
+        assert [each["metadata"]["error"] for each in blocked] == ["address_blocked"] * 4
         assert "Birds" in first["data"]["title"]
         assert "# Birds" in first["data"]["markdown"]
         assert f"{site.url}birds/puffin" in first["data"]["links"]

@@ -7,12 +7,13 @@ because of large ones: all small bodies together are limited by the number of co
 from __future__ import annotations
 
 import re
-from collections import Counter
 from typing import Final
 
+import anyio
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from silkline.api.body_room import BodyRoom, HeldBody, busy
 from silkline.api.caller_limit import caller_of
 from silkline.api.problems import Problem
 
@@ -21,8 +22,6 @@ SHORT: Final = 262_144  # for all other routes of the API
 FORM: Final = 1_048_576
 WITHOUT_TOKEN: Final = 8_192
 SMALL: Final = 65_536  # a body up to this size is not counted
-TOGETHER: Final = 4  # this many of the largest bodies may be in memory at once
-EACH: Final = 2  # of these, for one caller
 
 
 def limit_of(path: str, *, known: bool, largest: int) -> int:
@@ -40,47 +39,49 @@ class BodyLimit:
     def __init__(self, app: ASGIApp, largest: int) -> None:
         self._app = app
         self._largest = largest
-        self._held: Counter[str] = Counter()  # bytes of large bodies, by caller
+        self._room = BodyRoom(largest)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        limit = limit_of(scope["path"], known=scope.get("caller") is not None, largest=self._largest)
-        came = counted = 0
+        known = scope.get("caller") is not None
+        limit = limit_of(scope["path"], known=known, largest=self._largest)
+        announced = Headers(scope=scope).get("content-length")
+        if announced is not None and (not announced.isdecimal() or len(announced) > 15 or int(announced) > limit):
+            await _too_large(limit).response()(scope, receive, send)
+            return
+        body = HeldBody(caller_of(scope) if known else "", limit if announced is None else int(announced))
+        came = 0
 
         async def counting() -> Message:
-            nonlocal came, counted
-            message = await receive()
+            nonlocal came
+            message = await _unless_refused(body, receive)
             came += len(message.get("body", b""))
             if came > limit:
                 raise _too_large(limit)
-            if came > max(counted, SMALL):
-                self._hold(caller_of(scope), came - counted)
-                counted = came
+            body.arrives = message.get("more_body", False)
+            if came > max(body.size, SMALL):
+                self._room.hold(body, came)
             return message
 
-        announced = Headers(scope=scope).get("content-length", "0")
-        if not announced.isdecimal() or len(announced) > 15 or int(announced) > limit:
-            await _too_large(limit).response()(scope, receive, send)
-            return
         try:
             await self._app(scope, counting, send)
         finally:
-            if counted:
-                self._release(caller_of(scope), counted)
+            self._room.release(body)
 
-    def _hold(self, caller: str, size: int) -> None:
-        if self._held[caller] + size > EACH * self._largest:
-            raise Problem("too-many", "the server is reading large bodies of yours already; send this one again later")
-        if self._held.total() + size > TOGETHER * self._largest:
-            raise Problem("busy", "the server is reading too many large bodies; send this one again later")
-        self._held[caller] += size
 
-    def _release(self, caller: str, size: int) -> None:
-        self._held[caller] -= size
-        if not self._held[caller]:
-            del self._held[caller]
+async def _unless_refused(body: HeldBody, receive: Receive) -> Message:
+    """The next part of a body. Raises a `Problem` if the body must make room for another one."""
+    if not body.size or not body.arrives:
+        return await receive()
+    with anyio.CancelScope() as waiting:
+        body.stop_waiting = waiting.cancel
+        if not body.refused:
+            message = await receive()
+    if body.refused:
+        raise busy()
+    return message
 
 
 def _too_large(limit: int) -> Problem:

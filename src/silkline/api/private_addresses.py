@@ -14,10 +14,11 @@ from silkline.fetch.guard import Guard, parse_exemption
 from silkline.fetch.origin import locate
 from silkline.model.fetched import ADDRESS_BLOCKED
 
-ASK_OPERATOR = (
+OPERATOR_CAN = (
     "The operator of this server can allow it: set SILKLINE_API_ALLOW_PRIVATE=true, or api_allow_private = true in "
-    "silkline.toml, and restart Silkline. Then list the address in allow_private"
+    "silkline.toml, and restart Silkline"
 )
+ASK_OPERATOR = f"{OPERATOR_CAN}. Then list the address in allow_private"
 NAME_IT = "List the address in allow_private, such as 10.0.0.0/8 or 192.168.1.5:8080"
 _MAY_BE_PRIVATE = re.compile(r"https?://(\[|[0-9]|localhost\b)", re.IGNORECASE)
 _LOCALHOST = ("127.0.0.1", "::1")

@@ -40,6 +40,7 @@ KINDS: dict[str, tuple[int, str, bool]] = {
     "refused": (409, "The job's state does not allow this", False),
     "lease-lost": (409, "You no longer hold the lease of this job", False),
     "conflict": (409, "Another request is doing the same thing right now", True),
+    "dedupe-key-in-use": (409, "Another job has this dedupe key", True),
     "too-slow": (408, "The request did not arrive in time", True),
     "too-large": (413, "The body is too large", False),
     "unsupported-media-type": (415, "The type of the body is not supported", False),

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field
 
-from silkline.api.private_addresses import ASK_OPERATOR, check_allowed, private_url
+from silkline.api.private_addresses import ASK_OPERATOR, OPERATOR_CAN, check_allowed, private_url
 from silkline.api.request_body import RequestBody
 from silkline.config import Settings
 from silkline.errors import SpecError
@@ -100,12 +100,25 @@ def refuse_private(payload: Mapping[str, Any], spec: Spec, settings: Settings) -
             raise SpecError(f"the API does not accept {name}: {why}. {ASK_OPERATOR}")
     if settings.api_private_ranges:
         _only_named(payload, settings.api_private_ranges)
-    if "allow_private" not in type(spec).model_fields or not isinstance(spec, UrlSpec):
+    if isinstance(spec, UrlSpec):
+        _check_addresses(payload, spec, settings)
+
+
+def _check_addresses(payload: Mapping[str, Any], spec: UrlSpec, settings: Settings) -> None:
+    """Refuse private addresses for every kind: an external worker cannot know whether the caller may ask for them."""
+    lists_them = "allow_private" in type(spec).model_fields
+    if lists_them:
+        check_allowed(payload.get("allow_private") or ())
+    ranges = settings.api_private_ranges
+    if settings.api_allow_private and (lists_them or not ranges):
         return
-    check_allowed(payload.get("allow_private") or ())
-    refused = None if settings.api_allow_private else private_url(spec.all_urls())
-    if refused:
-        raise SpecError(f"{refused[:200]} is a private address, which this server does not crawl. {ASK_OPERATOR}")
+    refused = private_url(spec.all_urls(), ranges if settings.api_allow_private else ())
+    if not refused:
+        return
+    if settings.api_allow_private:
+        raise SpecError(f"{refused[:200]} is a private address: the operator allows only {', '.join(ranges)}")
+    remedy = ASK_OPERATOR if lists_them else OPERATOR_CAN
+    raise SpecError(f"{refused[:200]} is a private address, which this server does not crawl. {remedy}")
 
 
 def _only_named(payload: Mapping[str, Any], ranges: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Final, Generic, TypeVar
 
-from silkline.crawl.reading_turns import Sender, add_time
+from silkline.crawl.reading_turns import Sender, add_time, add_used_time
 
 _USUAL: Final = 0.125
 """Seconds that every page counts. Only slow readings say how long they took."""
@@ -41,7 +41,7 @@ class ParserTurns(Generic[Item]):
         queue = self._queues.get(name)
         if queue is None:
             queue = self._queues[name] = deque()
-            heappush(self._heap, (self._turn(sender), next(self._number), name))
+            heappush(self._heap, (self._turn(sender, self._now), next(self._number), name))
         queue.append((sender, item))
         self._length += 1
 
@@ -50,24 +50,29 @@ class ParserTurns(Generic[Item]):
         while True:
             at, _, name = heappop(self._heap)
             queue = self._queues[name]
-            turn = self._turn(queue[0][0])
-            if turn <= max(at, self._now):
+            turn = self._turn(queue[0][0], at)
+            if turn <= at or not self._heap or turn <= self._heap[0][0]:
                 break
             heappush(self._heap, (turn, next(self._number), name))
-        self._now = turn
+        self._now = max(self._now, turn)
         self._length -= 1
         sender, item = queue.popleft()
-        add_time(self._turns, sender, self._now, _USUAL)
+        add_time(self._turns, sender, turn, _USUAL)
         if queue:
-            heappush(self._heap, (self._turn(queue[0][0]), next(self._number), name))
+            heappush(self._heap, (self._turn(queue[0][0], turn), next(self._number), name))
         else:
             del self._queues[name]
+        # Time passes by the share of each sender: otherwise new ones would always be first.
+        self._now += _USUAL / (1 + len(self._queues))
         return item
 
     def was_slow(self, sender: Sender, seconds: float) -> None:
         """The reading of a page took so long."""
-        add_time(self._turns, sender, self._now, seconds)
+        add_used_time(self._turns, sender, self._now, seconds)
+        others = sum(at <= self._now for at, _, _ in self._heap)
+        if others:
+            self._now += seconds / (1 + others)
 
-    def _turn(self, sender: Sender) -> float:
+    def _turn(self, sender: Sender, since: float) -> float:
         turns = self._turns
-        return max(self._now, turns.get(sender.domain, 0.0), turns.get(sender.address, 0.0))
+        return max(since, turns.get(sender.domain, 0.0), turns.get(sender.address, 0.0))

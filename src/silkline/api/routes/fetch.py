@@ -28,6 +28,7 @@ from silkline.model.job import ENDED, Job, NewJob
 from silkline.store import jobs, page_cache, results
 from silkline.store.job_view import JobView
 from silkline.store.results import Result
+from silkline.store.same_request import is_same_request
 from silkline.store.url_view import result_view
 
 OnePage = Annotated[
@@ -71,6 +72,7 @@ class FetchRoutes:
             self.fetch,
             "Fetch one page",
             *("too-large", "unsupported-media-type", "cross-site", "fetch-failed", "disk-full", "too-many"),
+            "dedupe-key-in-use",
             s200="The page.",
             s202="The page is not ready yet. This job fetches it.",
         )
@@ -117,8 +119,17 @@ class FetchRoutes:
 
     def _store(self, request: Request, new: NewJob, key: str | None, body: FetchRequest) -> str:
         if key is None:
-            return jobs.enqueue(self._database, new)[0].id
-        return store_once(self._database, new, request, key, body).job_id
+            id = jobs.enqueue(self._database, new)[0].id
+        else:
+            id = store_once(self._database, new, request, key, body).job_id
+        if new.dedupe_key is not None and not is_same_request(self._database, id, new):
+            raise Problem(
+                "dedupe-key-in-use",
+                f"job {id} has this dedupe_key and is another request, so its page would be the wrong one. "
+                "Use another dedupe_key, or none",
+                headers={"Location": f"/v1/jobs/{id}"},
+            )
+        return id
 
     def _outcome(self, id: str) -> Answer[FetchedPage] | Answer[JobView]:
         job = jobs.outline(self._database, id)
