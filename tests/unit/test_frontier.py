@@ -135,6 +135,15 @@ def test_a_claimed_url_that_has_no_room_among_the_foreign_ones_is_an_own_one() -
     assert {each.via for each in queue.host("a.example").queue if each.id == 60} == {"link"}
 
 
+def test_a_window_that_slow_hosts_fill_has_room_for_a_few_urls_of_each_other_host() -> None:
+    queue = frontier(window=100, per_host=250)
+    assert [queue.offer("slow.example", entry(id), 0) for id in range(1, 102)] == [True] * 100 + [False]
+    assert [queue.offer("good.example", entry(id), 0) for id in (201, 202, 203)] == [True, True, False]
+    others = [queue.offer(f"h{number}.example", entry(300 + number), 0) for number in range(120)]
+    assert others == [True] * 98 + [False] * 22
+    assert queue.size == 200, "twice the window at most"
+
+
 class Spilling(RuleBasedStateMachine):
     """A frontier with a tiny window beside the ledger it reads: nothing is lost, nothing comes out twice."""
 

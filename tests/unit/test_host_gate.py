@@ -184,6 +184,19 @@ def test_a_host_that_fails_or_becomes_slow_is_no_longer_quick() -> None:
     assert not clock.quick
 
 
+def test_a_host_with_slow_answers_between_quick_ones_is_not_quick() -> None:
+    """It would hold the slots that are kept for quick hosts for most of the time."""
+    clock = Clock(PACES["normal"])
+    for moment in range(100):
+        clock.answered(float(moment), 60.0 if moment % 9 >= 5 else 0.2)
+        assert clock.usual < 1 or moment % 9 >= 5
+    assert not clock.quick
+    once = Clock(PACES["normal"])
+    for moment in range(20):
+        once.answered(float(moment), 4.0 if moment == 5 else 0.2)
+        assert once.quick == (moment not in range(5, 15)), "one slow answer is soon forgotten"
+
+
 @pytest.mark.parametrize(
     ("address", "key"),
     [

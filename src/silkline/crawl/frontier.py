@@ -21,6 +21,8 @@ from silkline.crawl.politeness import Address, Booking, Clock
 from silkline.crawl.url_memory import UrlMemory
 from silkline.crawl.url_queue import Claim, FrontierUrl, UrlQueue, claimed, is_foreign
 
+_ALWAYS: Final = 125
+"""A host finds room for this part of its URLs even if the window is full: slow hosts could fill it for hours."""
 ALONE_AFTER: Final = 30.0
 """If a level takes longer than this, hosts without a URL at this level go on, each with one request at a time."""
 
@@ -278,7 +280,10 @@ class Frontier:
         return max(self._per_host, part.window // (2 * len(self.hosts) or 1))
 
     def _has_room(self, host: HostQueue, part: LedgerPart) -> bool:
-        return not part.full and host.queue.size_of(foreign=part.foreign) < self._host_limit(part)
+        queued = host.queue.size_of(foreign=part.foreign)
+        if part.full:
+            return queued < self._per_host // _ALWAYS and part.size < 2 * part.window
+        return queued < self._host_limit(part)
 
     def _enqueue(self, host: HostQueue, entry: FrontierUrl, now: float) -> None:
         if self._claims and self._has_room(host, self._own):

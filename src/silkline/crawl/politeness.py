@@ -23,6 +23,8 @@ _ROUNDING: Final = 0.002
 """The event loop counts in whole milliseconds, rounded down."""
 _QUICK: Final = 3.0
 """A host that usually answers within so many seconds is quick."""
+_QUICK_ANSWERS: Final = 10
+"""For each second that an answer took longer, a host must give so many quick answers before it is quick again."""
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _TROUBLES: Final = frozenset({reasons.ERRORS, reasons.REFUSED, reasons.RETRY_AFTER, reasons.ROBOTS_UNAVAILABLE})
 
@@ -32,6 +34,7 @@ class Clock:
 
     __slots__ = (
         "_asleep",
+        "_debt",
         "_last",
         "_penalized_at",
         "_penalty",
@@ -58,6 +61,7 @@ class Clock:
         self._asleep = (0.0, "", 0.0)
         self._last: list[float | None] = []  # seconds of each answer, None for an error
         self._usual = 0.0
+        self._debt = 0.0  # quick answers that are missing before it counts as quick
         self._penalty = 0.0
         self._penalized_at = 0.0
 
@@ -79,8 +83,9 @@ class Clock:
 
     @property
     def quick(self) -> bool:
-        """Whether the host is known to answer soon: it has answered, and its last requests did not fail."""
-        return 0.0 < self._usual <= _QUICK and not self.failures
+        """Whether the host is known to answer soon: it has answered, with few slow answers, and its last requests did
+        not fail."""
+        return 0.0 < self._usual <= _QUICK and not self.failures and not self._debt
 
     def started(self, now: float) -> None:
         self.next_at = max(self.next_at, now + self.delay)
@@ -101,6 +106,7 @@ class Clock:
         self._remember(seconds)
         times = sorted(each for each in self._last if each is not None)
         self._usual = times[(len(times) - 1) // 2]
+        self._debt = max(0.0, self._debt + (_QUICK_ANSWERS * (seconds - _QUICK) if seconds > _QUICK else -1.0))
         self.reached(now - seconds, connected, first_byte)
         if self._penalty:
             self._penalty = self._penalty / 2 if self._penalty > 0.1 else 0.0
