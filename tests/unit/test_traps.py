@@ -1,6 +1,7 @@
 """Sites that never end are recognised; sites that are merely large are not."""
 
 import random
+import tracemalloc
 
 import pytest
 
@@ -113,3 +114,17 @@ def test_what_the_ledger_has_of_a_trap_counts_after_a_restart() -> None:
 def test_endless_hosts_share_a_bound() -> None:
     traps = Traps(Tuning(trap_rows=3), SEED)
     assert sum(traps.store(HostBudget(), "why") is not None for _ in range(1_000)) == 150
+
+
+def test_long_urls_leave_little_in_memory() -> None:
+    traps, host = Traps(Tuning(host_bytes=1 << 40), SEED), HostBudget()
+    host.found = CLOSE_LOOK + 1
+    letters = "abcdefghij"
+    tracemalloc.start()
+    for number in range(2_000):
+        name = "".join(letters[int(digit)] for digit in str(number))
+        assert traps.judge(host, f"https://a.example/{'x' * 8_000}{name}?a&b") is None
+        traps.fetched(host, f"https://a.example/{'x' * 8_000}{name}?a&b", number)
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size < 2_000_000, "as text, these templates take 48 MB"
