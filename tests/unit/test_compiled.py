@@ -234,6 +234,22 @@ PARTS = [
     "\\",
     "中",
 ]
+PARTS += [
+    "1.2.3.4:8080/",
+    "https://127.0.0.1:443/",
+    "http://127.0.0.1:81/a",
+    "http://1.2.3",
+    "http://01.2.3.4/",
+    "http://1.2.3.256/",
+]
+PARTS += [
+    "http://1.2.3.4.5/",
+    "http://a.example:80/",
+    "http://a.example:0/",
+    "http://a.example:65536/b",
+    "https://a.example:65535/",
+]
+PARTS += ["http://1.2.3.4./", "http://1..2.3/", "http://a.1/", "http://1.2.3.4a/", "255", "0", ".1"]
 HREFS = st.lists(st.sampled_from([*PARTS, " ", "\t", "\n", "\x00", "a" * 253, "b" * 8_180]), max_size=6).map("".join)
 BASES = (
     "https://h.example/",

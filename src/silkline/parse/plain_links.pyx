@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""Resolves the links that need no URL parser: with a host of plain letters, a plain path and a plain query.
+"""Resolves the links that need no URL parser: with a host of plain letters or an IPv4 address, a plain path and query.
 
 The same rules as in `silkline.model.url`, a letter at a time. A link that they do not decide is left to that module.
 """
@@ -100,9 +100,9 @@ cdef Py_ssize_t end_of_path(const unsigned char *letters, Py_ssize_t at, Py_ssiz
 
 
 cdef Py_ssize_t end_of_host(const unsigned char *letters, Py_ssize_t start, Py_ssize_t length) noexcept nogil:
-    """Where a host ends that is canonical as it is; -1 if that is not certain, or if no path follows."""
+    """Where a host and its port end that are canonical as they are; -1 if that is not certain, or if no path follows."""
     cdef Py_ssize_t at = start, label = start, dots = 0
-    while at < length and letters[at] != c"/":
+    while at < length and letters[at] != c"/" and letters[at] != c":":
         if letters[at] == c".":
             if at == label:
                 return -1
@@ -113,8 +113,43 @@ cdef Py_ssize_t end_of_host(const unsigned char *letters, Py_ssize_t start, Py_s
         elif letters[at] == c"x" and at + 4 <= length and memcmp(letters + at, b"xn--", 4) == 0:
             return -1
         at += 1
-    # The last part must start with a letter: what ends in a number is an address.
-    if at == length or dots == 0 or at == label or letters[label] < c"a" or at > LONGEST_HOST:
+    if at == length or dots == 0 or at == label or at > LONGEST_HOST:
+        return -1
+    # What ends in a number is an address, and not a name.
+    if letters[label] < c"a" and not is_address(letters, start, at):
+        return -1
+    return at if letters[at] == c"/" else end_of_port(letters, at, length, 443 if start == 8 else 80)
+
+
+cdef bint is_address(const unsigned char *letters, Py_ssize_t at, Py_ssize_t end) noexcept nogil:
+    """Whether this is an IPv4 address in its normal form: four numbers up to 255 without zeros before them."""
+    cdef int parts = 0, number, digits
+    while at < end:
+        number = digits = 0
+        while at < end and c"0" <= letters[at] <= c"9" and digits < 4:
+            if digits == 1 and number == 0:
+                return False
+            number = number * 10 + letters[at] - c"0"
+            digits += 1
+            at += 1
+        parts += 1
+        if digits == 0 or number > 255 or (at < end and (letters[at] != c"." or at + 1 == end)):
+            return False
+        at += 1
+    return parts == 4
+
+
+cdef Py_ssize_t end_of_port(const unsigned char *letters, Py_ssize_t at, Py_ssize_t length, int usual) noexcept nogil:
+    """Where the port ends that starts with the colon here; -1 if it is not in its normal form, or the usual one."""
+    cdef int number = 0, digits = 0
+    at += 1
+    while at < length and c"0" <= letters[at] <= c"9" and digits < 6:
+        number = number * 10 + letters[at] - c"0"
+        digits += 1
+        at += 1
+        if number == 0:
+            return -1
+    if digits == 0 or at == length or letters[at] != c"/" or number > 65535 or number == usual:
         return -1
     return at
 
