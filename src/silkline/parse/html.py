@@ -91,7 +91,8 @@ def _parsed(
     if inspect is not None:
         inspect(document, harvest.title, base)
     article, product = "", None
-    scripts = list(document.iter_elements(_SCRIPTS))
+    # After `inspect` there may be others.
+    scripts = list(document.iter_elements(_SCRIPTS)) if harvest.truncated or inspect is not None else harvest.scripts
     if wanted.content not in ("none", "full"):
         articles, products = json_ld_holding(scripts, '"articleBody"', '"Product')
         article, product = _article(articles), product_of(products)

@@ -95,12 +95,9 @@ def _mend(root: Element | Document, base: str, resolved: Mapping[str, str | None
         find_sources(root)
     else:
         root.remove("img, picture")
-    _mend_links(root, base, resolved)
+    _mend_links(root, base, resolved, style)
     if not style.links:
         root.strip_tags("a")
-    if not style.titles:
-        for element in root.select("a[title], img[title]"):
-            del element.attrs["title"]
 
 
 def to_text(root: Element | Document) -> str:
@@ -110,13 +107,15 @@ def to_text(root: Element | Document) -> str:
     return _visible(root.to_text(_PLAIN)).strip()
 
 
-def _mend_links(root: Element | Document, base: str, resolved: Mapping[str, str | None]) -> None:
+def _mend_links(root: Element | Document, base: str, resolved: Mapping[str, str | None], style: Style) -> None:
     """Makes the URLs of links and images absolute. Invalid links become plain text, and permalinks are removed."""
     left = _MAX_ADDRESSES
     for anchor in root.find_all("a"):
         if anchor.text.strip() in _PERMALINKS and anchor.find("img") is None:
             anchor.extract()
             continue
+        if not style.titles and "title" in anchor.attrs:
+            del anchor.attrs["title"]
         address = anchor.attr("href")
         if address is None:
             continue
@@ -140,6 +139,8 @@ def _mend_links(root: Element | Document, base: str, resolved: Mapping[str, str 
         else:
             left -= len(source)
             image.attrs["src"] = source
+            if not style.titles and "title" in image.attrs:
+                del image.attrs["title"]
 
 
 def _mend_breaks(root: Element | Document) -> None:

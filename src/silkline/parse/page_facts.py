@@ -27,7 +27,7 @@ _MAX_METAS: Final = 500
 _MAX_ADDRESSES: Final = 4_000_000
 _CHUNK: Final = 500
 
-_ALWAYS: Final = ("a", "area", "iframe", "frame", "link", "meta", "title", "base")
+_ALWAYS: Final = ("a", "area", "iframe", "frame", "link", "meta", "title", "base", "script", "style")
 _HEADINGS: Final = ("h1", "h2", "h3", "h4", "h5", "h6")
 _PERMALINKS: Final = " \u00b6\u00a7#\U0001f517"
 _NEVER_TEXT: Final = " \u00b6\U0001f517"
@@ -67,6 +67,8 @@ class Harvest:
         self.has_notes = False
         """Whether there is a link in the page that may be a reference to a footnote, if it is looked for."""
         self.truncated = False
+        self.scripts: list[Element] = []
+        """Scripts and styles, up to the place where there were too many links."""
         self.metas: list[tuple[str, str]] = []
         """Names and contents, as they are in the page."""
         self.headings: list[tuple[int, str]] = []
@@ -83,7 +85,9 @@ class Harvest:
             document.remove("template")
         for element in document.iter_elements((*_ALWAYS, *_HEADINGS) if headings else _ALWAYS):
             tag = element.tag
-            if tag == "a":
+            if tag == "script" or tag == "style":
+                self.scripts.append(element)
+            elif tag == "a":
                 href = element.attr("href")
                 if href is not None and href[:1] != "#":
                     rel = element.attr("rel")
