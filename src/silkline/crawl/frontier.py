@@ -21,8 +21,8 @@ from silkline.crawl.politeness import Address, Booking, Clock
 from silkline.crawl.url_memory import UrlMemory
 from silkline.crawl.url_queue import Claim, FrontierUrl, UrlQueue, claimed, is_foreign
 
-_ALWAYS: Final = 125
-"""A host finds room for this part of its URLs even if the window is full: slow hosts could fill it for hours."""
+_SURE_PART: Final = 125
+"""One of so many places of a host is sure, even if the window is full: slow hosts could fill it for hours."""
 ALONE_AFTER: Final = 30.0
 """If a level takes longer than this, hosts without a URL at this level go on, each with one request at a time."""
 
@@ -282,7 +282,7 @@ class Frontier:
     def _has_room(self, host: HostQueue, part: LedgerPart) -> bool:
         queued = host.queue.size_of(foreign=part.foreign)
         if part.full:
-            return queued < self._per_host // _ALWAYS and part.size < 2 * part.window
+            return queued < self._per_host // _SURE_PART and part.size < 2 * part.window
         return queued < self._host_limit(part)
 
     def _enqueue(self, host: HostQueue, entry: FrontierUrl, now: float) -> None:
