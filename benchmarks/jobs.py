@@ -1,13 +1,17 @@
 """Measures all steps of a job: enqueue, claim, its own process, finish. Prints a Markdown table.
 
     make bench BENCH=jobs
+    python -m benchmarks.jobs --against DIR --rounds 3
 
 Uses real supervisors on SQLite and on PostgreSQL with fsync on, and compares the fork server with a new interpreter for
-each job. "Claim to first line" ends when the supervisor has read the first line that the code of the job wrote.
+each job. "Claim to first line" ends when the supervisor has read the first line that the code of the job wrote. With
+`--against` another checkout is measured in turn with this one, each with its own copy of this benchmark.
 """
 
 import argparse
+import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -65,12 +69,35 @@ def spread(values: list[float]) -> str:
     return f"{statistics.median(ordered):.1f} / {ordered[int(len(ordered) * 0.99)]:.1f}"
 
 
+def measure_in_turn(checkouts: list[Path], rounds: int, sizes: list[str]) -> None:
+    """Print the rows of all checkouts, each with the name of its folder."""
+    for number in range(rounds):
+        for checkout in checkouts:
+            said = subprocess.run(
+                [sys.executable, str(checkout / "benchmarks" / "jobs.py"), *sizes],
+                check=True,
+                capture_output=True,
+                text=True,
+                cwd=checkout,
+                env={**os.environ, "PYTHONPATH": str(checkout / "src")},
+            ).stdout.splitlines()
+            start = 0 if number == 0 and checkout == checkouts[0] else 2
+            for line in said[start:]:
+                print(f"| {checkout.name} {line}", flush=True)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=200)
     parser.add_argument("--single", type=int, default=50)
     parser.add_argument("--slots", type=int, default=4)
+    parser.add_argument("--against", type=Path, action="append", default=[], help="another checkout of Silkline")
+    parser.add_argument("--rounds", type=int, default=1, help="with --against")
     options = parser.parse_args()
+    if options.against:
+        sizes = [f"--jobs={options.jobs}", f"--single={options.single}", f"--slots={options.slots}"]
+        measure_in_turn([ROOT, *(each.resolve() for each in options.against)], options.rounds, sizes)
+        return
     print("| database | runner | no-op jobs/s | enqueue to claim, ms p50 / p99 | claim to first line, ms p50 / p99 |")
     print("|---|---|---|---|---|")
     with databases() as urls, tempfile.TemporaryDirectory() as folder:
