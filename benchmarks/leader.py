@@ -110,7 +110,7 @@ async def crawl(url: str, pages: int, content: int) -> dict[str, float]:
     from silkline.crawl.connection import Wire
     from silkline.crawl.leader import Leader
     from silkline.crawl.messages import encoder, from_fetcher
-    from silkline.crawl.planning import plan_of
+    from silkline.kinds.site import plan_of  # so that an older checkout has it too
     from silkline.model.job import NewJob
     from silkline.model.kind import Context, KindSettings
     from silkline.model.spec import SiteSpec, validate
@@ -153,7 +153,7 @@ async def crawl(url: str, pages: int, content: int) -> dict[str, float]:
 def child(url: str, pages: str, content: str) -> None:
     import uvloop
 
-    from silkline.crawl.equip import calm_collector
+    from silkline.kinds.site import calm_collector  # so that an older checkout has it too
 
     calm_collector()
     print(json.dumps(uvloop.run(crawl(url, int(pages), int(content)))))

@@ -14,10 +14,10 @@ from silkline.cli.progress import progress_line
 from silkline.cli.terminal import size, wrapped
 from silkline.config import Settings
 from silkline.model.database import Database
+from silkline.model.host_wait import DELAY, ERRORS, Wait
 from silkline.model.job import AttemptEnd, Backoff, End, Job, Verb, decide
 from silkline.model.ledger import Checkpoint, Counts, NewResult, NewUrl, Settled
 from silkline.model.url import url_key
-from silkline.model.wait import DELAY, ERRORS, Wait
 from silkline.sample.server import SampleServer
 from silkline.sample.site import SampleAnswer
 from silkline.store import jobs, logs, urls

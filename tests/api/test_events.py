@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from silkline.api import sources
+from silkline.api import event_sources
 from silkline.api.caller_turns import CallerTurns
+from silkline.api.event_sources import Cursor, JobSource, StreamEvent, read_cursor
 from silkline.api.events import BACKLOG, BACKLOG_BYTES, EAGER, Feed, Hub, Listener, PollTurns
 from silkline.api.read_turns import read_turns
-from silkline.api.sources import Cursor, JobSource, StreamEvent, read_cursor
 from silkline.errors import Unavailable
 from silkline.model.database import Database
 from silkline.model.job import End, NewJob, Status
@@ -132,7 +132,7 @@ def embedded(tmp_path: Path) -> Any:
 
 def test_progress_is_told_at_most_once_a_second(embedded: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
-    monkeypatch.setattr(sources.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(event_sources.time, "monotonic", lambda: clock[0])
     jobs.enqueue(embedded, NewJob("site", {"url": "https://example.com/"}))
     (job,) = jobs.claim(embedded, "w", "h", ["site"], 1)
     source = JobSource(embedded, job.id)
@@ -148,14 +148,14 @@ def test_progress_is_told_at_most_once_a_second(embedded: Database, monkeypatch:
 def test_the_end_is_told_when_the_last_lines_had_time_to_come(
     embedded: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "LAST_LINES", timedelta(hours=1))
+    monkeypatch.setattr(event_sources, "LAST_LINES", timedelta(hours=1))
     job = running(embedded)
     source = JobSource(embedded, job.id)
     finished(embedded, job, End.COMPLETED)
     assert [event.name for _ in range(3) for event in source.poll()] == ["status"]
     logs.append(embedded, [logs.NewLine(job.id, 1, "info", "it has ended", embedded.now())])
     assert [event.name for _ in range(3) for event in source.poll()] == ["logs"]
-    monkeypatch.setattr(sources, "LAST_LINES", timedelta(0))
+    monkeypatch.setattr(event_sources, "LAST_LINES", timedelta(0))
     assert [event.name for _ in range(2) for event in source.poll()] == ["end"]
 
 
@@ -285,7 +285,7 @@ def test_events_with_many_or_long_lines_are_cut(embedded: Database) -> None:
     job, _ = jobs.enqueue(embedded, NewJob("page", {"url": "https://example.com/"}, paused=True))
     lines = [logs.NewLine(job.id, 1, "info", f"{number} {'x' * 4_000}", embedded.now()) for number in range(700)]
     logs.append(embedded, lines)
-    events = sources.catch_up(embedded, job.id, Cursor(0, 0, 1), Cursor(10**9))
+    events = event_sources.catch_up(embedded, job.id, Cursor(0, 0, 1), Cursor(10**9))
     assert next(events).name == "status"
     told = []
     for event in events:

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from silkline.api import tallies
-from silkline.api.tallies import Tallies
+from silkline.api import ledger_counts
+from silkline.api.ledger_counts import LedgerCounts
 from silkline.errors import StoreError
-from silkline.model import wait as reasons
+from silkline.model import host_wait as reasons
 from silkline.model.database import Database
+from silkline.model.host_wait import Wait
 from silkline.model.job import Job, NewJob, Verb
 from silkline.model.ledger import Checkpoint, NewUrl
-from silkline.model.wait import Wait
 from silkline.store import jobs, urls
 from silkline.store.opening import open_database
 from silkline.warc_files import folder_of
@@ -168,8 +168,8 @@ class Slow:
 
 
 def test_nobody_waits_for_a_long_count_and_it_is_made_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tallies, "SOON", 0.01)
-    job, slow, counted = running(database), Slow(), Tallies(database)
+    monkeypatch.setattr(ledger_counts, "SOON", 0.01)
+    job, slow, counted = running(database), Slow(), LedgerCounts(database)
     known = counted.get(urls.reasons, job)
     assert known == [("skipped", "robots", 1)]
     for _ in range(2):
@@ -187,7 +187,7 @@ def test_nobody_waits_for_a_long_count_and_it_is_made_once(database: Database, m
 
 
 def test_a_count_that_fails_fails_for_those_who_asked_and_is_tried_again(database: Database) -> None:
-    job, counted, times = running(database), Tallies(database), []
+    job, counted, times = running(database), LedgerCounts(database), []
 
     def breaks(database: Database, job_id: str) -> int:
         times.append(job_id)

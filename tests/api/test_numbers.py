@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from silkline.api.sources import read_cursor
+from silkline.api.event_sources import read_cursor
 from tests.support.served import Client
 
 NUMBERS = (

@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from silkline.config import load
-from silkline.crawl import equip
+from silkline.crawl import fetcher_setup
 from silkline.crawl.plan import Tuning
 from silkline.kinds import registry, specs
 from silkline.kinds.site import crawl
@@ -77,7 +77,7 @@ def main(url: str, job_id: str, tuning: str, names: str) -> None:
     logging.basicConfig(level=logging.INFO)
     table = json.loads(names)
     if table:
-        equip.SystemResolver = lambda **_: Names(
+        fetcher_setup.SystemResolver = lambda **_: Names(
             {host: [tuple(each) for each in given] for host, given in table.items()}
         )
     database = open_database(url, upgrade=False)

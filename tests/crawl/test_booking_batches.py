@@ -13,15 +13,15 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from silkline.crawl.address_limit import Address
 from silkline.crawl.booking_batches import BookingBatches
 from silkline.crawl.frontier import Frontier
 from silkline.crawl.host_bookings import HostBookings
 from silkline.crawl.messages import Book, BookHost, Granted, HostTime
 from silkline.crawl.plan import Plan
-from silkline.crawl.planning import plan_of
-from silkline.crawl.politeness import Address
+from silkline.crawl.plan_from_spec import plan_of
 from silkline.crawl.url_queue import FrontierUrl
-from silkline.model import wait as reasons
+from silkline.model import host_wait as reasons
 from silkline.model.database import Database
 from silkline.model.spec import SiteSpec
 from silkline.store import bookings

@@ -9,7 +9,7 @@ from silkline.crawl.frontier import Frontier
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.host_bookings import HostBookings
 from silkline.crawl.host_gate import HostGate
-from silkline.crawl.planning import plan_of
+from silkline.crawl.plan_from_spec import plan_of
 from silkline.crawl.url_queue import FrontierUrl
 from silkline.fetch.dns import Resolution, SystemResolver
 from silkline.fetch.dns_queue import NameQueue, SilentZones, last_two_labels

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from silkline.crawl.file_budget import LEAST_FILES, connections_for, fitted, look_ups_for
-from silkline.crawl.planning import plan_of
+from silkline.crawl.plan_from_spec import plan_of
 from silkline.errors import Permanent
 from silkline.model.spec import SiteSpec
 from silkline.store import jobs, logs, urls

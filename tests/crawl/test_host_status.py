@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from silkline.model import wait as reasons
-from silkline.model.wait import Wait, waits_in
+from silkline.model import host_wait as reasons
+from silkline.model.host_wait import Wait, waits_in
 from silkline.store import urls
 from tests.crawl.harness import Crawl
 from tests.crawl.hostile_routes import Asked, Route, answer

@@ -14,7 +14,7 @@ import pytest
 
 from silkline.crawl import reader_link
 from silkline.crawl.isolated_reader import NO_ROOM, IsolatedReader, ReaderDied
-from silkline.crawl.planning import plan_of
+from silkline.crawl.plan_from_spec import plan_of
 from silkline.crawl.reader_link import ReaderServer
 from silkline.crawl.reader_process import ReadRobots, TaskReader
 from silkline.fetch.robots import Robots

@@ -8,7 +8,7 @@ import time
 
 import msgspec
 
-from silkline.crawl.planning import plan_of
+from silkline.crawl.plan_from_spec import plan_of
 from silkline.crawl.reading import Body, PageReader
 from silkline.fetch.decode import decode
 from silkline.fetch.origin import join, locate

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from silkline.model.host_wait import BOOKED, waits_in
 from silkline.model.job import NewJob, Status, Verb
-from silkline.model.wait import BOOKED, waits_in
 from silkline.sample.server import SampleServer
 from silkline.sample.site import SampleAnswer
 from silkline.store import bookings, jobs, urls

@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from silkline.crawl.host_owners import abroad
 from silkline.crawl.messages import encoder, links_decoder
-from silkline.crawl.planning import plan_of
+from silkline.crawl.plan_from_spec import plan_of
 from silkline.crawl.shard_traffic import OpenParcel, ShardTraffic
 from silkline.errors import LeaseLost
 from silkline.model.database import Database

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from silkline.crawl.address_limit import Address
 from silkline.crawl.frontier import Frontier, HostQueue
 from silkline.crawl.host_bookings import HostBookings
 from silkline.crawl.host_gate import HostGate
 from silkline.crawl.messages import Book
 from silkline.crawl.plan import PACES, Plan
-from silkline.crawl.politeness import Address
 from silkline.crawl.request_place import RequestPlace
 from silkline.crawl.url_queue import FrontierUrl
 from silkline.fetch import robots

@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from silkline.crawl.address_limit import Address
 from silkline.crawl.frontier import HostQueue
 from silkline.crawl.host_gate import _Hops
 from silkline.crawl.messages import Granted, HostTime
 from silkline.crawl.plan import PACES
-from silkline.crawl.politeness import Address
 from silkline.crawl.waiting_hosts import TurnQueue, WaitingHosts
 from silkline.fetch.dns import Resolution
-from silkline.model import wait as reasons
+from silkline.model import host_wait as reasons
 from silkline.model.fetched import ADDRESS_BUSY, CONNECT_TIMEOUT, TIMEOUT, Request
 from tests.support.address_scene import NORMAL, OTHER, REAL, Scene, in_loop, now
 from tests.support.virtual_loop import run_virtually

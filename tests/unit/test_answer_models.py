@@ -20,6 +20,7 @@ from silkline.api.answer_models import Answer, answers_of, to_json
 from silkline.api.app import describe
 from silkline.api.downloads import Downloads
 from silkline.api.events import Hub
+from silkline.api.ledger_counts import LedgerCounts
 from silkline.api.long_answers import LongAnswers
 from silkline.api.problems import KINDS, Problem, ProblemDocument
 from silkline.api.read_turns import read_turns
@@ -31,7 +32,6 @@ from silkline.api.routes.jobs import JobRoutes
 from silkline.api.routes.ledger import LedgerRoutes
 from silkline.api.routes.system import SystemRoutes
 from silkline.api.routes.tokens import TokenRoutes
-from silkline.api.tallies import Tallies
 from silkline.api.views import MOST_REASONS, reason_views
 from silkline.cli import views
 from silkline.config import Settings
@@ -63,7 +63,7 @@ def routes_of(database: Database) -> list[APIRoute]:
     settings, hub = Settings(), Hub(database)
     groups = (
         JobRoutes(database, settings, hub, read_turns(), LongAnswers(AnswerRoom())),
-        LedgerRoutes(database, Tallies(database), Downloads(read_turns())),
+        LedgerRoutes(database, LedgerCounts(database), Downloads(read_turns())),
         ExportRoutes(database, settings, Downloads(read_turns())),
         EventRoutes(database, hub),
         FetchRoutes(database, settings, hub, read_turns()),

@@ -15,7 +15,7 @@ from silkline.crawl.messages import PageOutcome
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.outcomes import body_of
 from silkline.crawl.plan import Plan, Rendering
-from silkline.crawl.planning import plan_of
+from silkline.crawl.plan_from_spec import plan_of
 from silkline.crawl.purpose import MORE, Portions, onward
 from silkline.crawl.reading import LONGEST_DETAIL, READ_LATER, Body, Reading
 from silkline.crawl.url_queue import FrontierUrl

@@ -5,8 +5,8 @@ from silkline.crawl.host_status import Lookout
 from silkline.crawl.plan import PACES
 from silkline.crawl.politeness import Booking
 from silkline.crawl.url_queue import FrontierUrl
-from silkline.model import wait as reasons
-from silkline.model.wait import why
+from silkline.model import host_wait as reasons
+from silkline.model.host_wait import why
 
 
 def booked(starts: float, ends: float) -> Booking:

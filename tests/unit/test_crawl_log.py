@@ -11,13 +11,13 @@ import pytest
 from silkline.crawl.crawl_log import CrawlLog, settings_in_words
 from silkline.crawl.messages import FoundUrl, PageOutcome
 from silkline.crawl.plan import Plan, Tuning
-from silkline.crawl.planning import plan_of
+from silkline.crawl.plan_from_spec import plan_of
 from silkline.crawl.recorder import Recorder
 from silkline.crawl.robots_notes import MOST_HOSTS, RobotsNotes, in_words
 from silkline.fetch.robots import ALLOW_ALL, DISALLOW_ALL, Robots
+from silkline.model.host_wait import CRAWL_DELAY, TURN, Wait
 from silkline.model.ledger import Counts, Settled
 from silkline.model.spec import SiteSpec
-from silkline.model.wait import CRAWL_DELAY, TURN, Wait
 
 EAGER = Tuning(log_seconds=0.0)
 SLOW = Wait("slow.example", 100, 0, CRAWL_DELAY, "", 5.0, None, 500.0)

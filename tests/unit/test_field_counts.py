@@ -8,7 +8,7 @@ import pytest
 from silkline.crawl.field_counts import FieldCounts, check_fields
 from silkline.crawl.html_counts import HtmlCounts
 from silkline.crawl.plan import Plan
-from silkline.crawl.planning import plan_of
+from silkline.crawl.plan_from_spec import plan_of
 from silkline.errors import FieldsMissing
 from silkline.model.field_counts import FieldCount, field_counts_in
 from silkline.model.kept_html import KeptHtml, NewHtml, kept_html_in

@@ -6,7 +6,7 @@ import errno
 import pytest
 
 from silkline.crawl.guarded_reader import GuardedReader
-from silkline.crawl.planning import plan_of
+from silkline.crawl.plan_from_spec import plan_of
 from silkline.crawl.reading import Body, Reading
 from silkline.model.spec import SiteSpec
 from silkline.reading_marks import LEADER, ReadingMarks

@@ -5,15 +5,16 @@ from typing import Any
 
 import pytest
 
+from silkline.crawl.address_limit import MOST_UNREAD, Address, address_key
 from silkline.crawl.frontier import Frontier
 from silkline.crawl.host_bookings import HostBookings
 from silkline.crawl.host_gate import HostGate
 from silkline.crawl.plan import PACES, Plan
-from silkline.crawl.politeness import MOST_UNREAD, Address, Clock, address_key
+from silkline.crawl.politeness import Clock
 from silkline.crawl.url_queue import FrontierUrl
 from silkline.fetch.robots import ALLOW_ALL, Robots
 from silkline.kinds.site import plan_of
-from silkline.model import wait as reasons
+from silkline.model import host_wait as reasons
 from silkline.model.spec import SiteSpec
 
 LARGE = MOST_UNREAD + 1

@@ -10,8 +10,8 @@ from silkline.crawl.frontier import Frontier, HostQueue
 from silkline.crawl.host_status import SHOWN, Lookout
 from silkline.crawl.plan import Pace
 from silkline.crawl.url_queue import FrontierUrl
-from silkline.model import wait as reasons
-from silkline.model.wait import Wait, in_words, waits_in, what_next, why
+from silkline.model import host_wait as reasons
+from silkline.model.host_wait import Wait, in_words, waits_in, what_next, why
 
 PACE = Pace(delay=1.0, per_host=2, per_address=8, patience=1.0, most=60.0)
 DAWN = 1_000_000.0

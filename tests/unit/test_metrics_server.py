@@ -19,8 +19,8 @@ from silkline.errors import UsageError
 from silkline.login_throttle import EACH
 from silkline.metrics import process
 from silkline.metrics.instruments import ROBOTS_REFUSALS
+from silkline.runner.metrics_text import MetricsText
 from silkline.runner.readiness import why_not_ready
-from silkline.runner.scrape import Scrape
 from silkline.service import metrics_server
 from silkline.service.metrics_server import MOST_AT_ONCE, MetricsListener, MetricsServer
 from silkline.store.opening import open_database
@@ -30,8 +30,8 @@ from silkline.store.opening import open_database
 def serving(data: Path, token: str = "", *, upgrade: bool = True) -> Iterator[str]:
     database = open_database(f"sqlite:///{data / 'silkline.db'}", upgrade=upgrade)
     listener = socket.create_server(("127.0.0.1", 0))
-    scrape = Scrape(database, data, watermark=1000, stale_after=60.0)
-    server = MetricsServer(MetricsListener(listener, token), scrape.text, lambda: why_not_ready(database))
+    metrics = MetricsText(database, data, watermark=1000, stale_after=60.0)
+    server = MetricsServer(MetricsListener(listener, token), metrics.text, lambda: why_not_ready(database))
     server.start()
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -239,7 +239,7 @@ def test_no_bullet_loses_its_text():
 
 
 def test_feeds_and_other_forms_are_not_followed():
-    from silkline.crawl.planning import plan_of
+    from silkline.crawl.plan_from_spec import plan_of
     from silkline.crawl.reading import Body, PageReader
     from silkline.model.spec import SiteSpec
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from silkline.crawl.plan import Plan
-from silkline.crawl.planning import plan_of
+from silkline.crawl.plan_from_spec import plan_of
 from silkline.model.spec import SiteSpec
 
 

@@ -3,8 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from silkline.crawl.address_limit import Address
 from silkline.crawl.plan import PACES, Pace
-from silkline.crawl.politeness import Address, Clock, retry_delay
+from silkline.crawl.politeness import Clock, retry_delay
 
 NORMAL = Pace(delay=1.0, per_host=2, per_address=4, patience=2.0, most=60.0)
 

@@ -11,12 +11,12 @@ from silkline.crawl.endings import Endings
 from silkline.crawl.fetcher_gauges import FetcherGauges
 from silkline.crawl.frontier import Frontier, HostQueue
 from silkline.crawl.outbox import Outbox
-from silkline.crawl.planning import plan_of
+from silkline.crawl.plan_from_spec import plan_of
 from silkline.crawl.pump import Pump
 from silkline.crawl.reading import READ_LATER, Body, Reading
 from silkline.crawl.url_queue import FrontierUrl
 from silkline.fetch.robots import ALLOW_ALL, Robots
-from silkline.model import wait as reasons
+from silkline.model import host_wait as reasons
 from silkline.model.fetched import HOST_UNAVAILABLE, Fetched
 from silkline.model.spec import SiteSpec
 from tests.unit.test_answers import OneResultEach

@@ -11,7 +11,7 @@ from silkline.crawl.fetcher_gauges import FetcherGauges
 from silkline.crawl.frontier import Frontier
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.outbox import Outbox
-from silkline.crawl.planning import plan_of
+from silkline.crawl.plan_from_spec import plan_of
 from silkline.crawl.pump import Pump
 from silkline.crawl.purpose import Purpose
 from silkline.crawl.reading import NOT_TEXT, Body, PageReader

@@ -10,7 +10,7 @@ import pytest
 
 from silkline.crawl import render_queue
 from silkline.crawl.plan import Plan, Rendering
-from silkline.crawl.planning import plan_of
+from silkline.crawl.plan_from_spec import plan_of
 from silkline.crawl.render_queue import RenderQueue
 from silkline.crawl.render_turns import RenderTurns
 from silkline.crawl.url_queue import FrontierUrl

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from silkline.crawl.planning import plan_of
+from silkline.crawl.plan_from_spec import plan_of
 from silkline.crawl.scope import EXCLUDED, OUT_OF_SCOPE, TOO_DEEP, Scope
 from silkline.model.spec import SiteSpec
 from silkline.model.url import host_of

@@ -6,7 +6,7 @@ import pytest
 
 from silkline.crawl import cpu_clock, reading
 from silkline.crawl.cpu_clock import CpuClock
-from silkline.crawl.planning import plan_of
+from silkline.crawl.plan_from_spec import plan_of
 from silkline.crawl.reader_process import ReadPage, TaskReader
 from silkline.crawl.reading import SLOW, Body, PageReader, Reading, timed_reading
 from silkline.crawl.reading_turns import sender_of

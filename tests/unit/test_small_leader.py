@@ -13,7 +13,7 @@ import pytest
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.messages import FoundUrl
 from silkline.crawl.plan import Tuning
-from silkline.crawl.planning import plan_of
+from silkline.crawl.plan_from_spec import plan_of
 from silkline.crawl.recorder import Recorder
 from silkline.crawl.small_leader import SmallLeader
 from silkline.kinds.reader_limits import reader_for

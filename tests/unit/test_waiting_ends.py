@@ -16,7 +16,7 @@ import pytest
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.isolated_reader import LEAST_BYTES
 from silkline.crawl.messages import Batch, Book, Committed, Go, Granted, HostTime, Refilled, Roots
-from silkline.crawl.planning import plan_of
+from silkline.crawl.plan_from_spec import plan_of
 from silkline.crawl.reading import READ_LATER, Body, Reading
 from silkline.crawl.request_place import RequestPlace
 from silkline.crawl.suspects import Suspects

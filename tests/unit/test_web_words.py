@@ -9,7 +9,7 @@ from silkline.api.answer_models import WaitReason
 from silkline.api.web.words import FILTERS, via
 from silkline.crawl import endings, leader, outcomes, pump, reading, scope, traps
 from silkline.model import fetched, reasons
-from silkline.model.wait import REASONS
+from silkline.model.host_wait import REASONS
 from silkline.store.waiting import hold_up
 from silkline.store.workers import NO_SPACE, Worker
 

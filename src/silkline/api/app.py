@@ -17,6 +17,7 @@ from silkline.api.auth import Doorkeeper
 from silkline.api.body_limits import BodyLimit
 from silkline.api.downloads import Downloads
 from silkline.api.events import Hub
+from silkline.api.ledger_counts import LedgerCounts
 from silkline.api.long_answers import LongAnswers
 from silkline.api.metrics import Watching
 from silkline.api.read_turns import ReadLimit
@@ -30,7 +31,6 @@ from silkline.api.routes.jobs import JobRoutes
 from silkline.api.routes.ledger import LedgerRoutes
 from silkline.api.routes.system import SystemRoutes
 from silkline.api.routes.tokens import TokenRoutes
-from silkline.api.tallies import Tallies
 from silkline.api.web import site
 from silkline.api.write_turns import WriteLimit, write_turns
 from silkline.config import Settings
@@ -54,7 +54,7 @@ def create_app(settings: Settings, database: Database, hub: Hub, host: str, port
         redoc_url=None,
         lifespan=_lifespan,
     )
-    tallies = Tallies(database)
+    ledger_counts = LedgerCounts(database)
     turns, writes, room = hub.turns, write_turns(), AnswerRoom()
     downloads = Downloads(
         turns,
@@ -64,7 +64,7 @@ def create_app(settings: Settings, database: Database, hub: Hub, host: str, port
     )
     for routes in (
         JobRoutes(database, settings, hub, turns, LongAnswers(room)),
-        LedgerRoutes(database, tallies, downloads),
+        LedgerRoutes(database, ledger_counts, downloads),
         ExportRoutes(database, settings, downloads),
         EventRoutes(database, hub),
         FetchRoutes(database, settings, hub, writes),
@@ -74,7 +74,7 @@ def create_app(settings: Settings, database: Database, hub: Hub, host: str, port
     ):
         app.include_router(routes.router)
     doorkeeper = Doorkeeper(database, settings.api_token, open=is_loopback(host) and not settings.api_token)
-    page = site.install(app, settings, database, doorkeeper, tallies, with_sample=is_loopback(host))
+    page = site.install(app, settings, database, doorkeeper, ledger_counts, with_sample=is_loopback(host))
     problems.install(app, page)
     describe(app)
     limited = AnswerLimit(BodyLimit(ReadLimit(WriteLimit(app, writes), turns), settings.api_body_limit), room)

@@ -19,8 +19,8 @@ from starlette.types import Scope
 
 from silkline.api.caller_limit import CallerLimit
 from silkline.api.caller_turns import CallerTurns
+from silkline.api.event_sources import Cursor, JobSource, OverviewSource, StreamEvent, catch_up
 from silkline.api.read_turns import read_turns
-from silkline.api.sources import Cursor, JobSource, OverviewSource, StreamEvent, catch_up
 from silkline.api.valid_callers import RegularCheck, StillValid
 from silkline.errors import StoreError
 from silkline.model.database import Database

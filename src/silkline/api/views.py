@@ -15,8 +15,8 @@ from silkline.api.answer_models import (
     WorkerView,
 )
 from silkline.log import JOB_LOGGER
+from silkline.model.host_wait import Wait, in_words, moment
 from silkline.model.redaction import cleaned, without_secrets
-from silkline.model.wait import Wait, in_words, moment
 from silkline.store.logs import LogLine
 from silkline.store.tokens import Token
 from silkline.store.workers import Worker

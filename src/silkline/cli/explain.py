@@ -15,9 +15,9 @@ from silkline.cli.terminal import moment, safe
 from silkline.cli.typed_url import with_scheme
 from silkline.cli.urls import sources_of
 from silkline.errors import UsageError
+from silkline.model.host_wait import in_words
 from silkline.model.ledger import FOREIGN, QUEUED, Url
 from silkline.model.url import canonical, url_key
-from silkline.model.wait import in_words
 from silkline.store import explain as told
 from silkline.store import urls
 from silkline.store.backlinks import LinksIn, LinksOut

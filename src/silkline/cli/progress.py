@@ -13,9 +13,7 @@ from typing import Any
 from silkline.cli.terminal import duration_of, safe, size, wrapped
 from silkline.errors import StoreError
 from silkline.model.database import Database
-from silkline.model.job import Job
-from silkline.model.ledger import Counts
-from silkline.model.wait import (
+from silkline.model.host_wait import (
     ADDRESS,
     BUSY,
     CRAWL_DELAY,
@@ -27,6 +25,8 @@ from silkline.model.wait import (
     waits_in,
     why,
 )
+from silkline.model.job import Job
+from silkline.model.ledger import Counts
 from silkline.store import urls
 
 ON_TERMINAL, ELSEWHERE = 1.0, 30.0

@@ -17,7 +17,7 @@ from silkline.cli.session import Session, everywhere, text
 from silkline.cli.worker import slots
 from silkline.config import Settings, settings_from_json
 from silkline.model.secret_url import masked
-from silkline.service.companion import Companion
+from silkline.service.child_program import ChildProgram
 from silkline.service.health_probe import HealthProbe
 from silkline.service.supervisor import Supervisor
 
@@ -50,7 +50,7 @@ def serve(session: Session, host: str, port: int | None, slots: int | None, sett
             session.say(f"Port {address.PORT} is in use; this Silkline listens on port {bound}.")
         session.say(f"Silkline is at {address.url(host, bound)}")
         session.say(_where_data_lies(settings))
-        api = Companion(
+        api = ChildProgram(
             "API",
             [sys.executable, "-P", "-m", "silkline.api", str(listener.fileno()), str(os.getpid()), host],
             says=_for_the_api(settings, level),
@@ -60,7 +60,7 @@ def serve(session: Session, host: str, port: int | None, slots: int | None, sett
             ),
         )
         reload = None if settings_from_stdin else lambda: settings_of(session)
-        return Supervisor(settings, reload=reload, beside=api).run()
+        return Supervisor(settings, reload=reload, child_program=api).run()
 
 
 def _where_data_lies(settings: Settings) -> str:

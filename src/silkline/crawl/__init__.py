@@ -9,9 +9,10 @@
     of per-host queues, breadth first. URLs that do not fit stay in the ledger until there is room. Foreign URLs (see 6)
     have room of their own, and are read separately (ledger_part.py).
 4.  A URL is **taken** and requested (pump.py) when four things allow it: the clock of its host (politeness.py), the
-    limit for its address, its robots.txt (host_gate.py), and a **booking** of the host (host_bookings.py): all jobs
-    share its time. One pure function (decisions.py) decides about the **answer**, and answers.py carries the decision
-    out: the page is read, rendered, followed, retried later, or settled with a reason (endings.py).
+    limit for its IP address (address_limit.py), its robots.txt (host_gate.py), and a **booking** of the host
+    (host_bookings.py): all jobs share its time. One pure function (decisions.py) decides about the **answer**, and
+    answers.py carries the decision out: the page is read, rendered, followed, retried later, or settled with a reason
+    (endings.py).
 5.  A page is **read** (guarded_reader.py, reading.py) into facts, links and the JSON that is stored. This happens in
     the fetcher, in a parser (parser.py) or, if the page looks risky, in a separate process (isolated_reader.py). Each
     reader marks an input before it reads it.

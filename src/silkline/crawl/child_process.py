@@ -19,8 +19,8 @@ import uvloop
 from silkline.confine.roles import confine_reader, refuse_rings
 from silkline.crawl.confinement import confine_fetcher_of, load_everything
 from silkline.crawl.connection import Wire
-from silkline.crawl.equip import calm_collector, open_client
 from silkline.crawl.fetcher import Fetcher
+from silkline.crawl.fetcher_setup import calm_collector, open_client
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.messages import (
     Batch,

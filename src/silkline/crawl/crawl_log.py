@@ -16,9 +16,9 @@ from silkline import process_usage
 from silkline.crawl.plan import Plan
 from silkline.crawl.recorder import Recorder
 from silkline.crawl.robots_notes import MOST_HOSTS
+from silkline.model.host_wait import LEVEL, TURN, Wait, why
 from silkline.model.job import End
 from silkline.model.ledger import FAILED, SKIPPED, Counts
-from silkline.model.wait import LEVEL, TURN, Wait, why
 from silkline.process_usage import LEADER, by_role, children_by_parent, usage_of
 
 _LOOK: Final = 1.0

@@ -15,7 +15,7 @@ from silkline.crawl.put_offs import PutOffs
 from silkline.crawl.robots_cache import unreachable
 from silkline.crawl.url_queue import FrontierUrl
 from silkline.fetch.robots import Robots
-from silkline.model import wait as waiting
+from silkline.model import host_wait as waiting
 from silkline.model.fetched import HOST_UNAVAILABLE, Fetched, is_temporary
 from silkline.model.ledger import FAILED, SKIPPED, Settled
 from silkline.model.url import origin_of

@@ -14,10 +14,11 @@ from itertools import count, islice
 from math import inf
 from typing import Final
 
+from silkline.crawl.address_limit import Address
 from silkline.crawl.host_heap import HostHeap
 from silkline.crawl.ledger_part import LedgerPart
 from silkline.crawl.plan import Pace
-from silkline.crawl.politeness import Address, Booking, Clock
+from silkline.crawl.politeness import Booking, Clock
 from silkline.crawl.url_memory import UrlMemory
 from silkline.crawl.url_queue import Claim, FrontierUrl, UrlQueue, claimed, is_foreign
 

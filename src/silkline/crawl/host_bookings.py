@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from silkline.crawl.address_limit import Address
 from silkline.crawl.frontier import Frontier, HostQueue
 from silkline.crawl.messages import Book, BookHost, Granted
 from silkline.crawl.plan import Plan
-from silkline.crawl.politeness import Address, Booking
-from silkline.model import wait as reasons
+from silkline.crawl.politeness import Booking
+from silkline.model import host_wait as reasons
 
 UNUSED: Final = 10.0
 """A host that was not booked for so many seconds counts as unused."""

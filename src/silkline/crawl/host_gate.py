@@ -11,11 +11,11 @@ from math import ceil
 from operator import attrgetter
 from typing import Final
 
+from silkline.crawl.address_limit import SHOWN_PAGE, Address, address_key
 from silkline.crawl.frontier import Frontier, HostQueue
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.host_bookings import UNUSED, HostBookings
 from silkline.crawl.plan import Plan
-from silkline.crawl.politeness import SHOWN_PAGE, Address, address_key
 from silkline.crawl.put_offs import PutOffs
 from silkline.crawl.render_queue import RenderQueue
 from silkline.crawl.request_place import Addresses, RequestPlace
@@ -27,7 +27,7 @@ from silkline.fetch.client import HttpClient
 from silkline.fetch.dns import Resolution
 from silkline.fetch.origin import locate
 from silkline.fetch.robots import Robots
-from silkline.model import wait as reasons
+from silkline.model import host_wait as reasons
 from silkline.model.fetched import ADDRESS_BUSY, CONNECT_TIMEOUT, TIMEOUT, Fetched, Request
 from silkline.model.url import host_of, origin_of
 

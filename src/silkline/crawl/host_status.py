@@ -12,8 +12,8 @@ from operator import attrgetter, itemgetter
 from typing import Final
 
 from silkline.crawl.frontier import Frontier, HostQueue
-from silkline.model import wait as reasons
-from silkline.model.wait import Wait
+from silkline.model import host_wait as reasons
+from silkline.model.host_wait import Wait
 
 SHOWN: Final = 20
 _LOOKED_AT: Final = 500  # 1 ms of CPU

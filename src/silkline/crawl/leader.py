@@ -16,9 +16,9 @@ from typing import Any
 from silkline.crawl.attempt_loop import AttemptLoop
 from silkline.crawl.booking_batches import BookingBatches
 from silkline.crawl.crawl_log import CrawlLog
-from silkline.crawl.equip import open_client
 from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.fetcher_rates import FetcherRates
+from silkline.crawl.fetcher_setup import open_client
 from silkline.crawl.field_counts import check_fields
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.host_owners import HostOwners
@@ -62,11 +62,11 @@ from silkline.crawl.suspects import Suspects
 from silkline.crawl.traps import CLOSE_LOOK, ROW_BYTES
 from silkline.errors import StoreError
 from silkline.metrics.instruments import LINK_BATCHES
+from silkline.model.host_wait import Wait
 from silkline.model.job import End
 from silkline.model.kind import Context
 from silkline.model.ledger import FOREIGN, QUEUED
 from silkline.model.url import canonical, host_of, url_key
-from silkline.model.wait import Wait
 from silkline.reading_marks import Mark, ReadingMarks
 from silkline.store import blames, shards, urls
 

@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from silkline.crawl.plan import Plan
+from silkline.model.host_wait import Wait
 from silkline.model.kept_html import NewDictionary, NewHtml
 from silkline.model.ledger import QUEUED, NewResult, QueuedUrl, Settled
 from silkline.model.parcel import Links, Parcel
-from silkline.model.wait import Wait
 
 UNREADABLE: Final = (ValueError, RecursionError)
 """What decoding bytes of another process may raise: they are no msgpack or no UTF-8, have another type, or lists are

@@ -1,7 +1,7 @@
 """The plan of a crawl, as one value for every process of its tree. No I/O, no policy.
 
-`crawl/planning.py` makes it from a spec. Fetchers, parsers and readers get a ready plan and import no spec: with the
-library of the specs, their start would take twice as long.
+`crawl/plan_from_spec.py` makes it from a spec. Fetchers, parsers and readers get a ready plan and import no spec: with
+the library of the specs, their start would take twice as long.
 """
 
 from __future__ import annotations

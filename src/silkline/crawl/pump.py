@@ -27,7 +27,7 @@ from silkline.crawl.url_queue import FrontierUrl
 from silkline.fetch.client import Exchange, HttpClient
 from silkline.fetch.robots import Robots
 from silkline.metrics.instruments import FETCH_SECONDS, ROBOTS_REFUSALS
-from silkline.model import wait as waiting
+from silkline.model import host_wait as waiting
 from silkline.model.fetched import HOST_UNAVAILABLE, Fetched, Request
 from silkline.model.ledger import FAILED, SKIPPED
 

@@ -16,10 +16,10 @@ from itertools import count
 from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
+from silkline.crawl.address_limit import Address, PutOffCounts
 from silkline.crawl.frontier import Frontier, HostQueue
 from silkline.crawl.host_heap import HostHeap
 from silkline.crawl.isolated_reader import LEAST_BYTES
-from silkline.crawl.politeness import Address, Counts
 from silkline.crawl.url_queue import FrontierUrl
 
 _SHORT_SLEEP: Final = 5.0
@@ -55,7 +55,7 @@ class PutOffs:
         frontier: Frontier,
         queue: FullQueue,
         on_less: Callable[[Address, float], None],
-        counts_of: Callable[[Address], Counts] = attrgetter("unread_urls"),
+        counts_of: Callable[[Address], PutOffCounts] = attrgetter("unread_urls"),
     ) -> None:
         self._frontier = frontier
         self._queue = queue

@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from silkline.crawl.depth_levels import Levels
 from silkline.crawl.field_counts import FieldCounts
 from silkline.crawl.html_counts import HtmlCounts
-from silkline.crawl.levels import Levels
 from silkline.crawl.messages import FoundUrl, FoundUrls, PageOutcome
 from silkline.crawl.plan import Plan
 from silkline.crawl.shard_traffic import ShardTraffic

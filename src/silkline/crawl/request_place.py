@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from weakref import WeakValueDictionary
 
+from silkline.crawl.address_limit import SHOWN_PAGE, Address, address_key
 from silkline.crawl.plan import Plan
-from silkline.crawl.politeness import SHOWN_PAGE, Address, address_key
 from silkline.model.fetched import ADDRESS_BUSY, CONNECT_TIMEOUT
 
 OnLeft = Callable[[Address, float], None]

@@ -11,8 +11,8 @@ from typing import Final, Protocol
 from silkline.crawl.attempt_loop import AttemptLoop
 from silkline.crawl.booking_batches import BookingBatches
 from silkline.crawl.crawl_log import CrawlLog
-from silkline.crawl.equip import open_client
 from silkline.crawl.fetcher import Fetcher
+from silkline.crawl.fetcher_setup import open_client
 from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.messages import (
     Assigned,
@@ -30,10 +30,10 @@ from silkline.crawl.plan import Plan
 from silkline.crawl.purpose import Purpose
 from silkline.crawl.recorder import Delivery, Recorder
 from silkline.crawl.seed_verdict import try_failed_seeds_again
+from silkline.model.host_wait import Wait
 from silkline.model.job import End
 from silkline.model.kind import Context
 from silkline.model.ledger import QueuedUrl
-from silkline.model.wait import Wait
 
 _BEAT: Final = 0.1
 _REPORT: Final = 5.0

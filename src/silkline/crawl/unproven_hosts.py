@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from silkline.crawl.frontier import Frontier, HostQueue
-from silkline.model import wait as reasons
+from silkline.model import host_wait as reasons
 
 _KEPT: Final = 4
 """One of so many slots is kept."""

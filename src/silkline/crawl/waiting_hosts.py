@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, deque
 
+from silkline.crawl.address_limit import Address
 from silkline.crawl.frontier import HostQueue
-from silkline.crawl.politeness import Address
 from silkline.crawl.registrable_domain import domain_of
 
 Waiter = HostQueue | asyncio.Future[None]

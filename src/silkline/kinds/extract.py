@@ -19,7 +19,7 @@ from silkline.crawl.kept_pages import KeptPage, PageOpener
 from silkline.crawl.outcomes import public_headers
 from silkline.crawl.page_hooks import HOOK_FAILED, installed_hooks
 from silkline.crawl.plan import Plan
-from silkline.crawl.planning import plan_of
+from silkline.crawl.plan_from_spec import plan_of
 from silkline.crawl.reading import Body, Reading
 from silkline.errors import NotFound, Permanent
 from silkline.kinds.page import TUNING

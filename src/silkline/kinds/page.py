@@ -22,7 +22,7 @@ from silkline.crawl.messages import FoundUrl, PageOutcome
 from silkline.crawl.outcomes import body_of, rendering_of
 from silkline.crawl.page_hooks import installed_hooks
 from silkline.crawl.plan import Plan, Rendering, Tuning
-from silkline.crawl.planning import plan_of
+from silkline.crawl.plan_from_spec import plan_of
 from silkline.crawl.purpose import onward
 from silkline.crawl.reading import Body, Reading
 from silkline.crawl.recorder import Recorder

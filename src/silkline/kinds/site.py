@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 import uvloop
 
-from silkline.crawl.equip import calm_collector
+from silkline.crawl.fetcher_setup import calm_collector
 from silkline.crawl.file_budget import fitted
 from silkline.crawl.leader import Leader
 from silkline.crawl.page_hooks import installed_hooks
 from silkline.crawl.plan import Tuning
-from silkline.crawl.planning import plan_of
+from silkline.crawl.plan_from_spec import plan_of
 from silkline.errors import Permanent
 from silkline.kinds.browser import rendering_for
 from silkline.kinds.reader_limits import limits_of

@@ -27,7 +27,7 @@ from silkline.runner.cpu_affinity import Cores, wanted_cpus
 from silkline.runner.log_file import LogFile, log_path
 from silkline.service import process_table
 from silkline.service.cgroup import Cgroups
-from silkline.service.companion import Companion
+from silkline.service.child_program import ChildProgram
 from silkline.service.cpu_limit import limit_cpu
 from silkline.service.launcher import Launcher, LaunchFailed
 from silkline.service.marks_files import marks_path
@@ -52,7 +52,7 @@ class Attempts:
         cgroups: Cgroups,
         pump: OutputThread,
         lines: LogQueue,
-        companion: Companion | None = None,
+        child_program: ChildProgram | None = None,
     ) -> None:
         self._database = database
         self._settings = settings
@@ -60,7 +60,7 @@ class Attempts:
         self._cgroups = cgroups
         self._pump = pump
         self._lines = lines
-        self._companion = companion
+        self._child_program = child_program
         self._cores = Cores(settings.nice)
         self._backoff = Backoff(settings.backoff_base, settings.backoff_cap)
         self._lock = threading.Lock()
@@ -149,7 +149,7 @@ class Attempts:
             child.kill(AttemptEnd(child.order or End.RELEASED, "released", "the supervisor had to end at once"))
 
     def reap(self) -> None:
-        """Wait for every child that ended: runners, the fork server, the companion, and adopted processes."""
+        """Wait for every child that ended: runners, the fork server, the child program, and adopted processes."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -163,7 +163,7 @@ class Attempts:
                 with self._lock:
                     del self._children[pid]
                     self._ended.append(child)
-            elif self._companion is not None and self._companion.exited(pid, status):
+            elif self._child_program is not None and self._child_program.exited(pid, status):
                 continue
             elif self._launcher.exited(pid):
                 log.warning("the fork server ended (status %d); it is started again", status)
@@ -273,7 +273,7 @@ class Attempts:
 
     def _kill_leftovers(self) -> None:
         """Kill adopted processes that belong to no running attempt, so that no process stays after its job."""
-        known = {*self._children, self._launcher.server_pid, self._companion.pid if self._companion else None}
+        known = {*self._children, self._launcher.server_pid, self._child_program.pid if self._child_program else None}
         for pid in process_table.own_children() - known:
             if not any(process_table.belongs_to(pid, *child.key) for child in self._children.values()):
                 process_table.kill(below(pid, children_by_parent()))

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 PATH: Final = "/healthz"
 STARTING: Final = 180.0  # seconds until the first answer
 
-log = logging.getLogger("silkline.companion")
+log = logging.getLogger("silkline.child_program")
 
 
 class HealthProbe:

@@ -24,12 +24,12 @@ from silkline.metrics.process import attach
 from silkline.model.database import Database
 from silkline.model.job import Backoff, Job
 from silkline.private_files import repair_folder
+from silkline.runner.metrics_text import MetricsText
 from silkline.runner.readiness import why_not_ready
-from silkline.runner.scrape import Scrape
 from silkline.service import process_table
 from silkline.service.attempts import Attempts
 from silkline.service.cgroup import Cgroups
-from silkline.service.companion import Companion
+from silkline.service.child_program import ChildProgram
 from silkline.service.disk_watermark import DiskWatermark
 from silkline.service.event_wait import EventWait
 from silkline.service.heartbeat import Heartbeat
@@ -89,8 +89,8 @@ class ClaimPolicy(Protocol):
 class JobLoop:
     """Owns the database connection, the children and the threads of one process that runs jobs.
 
-    `companion` is a program to keep alive. `signals_caught` is called when signals are caught: from then on a signal
-    ends the process in good order.
+    `child_program` is a program to keep alive. `signals_caught` is called when signals are caught: from then on a
+    signal ends the process in good order.
     """
 
     database: Database
@@ -101,13 +101,13 @@ class JobLoop:
         settings: Settings,
         policy: ClaimPolicy,
         *,
-        companion: Companion | None = None,
+        child_program: ChildProgram | None = None,
         metrics: MetricsListener | None = None,
         signals_caught: Callable[[], None] = lambda: None,
     ) -> None:
         self._settings = settings
         self._policy = policy
-        self._companion = companion
+        self._child_program = child_program
         self._metrics_listener = metrics
         self._signals_caught = signals_caught
         self._draining_since: float | None = None
@@ -156,8 +156,8 @@ class JobLoop:
         if self._draining_since is None:
             log.info("ending: %d running jobs save their checkpoints and go back to the queue", len(self._attempts))
             self._draining_since = time.monotonic()
-            if self._companion:
-                self._companion.end()
+            if self._child_program:
+                self._child_program.end()
             self._attempts.release_all()
         else:
             log.warning("ending at once")
@@ -198,7 +198,7 @@ class JobLoop:
             environment=settings.runner_environment,
         )
         self._attempts = Attempts(
-            self.database, settings, self._launcher, self._cgroups, self._pump, self._lines, self._companion
+            self.database, settings, self._launcher, self._cgroups, self._pump, self._lines, self._child_program
         )
         self._heartbeat = Heartbeat(
             self.database,
@@ -225,8 +225,8 @@ class JobLoop:
             stale_after=settings.stale_after,
         )
         self._housekeeping.settle_dead_neighbours()
-        if self._companion:
-            self._companion.start()
+        if self._child_program:
+            self._child_program.start()
         self._launcher.warm_up()
         keeper = self._shard_keeper
         for part in (self._pump, self._writer, self._usage, self._heartbeat, self._limits, self._housekeeping, keeper):
@@ -237,8 +237,8 @@ class JobLoop:
 
     def _close(self) -> None:
         self._attempts.kill_all()
-        if self._companion:
-            self._companion.stop()
+        if self._child_program:
+            self._child_program.stop()
         for part in (self._shard_keeper, self._housekeeping, self._limits, self._heartbeat, self._usage):
             part.stop()
         if self._metrics:
@@ -256,10 +256,10 @@ class JobLoop:
         if self._metrics_listener is None:
             return None
         settings = self._settings
-        scrape = Scrape(
+        metrics = MetricsText(
             self.database, settings.data, watermark=settings.disk_free_min, stale_after=settings.stale_after
         )
-        return MetricsServer(self._metrics_listener, scrape.text, self._why_not_ready)
+        return MetricsServer(self._metrics_listener, metrics.text, self._why_not_ready)
 
     def _why_not_ready(self) -> str | None:
         return "it is ending" if self.draining else why_not_ready(self.database)
@@ -340,7 +340,7 @@ class JobLoop:
         until = self._next_wishes if len(self._attempts) else now + self._settings.poll_interval * IDLE_POLLS
         if self._free_slots():
             until = min(until, max(self._next_claim, self._hold_claims_until))
-        if self._companion and (due := self._companion.tend()) is not None:
+        if self._child_program and (due := self._child_program.tend()) is not None:
             until = min(until, now + due)
         if self.draining:
             until = min(until, now + DRAIN_TICK)

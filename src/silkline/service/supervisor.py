@@ -11,7 +11,7 @@ from silkline.config import Settings
 from silkline.errors import DatabaseRemoved, SilklineError
 from silkline.kinds import registry
 from silkline.model.job import Job
-from silkline.service.companion import Companion
+from silkline.service.child_program import ChildProgram
 from silkline.service.job_loop import IDLE_POLLS, JobLoop
 from silkline.service.metrics_server import MetricsListener
 from silkline.store import jobs, workers
@@ -22,7 +22,7 @@ log = logging.getLogger("silkline.supervisor")
 class Supervisor:
     """SIGTERM and SIGINT end it: running jobs save a checkpoint and go back to the queue. SIGHUP reads the slots again.
 
-    `reload` reads the settings again. `beside` is a program to keep alive (`silkline serve`). `metrics` is where
+    `reload` reads the settings again. `child_program` is a program to keep alive (`silkline serve`). `metrics` is where
     Prometheus asks.
     """
 
@@ -33,18 +33,18 @@ class Supervisor:
         settings: Settings,
         *,
         reload: Callable[[], Settings] | None = None,
-        beside: Companion | None = None,
+        child_program: ChildProgram | None = None,
         metrics: MetricsListener | None = None,
     ) -> None:
         self._settings = settings
         self._reload = reload
-        self._companion = beside
+        self._child_program = child_program
         self._metrics = metrics
         self._idle = False
         self.slots = settings.slots
 
     def run(self) -> int:
-        return JobLoop(self._settings, self, companion=self._companion, metrics=self._metrics).run()
+        return JobLoop(self._settings, self, child_program=self._child_program, metrics=self._metrics).run()
 
     def kinds(self) -> list[str]:
         return registry.claimable(test_kinds=self._settings.test_kinds, crawl4ai=self._settings.crawl4ai)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from silkline.model.database import Database, Transaction
-from silkline.store.members import members
+from silkline.store.shard_members import members
 
 FINEST = 1.0
 _ADDED = ("discovered", "done", "unchanged", "failed", "skipped", "bytes")

@@ -7,7 +7,7 @@ from typing import Any
 
 from silkline.model.database import Database, Transaction
 from silkline.model.kept_html import NewDictionary, NewHtml
-from silkline.store.members import family, from_cursor, member_of, members
+from silkline.store.shard_members import family, from_cursor, member_of, members
 
 
 def append(

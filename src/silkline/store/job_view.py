@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import Any, Literal
 
 from silkline.model.field_counts import field_counts_in
+from silkline.model.host_wait import Wait, waits_in
 from silkline.model.job import Job, Status, Wish, shown_status
 from silkline.model.kept_html import kept_html_in
 from silkline.model.ledger import Counts, not_stored
 from silkline.model.redaction import secrets_of, shown_spec, without_password, without_secrets
-from silkline.model.wait import Wait, waits_in
 from silkline.store import waiting
 from silkline.store.usage_view import UsageView
 from silkline.store.workers import Worker

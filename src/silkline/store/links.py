@@ -15,7 +15,7 @@ from typing import Any, Final
 from silkline.model.database import Database, Transaction
 from silkline.model.ledger import PageLinks
 from silkline.portions import portions_of
-from silkline.store.members import family, member_of
+from silkline.store.shard_members import family, member_of
 
 KEY: Final = 8
 ROW_BYTES: Final = 256 << 10

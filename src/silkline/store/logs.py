@@ -11,7 +11,7 @@ from typing import Any
 
 from silkline.model.database import Database, Transaction
 from silkline.model.redaction import cleaned
-from silkline.store.members import horizon, members
+from silkline.store.shard_members import horizon, members
 from silkline.store.text import clean
 
 _COLUMNS = ("job_id", "attempt", "level", "message", "at", "worker", "event", "data")

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from silkline.errors import UsageError
 from silkline.model.database import Database, Transaction
 from silkline.model.sharding import ids_before, shard_of_id
-from silkline.store.members import by_member, members
+from silkline.store.shard_members import by_member, members
 from silkline.store.text import clean
 
 TITLE_LENGTH: Final = 300

@@ -11,7 +11,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 from silkline.model.database import Database
-from silkline.store.members import from_cursor, horizon, member_of, members
+from silkline.store.shard_members import from_cursor, horizon, member_of, members
 from silkline.store.text import UNREADABLE
 
 # A plug-in may have written NaN or Infinity, which are not JSON: our own answers must not contain them.

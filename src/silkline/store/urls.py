@@ -41,7 +41,7 @@ from silkline.model.ledger import (
 )
 from silkline.store import checkpoint_counts, count_history, html, links, pages, redirects, shard_links
 from silkline.store.jobs import fence
-from silkline.store.members import by_member, family, from_cursor, member_of, members
+from silkline.store.shard_members import by_member, family, from_cursor, member_of, members
 from silkline.store.text import clean, clean_json, to_json
 
 INDEX_CHUNK = 200_000

@@ -10,8 +10,8 @@ from starlette.concurrency import run_in_threadpool
 
 from silkline.api.answer_models import problems
 from silkline.api.caller_limit import caller_of
+from silkline.api.event_sources import Cursor, microseconds, read_cursor, read_job
 from silkline.api.events import Hub
-from silkline.api.sources import Cursor, microseconds, read_cursor, read_job
 from silkline.model.database import Database
 from silkline.model.job import ENDED
 from silkline.store import logs

@@ -18,9 +18,9 @@ from silkline.api.answer_models import (
     answered,
 )
 from silkline.api.downloads import Downloads, Pieces
+from silkline.api.ledger_counts import LedgerCounts
 from silkline.api.lists import CHUNK, FIRST, Item, Read, chosen_from, chosen_lines, lines, page_of
 from silkline.api.problems import Problem
-from silkline.api.tallies import Tallies
 from silkline.api.views import (
     host_view,
     line_view,
@@ -98,10 +98,10 @@ class ExplainQuery(BaseModel):
 
 
 class LedgerRoutes:
-    def __init__(self, database: Database, tallies: Tallies, downloads: Downloads) -> None:
+    def __init__(self, database: Database, ledger_counts: LedgerCounts, downloads: Downloads) -> None:
         self._database = database
         self._downloads = downloads
-        self._tallies = tallies
+        self._ledger_counts = ledger_counts
         self.router = APIRouter(prefix="/v1/jobs/{id}", tags=["results and ledger"])
         self._add("results", self.results, "Results of a job")
         self._add("urls", self.urls, "Every URL of a job, with its state and reason")
@@ -173,13 +173,13 @@ class LedgerRoutes:
         if wants_lines(query, accept):
             return self._lines(request, read, query, LINKED_CHUNK, LINKED_CHUNK, LINKED_BYTES)
         items, cursor = page_of(read, query.cursor, query.limit, LINKED_CHUNK, LINKED_CHUNK)
-        return Answer(ErrorPage(reason_views(self._tallies.get(urls.reasons, job)), items, cursor))
+        return Answer(ErrorPage(reason_views(self._ledger_counts.get(urls.reasons, job)), items, cursor))
 
     def hosts(self, id: str) -> Answer[HostReport]:
         """Each host has its own pace. The longest wait comes first. The counts may be a few seconds old."""
         job = jobs.outline(self._database, id)
         waits, now = waits_of(job, urls.counts(self._database, id)), self._database.now()
-        items = [host_view(row) for row in self._tallies.get(urls.hosts, job)]
+        items = [host_view(row) for row in self._ledger_counts.get(urls.hosts, job)]
         return Answer(HostReport([wait_view(wait, now) for wait in waits], items))
 
     def shards(self, id: str) -> Answer[ListPage[JobView]]:

@@ -11,8 +11,8 @@ from silkline.config import Settings
 from silkline.metrics.exposition import MEDIA_TYPE
 from silkline.metrics.instruments import tell_cpu
 from silkline.model.database import Database
+from silkline.runner.metrics_text import MetricsText
 from silkline.runner.readiness import why_not_ready
-from silkline.runner.scrape import Scrape
 from silkline.store import workers
 from silkline.store.fleet import FleetView, fleet
 
@@ -23,7 +23,7 @@ class SystemRoutes:
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
         self._settings = settings
-        self._scrape = Scrape(
+        self._metrics = MetricsText(
             database, settings.data, watermark=settings.disk_free_min, stale_after=settings.stale_after
         )
         self.router = APIRouter(tags=["service"])
@@ -63,7 +63,7 @@ class SystemRoutes:
     def metrics(self) -> Response:
         """The processes of this machine, and the jobs of the database. docs/reference/metrics.md lists all metrics."""
         tell_cpu()
-        return Response(self._scrape.text(), media_type=MEDIA_TYPE)
+        return Response(self._metrics.text(), media_type=MEDIA_TYPE)
 
     def workers(self) -> Answer[ListPage[WorkerView]]:
         """Workers whose last heartbeat is not older than the setting `stale_after`."""

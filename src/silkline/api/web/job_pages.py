@@ -12,11 +12,11 @@ from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from silkline.api.answer_models import Answer
+from silkline.api.ledger_counts import LedgerCounts
 from silkline.api.problems import Problem
 from silkline.api.remove import remove
 from silkline.api.requeue import requeue
 from silkline.api.routes.ledger import levels_from
-from silkline.api.tallies import Tallies
 from silkline.api.views import line_view, reason_views
 from silkline.api.web import charts, forms
 from silkline.api.web.again import repeated, way_of
@@ -27,13 +27,13 @@ from silkline.config import Settings
 from silkline.export.download import offered
 from silkline.kinds import registry
 from silkline.model.database import Database
+from silkline.model.host_wait import BUSY, LEVEL, TURN, Wait, event, seconds_to, what_next, why
 from silkline.model.job import Change, Job, Status, Verb
 from silkline.model.job import answer as answer_to
 from silkline.model.ledger import Counts, Url
 from silkline.model.redaction import secrets_of
 from silkline.model.result_fields import number_in
 from silkline.model.sharding import is_parent
-from silkline.model.wait import BUSY, LEVEL, TURN, Wait, event, seconds_to, what_next, why
 from silkline.page_files import files_named, stored_files
 from silkline.runner.job_commands import ask
 from silkline.store import jobs, logs, pages, results, shards, urls, workers
@@ -80,12 +80,18 @@ class TabQuery(BaseModel):
 
 class JobPages:
     def __init__(
-        self, database: Database, settings: Settings, templates: Templates, tallies: Tallies, *, with_sample: bool
+        self,
+        database: Database,
+        settings: Settings,
+        templates: Templates,
+        ledger_counts: LedgerCounts,
+        *,
+        with_sample: bool,
     ) -> None:
         self._database = database
         self._settings = settings
         self._templates = templates
-        self._tallies = tallies
+        self._ledger_counts = ledger_counts
         self._with_sample = with_sample
         self._read = {
             "overview": self._overview,
@@ -224,7 +230,7 @@ class JobPages:
         return hold_up(workers.alive(self._database, self._settings.stale_after), job.kind)
 
     def _overview(self, job: Job, query: TabQuery) -> dict[str, Any]:
-        statuses, reasons, hosts = self._tallies.soon(job, charts.status_bars, urls.reasons, urls.hosts)
+        statuses, reasons, hosts = self._ledger_counts.soon(job, charts.status_bars, urls.reasons, urls.hosts)
         return {
             "reasons": reason_views(reasons or ()),
             "statuses": statuses or (),
@@ -241,7 +247,7 @@ class JobPages:
         return self._by_reason(job, query, "skipped")
 
     def _by_reason(self, job: Job, query: TabQuery, state: str) -> dict[str, Any]:
-        (reasons,) = self._tallies.soon(job, urls.reasons)
+        (reasons,) = self._ledger_counts.soon(job, urls.reasons)
         groups = reason_views(reasons or ())
         reason = query.reason.replace("\x00", "") or None
         found = urls.failures(self._database, job.id, state=state, reason=reason, after=query.cursor, wanted=ROWS + 1)
@@ -249,7 +255,7 @@ class JobPages:
         return {"state": state, "groups": groups, "counting": reasons is None, **self._rows(job, found)}
 
     def _hosts(self, job: Job, query: TabQuery) -> dict[str, Any]:
-        (hosts,) = self._tallies.soon(job, urls.hosts)
+        (hosts,) = self._ledger_counts.soon(job, urls.hosts)
         return {**in_two(self._host_rows(job, hosts)), "counting": hosts is None, "most": urls.MOST_HOSTS}
 
     def _host_rows(self, job: Job, counted: list[dict[str, Any]] | None) -> list[dict[str, Any]]:

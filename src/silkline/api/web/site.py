@@ -9,8 +9,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from silkline.api.auth import Doorkeeper
+from silkline.api.ledger_counts import LedgerCounts
 from silkline.api.problems import AsPage, Problem
-from silkline.api.tallies import Tallies
 from silkline.api.web.job_pages import JobPages
 from silkline.api.web.pages import Pages
 from silkline.api.web.sample_crawl import FirstCrawl
@@ -35,7 +35,7 @@ def install(
     settings: Settings,
     database: Database,
     doorkeeper: Doorkeeper,
-    tallies: Tallies,
+    ledger_counts: LedgerCounts,
     *,
     with_sample: bool,
 ) -> AsPage:
@@ -44,7 +44,7 @@ def install(
     app.mount("/static", Files(directory=STATIC), name="static")
     first = FirstCrawl() if with_sample else None
     app.include_router(Pages(database, settings, templates, doorkeeper, first).router)
-    app.include_router(JobPages(database, settings, templates, tallies, with_sample=with_sample).router)
+    app.include_router(JobPages(database, settings, templates, ledger_counts, with_sample=with_sample).router)
 
     def as_page(request: Request, problem: Problem) -> Response | None:
         """A problem as a page, if a browser asked for a page."""

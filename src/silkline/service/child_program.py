@@ -23,10 +23,10 @@ RESTART_MOST = 10.0
 HEALTHY_AFTER = 10.0  # seconds; a program that ran this long is restarted without a delay
 STOP_LIMIT = 10.0
 
-log = logging.getLogger("silkline.companion")
+log = logging.getLogger("silkline.child_program")
 
 
-class Companion:
+class ChildProgram:
     """Used by the supervisor's thread only."""
 
     def __init__(

@@ -1,6 +1,6 @@
 """How deep a crawl may go, level by level."""
 
-from silkline.crawl.levels import PATIENCE, Levels
+from silkline.crawl.depth_levels import PATIENCE, Levels
 
 
 def test_without_a_limit_there_are_no_levels() -> None:

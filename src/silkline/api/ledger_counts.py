@@ -25,7 +25,7 @@ AT_ONCE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class LedgerCount:
     """The result of a count, the checkpoint of the job that it belongs to, and until when it may be used."""
 
     value: Any
@@ -33,20 +33,20 @@ class Tally:
     until: float
 
 
-class Tallies:
+class LedgerCounts:
     """Keeps the results of counts, by the name of the count and the job."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = threading.Lock()
         self._turns = threading.Semaphore(AT_ONCE)
-        self._found: dict[tuple[Any, ...], Tally] = {}
-        self._counting: dict[tuple[Any, ...], Future[Tally]] = {}
+        self._found: dict[tuple[Any, ...], LedgerCount] = {}
+        self._counting: dict[tuple[Any, ...], Future[LedgerCount]] = {}
 
     def get(self, count: Callable[..., Any], job: Job, *arguments: Any) -> Any:
         """The result of `count`. For a job that does not run, it is never older than the last checkpoint."""
         found = self._look(count, job, arguments)
-        return found.value if isinstance(found, Tally) else found.result().value
+        return found.value if isinstance(found, LedgerCount) else found.result().value
 
     def soon(self, job: Job, *counts: Callable[..., Any]) -> list[Any]:
         """The results of several counts. If one takes too long: its previous result, or None if there is none."""
@@ -55,13 +55,15 @@ class Tallies:
         for count, found in [(count, self._look(count, job, ())) for count in counts]:
             try:
                 left = max(0.0, give_up - time.monotonic())
-                values.append((found if isinstance(found, Tally) else found.result(left)).value)
+                values.append((found if isinstance(found, LedgerCount) else found.result(left)).value)
             except TimeoutError:
                 before = self._found.get((count.__name__, job.id))
                 values.append(before.value if before and job.status is Status.RUNNING else None)
         return values
 
-    def _look(self, count: Callable[..., Any], job: Job, arguments: tuple[Any, ...]) -> Tally | Future[Tally]:
+    def _look(
+        self, count: Callable[..., Any], job: Job, arguments: tuple[Any, ...]
+    ) -> LedgerCount | Future[LedgerCount]:
         """The kept result if it is fresh enough, else the running count. Starts the count if it does not run."""
         key = (count.__name__, job.id, *arguments)
         counts = urls.counts(self._database, job.id)
@@ -77,7 +79,7 @@ class Tallies:
             if under_way is None:
                 under_way = self._counting[key_now] = Future()
                 made = (key, key_now, checkpoint, count, job, arguments, under_way)
-                threading.Thread(target=self._count, args=made, name="tally", daemon=True).start()
+                threading.Thread(target=self._count, args=made, name="ledger-count", daemon=True).start()
             return under_way
 
     def _count(
@@ -88,7 +90,7 @@ class Tallies:
         count: Callable[..., Any],
         job: Job,
         arguments: tuple[Any, ...],
-        promise: Future[Tally],
+        promise: Future[LedgerCount],
     ) -> None:
         try:
             with self._turns:
@@ -100,10 +102,10 @@ class Tallies:
             promise.set_exception(error)
             return
         took = time.monotonic() - began
-        tally = Tally(value, checkpoint, time.monotonic() + max(YOUNG, PATIENCE * took))
+        made = LedgerCount(value, checkpoint, time.monotonic() + max(YOUNG, PATIENCE * took))
         with self._lock:
             del self._counting[key_now]
             if len(self._found) >= KEPT:
                 self._found.clear()
-            self._found[key] = tally
-        promise.set_result(tally)
+            self._found[key] = made
+        promise.set_result(made)

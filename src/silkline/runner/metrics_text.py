@@ -18,7 +18,7 @@ from silkline.store.job_counts import job_counts
 log = logging.getLogger("silkline.metrics")
 
 
-class Scrape:
+class MetricsText:
     """Reads everything anew each time. If the database does not answer, only its families are missing."""
 
     def __init__(self, database: Database, data: Path, *, watermark: int, stale_after: float) -> None:
