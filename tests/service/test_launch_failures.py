@@ -151,13 +151,13 @@ def test_a_runner_that_cannot_be_watched_is_ended(
 def test_a_fork_server_that_breaks_leaves_no_process_behind(tmp_path: Path) -> None:
     """What its runners started is ended, also when it ends by an error."""
     ours, theirs = protocol.pair()
-    mark = {protocol.MARK_WORKER: f"worker-{os.getpid()}-broken"}
-    left = subprocess.Popen([sys.executable, "-c", "input()"], env={**os.environ, **mark}, stdin=subprocess.PIPE)
+    tag = {protocol.SUPERVISOR_TAG: f"worker-{os.getpid()}-broken"}
+    left = subprocess.Popen([sys.executable, "-c", "input()"], env={**os.environ, **tag}, stdin=subprocess.PIPE)
     with left, ours:
         with theirs:
             command = [sys.executable, "-m", "silkline.runner.server", str(theirs.fileno()), "sqlite"]
             server = subprocess.Popen(
-                command, env={**os.environ, **mark}, pass_fds=[theirs.fileno()], stderr=subprocess.DEVNULL
+                command, env={**os.environ, **tag}, pass_fds=[theirs.fileno()], stderr=subprocess.DEVNULL
             )
         assert isinstance(protocol.receive(ours, protocol.Launched), protocol.Launched)
         socket.send_fds(ours, [b"{nonsense"], [])

@@ -129,7 +129,7 @@ def test_leftovers_of_a_job_die_with_it(yard: Yard) -> None:
     (id,) = yard.add("escape", seconds=0)
     yard.wait_for(id, Status.COMPLETED)
     eventually("only the fork server is left", lambda: len(yard.processes_of(supervisor)) <= 1)
-    eventually("no process without a mark is left either", lambda: not find(id))
+    eventually("no process without a tag is left either", lambda: not find(id))
 
 
 def test_the_fork_server_is_started_again(yard: Yard) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from silkline.confine.environment import scrubbed
 from silkline.model.job import NewJob, Status
-from silkline.runner.protocol import MARK_JOB, MARK_WORKER
+from silkline.runner.protocol import JOB_TAG, SUPERVISOR_TAG
 from silkline.store import jobs
 from silkline.store.opening import open_database
 from tests.support.supervisors import Yard, eventually
@@ -119,11 +119,11 @@ def test_no_process_of_a_running_tree_shows_a_secret(tree: psutil.Process) -> No
     for process in found:
         text = shown(process, "environ")
         if b"silkline.api" not in shown(process, "cmdline"):
-            assert MARK_WORKER.encode() in text, process
+            assert SUPERVISOR_TAG.encode() in text, process
         assert b"SILKLINE_DATABASE_URL=" not in text, process
         assert b"SILKLINE_API_TOKEN=" not in text, process
     children = [process for process in found if b"silkline.crawl.child_process" in shown(process, "cmdline")]
-    assert all(MARK_JOB.encode() in shown(process, "environ") for process in children)
+    assert all(JOB_TAG.encode() in shown(process, "environ") for process in children)
 
 
 def test_a_runner_is_told_what_libpq_reads_from_the_environment(postgres_url: str, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from silkline.kinds import browser
 from silkline.model.job import NewJob, Status
 from silkline.runner.leftovers import environment
-from silkline.runner.protocol import MARK_JOB
+from silkline.runner.protocol import JOB_TAG
 from silkline.store import jobs, results
 from tests.crawl.renderers import alive, browsers, folder_of, tree_of
 from tests.crawl.scripted_pages import PAGES, ScriptedPages
@@ -129,5 +129,5 @@ def test_kill_9_takes_the_browser_along_and_the_job_goes_on(tmp_path: Path, site
 
 
 def of_job(id: str) -> list[psutil.Process]:
-    """Browsers that carry the mark of this job."""
-    return [each for each in browsers() if environment(each.pid).get(MARK_JOB, "").startswith(id)]
+    """Browsers that have the tag of this job."""
+    return [each for each in browsers() if environment(each.pid).get(JOB_TAG, "").startswith(id)]

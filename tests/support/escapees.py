@@ -7,7 +7,7 @@ from tests.support.supervisors import alive
 
 
 def find(job_id: str) -> list[int]:
-    """Every living process of the job's runner, marked or not."""
+    """Every living process of the job's runner, tagged or not."""
     found = []
     for pid in process_ids():
         try:

@@ -16,7 +16,7 @@ from typing import Any
 from silkline.errors import Unavailable
 from silkline.model.database import Database
 from silkline.model.job import LIVE, Job, NewJob, Status, Verb
-from silkline.runner.leftovers import marked
+from silkline.runner.leftovers import tagged
 from silkline.service import cgroup
 from silkline.store import jobs, logs, results, urls, workers
 from silkline.store.opening import open_database
@@ -227,9 +227,9 @@ class Yard:
         return counts.discovered == sum(tally.values()) and counts.done == tally["done"]
 
     def processes_of(self, supervisor: SupervisorProcess) -> set[int]:
-        """What lives below a supervisor, by its mark, even when it is dead itself."""
+        """What lives below a supervisor, by its tag, even when it is dead itself."""
         ids = [worker.id for worker in workers.everyone(self.database) if worker.pid == supervisor.process.pid]
-        return {pid for id in ids for pid in marked(id)}
+        return {pid for id in ids for pid in tagged(id)}
 
     def close(self) -> None:
         for supervisor in self.supervisors:

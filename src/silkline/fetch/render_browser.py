@@ -1,9 +1,10 @@
 """The browser process: starts it, limits its memory, ends it and removes its files.
 
 The browser cannot outlive this process. The kernel kills it when this process dies (render_launch.py). It ends itself
-when its debugging pipe is closed. The supervisor finds it by the mark in its environment. `close` kills its process
-group. All files of the browser are in one folder, which is removed with it. After a `kill -9` the folder remains; the
-next process that starts a browser removes it, if no process holds its lock.
+when its debugging pipe is closed. If both fail, the browser becomes a child of the supervisor, which kills it
+(service/attempts.py) unless its environment has the tag of a running attempt. `close` kills its process group. All
+files of the browser are in one folder, which is removed with it. After a `kill -9` the folder remains; the next process
+that starts a browser removes it, if no process holds its lock.
 """
 
 from __future__ import annotations
@@ -221,12 +222,12 @@ def _launch(command: list[str], line: socket.socket, folder: BrowserFolder) -> s
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """The environment of a browser: without our secrets, but with the marks by which the supervisor finds it."""
+    """The environment of a browser: without our secrets, but with the tags by which the supervisor finds it."""
     kept = {
         name: os.environ[name] for name in ("PATH", "TZ", "FONTCONFIG_PATH", "LD_LIBRARY_PATH") if name in os.environ
     }
-    marks = {
+    tags = {
         name: value for name, value in os.environ.items() if name.startswith("SILKLINE_") and name.endswith("_MARK")
     }
     temporary = {"TMPDIR": str(folder)} if len(str(folder)) < _LONGEST_FOLDER else {}
-    return {**kept, **marks, **temporary, "HOME": str(folder), "LANG": "C.UTF-8"}
+    return {**kept, **tags, **temporary, "HOME": str(folder), "LANG": "C.UTF-8"}

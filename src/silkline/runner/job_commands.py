@@ -16,7 +16,7 @@ from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, Backoff, End, Job, Refusal, Status, Verb, Wish, answer, decide
 from silkline.model.sharding import is_parent
 from silkline.runner import shard_parents
-from silkline.runner.leftovers import kill_marked
+from silkline.runner.leftovers import kill_tagged
 from silkline.runner.rescue import rescue
 from silkline.store import jobs, shards, workers
 from silkline.store.identity import is_dead
@@ -63,7 +63,7 @@ def owner_is_dead(database: Database, data: Path, job: Job) -> bool:
 def take_back(database: Database, data: Path, job: Job, wish: Wish) -> bool:
     """Kill the processes that the dead owner left, and give its job the requested status."""
     assert job.worker_id is not None  # noqa: S101
-    kill_marked(job.worker_id)
+    kill_tagged(job.worker_id)
     wished = replace(job, desired=max(job.desired, wish, key=list(Wish).index))
     ended = AttemptEnd(End.RELEASED, "owner lost", f"{_owner(job)} is dead")
     decision = decide(wished, ended, backoff=Backoff(), now=database.now(), jitter=0.0)

@@ -1,4 +1,4 @@
-"""Finds and kills the processes that carry the mark of a dead supervisor."""
+"""Finds and kills the processes that have the tag of a dead supervisor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from silkline.process_usage import process_ids
-from silkline.runner.protocol import MARK_WORKER
+from silkline.runner.protocol import SUPERVISOR_TAG
 
 ROUNDS = 50
 
@@ -24,9 +24,9 @@ def environment(pid: int) -> dict[str, str]:
     return {name.decode(errors="replace"): value.decode(errors="replace") for name, _, value in pairs}
 
 
-def marked(worker_id: str) -> list[int]:
-    """Every running process that carries the mark of the supervisor `worker_id`."""
-    needle = f"{MARK_WORKER}={worker_id}".encode()
+def tagged(worker_id: str) -> list[int]:
+    """Every running process that has the tag of the supervisor `worker_id`."""
+    needle = f"{SUPERVISOR_TAG}={worker_id}".encode()
     found = []
     for pid in process_ids():
         with contextlib.suppress(OSError):
@@ -36,11 +36,11 @@ def marked(worker_id: str) -> list[int]:
     return found
 
 
-def kill_marked(worker_id: str, *, spare: int = 0) -> int:
+def kill_tagged(worker_id: str, *, spare: int = 0) -> int:
     """Kill these processes, and those that they start meanwhile. Returns how many there were."""
     seen: set[int] = set()
     for _ in range(ROUNDS):
-        alive = [pid for pid in marked(worker_id) if pid != spare]
+        alive = [pid for pid in tagged(worker_id) if pid != spare]
         if not alive:
             break
         for pid in alive:

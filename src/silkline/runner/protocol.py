@@ -20,8 +20,10 @@ MAX_TEXT = 16 * 1024
 EXIT_DONE, EXIT_TEMPORARY, EXIT_PERMANENT = 0, 75, 65
 EXIT_LEASE_LOST = 76
 EXIT_UNTOLD = 77  # the runner ended as ordered but could not report it
-MARK_WORKER = "SILKLINE_WORKER_MARK"  # in the environment of every process below a supervisor: its worker id
-MARK_JOB = "SILKLINE_JOB_MARK"  # in the environment of every program a runner starts: job id and lease
+# Tags: variables in the environment of processes. Their names stay, because a supervisor also kills the processes that
+# an older version left.
+SUPERVISOR_TAG = "SILKLINE_WORKER_MARK"  # of every process below a supervisor: its worker id
+JOB_TAG = "SILKLINE_JOB_MARK"  # of every program that a runner starts: job id and lease
 
 
 class Launch(msgspec.Struct, kw_only=True):

@@ -122,7 +122,7 @@ def run_runner(launch: protocol.Launch, descriptors: list[int]) -> None:
         settle(stdout, stderr, nice=launch.nice, open_files=launch.open_files)
         name_process(launch.job_id, launch.run_lease)
         confine_runner()
-        os.environ[protocol.MARK_JOB] = f"{launch.job_id}:{launch.run_lease}"
+        os.environ[protocol.JOB_TAG] = f"{launch.job_id}:{launch.run_lease}"
         from silkline.runner.attempt import run_attempt
 
         code = run_attempt(socket.socket(fileno=channel), path_of(marks))
@@ -139,7 +139,7 @@ def run_runner(launch: protocol.Launch, descriptors: list[int]) -> None:
 
 def main() -> None:
     """`python -m silkline.runner.server DESCRIPTOR DATABASE-KIND [DATA]`, started by service/launcher.py."""
-    from silkline.runner.leftovers import kill_marked
+    from silkline.runner.leftovers import kill_tagged
 
     for data in sys.argv[3:]:
         attach(Path(data), "fork_server")
@@ -147,7 +147,7 @@ def main() -> None:
     try:
         serve(channel, postgres=sys.argv[2] == "postgres")
     finally:  # the supervisor is dead, or this process failed: leave no runner
-        kill_marked(os.environ[protocol.MARK_WORKER], spare=os.getpid())
+        kill_tagged(os.environ[protocol.SUPERVISOR_TAG], spare=os.getpid())
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from silkline.config import Settings
 from silkline.errors import StoreError
 from silkline.model.database import Database
 from silkline.model.job import Backoff
-from silkline.runner.leftovers import kill_marked
+from silkline.runner.leftovers import kill_tagged
 from silkline.service import cgroup
 from silkline.service.background_thread import BackgroundThread
 from silkline.service.cleaner import Cleaner
@@ -46,7 +46,7 @@ class Housekeeping(BackgroundThread):
         """For each dead supervisor of this machine: kill the processes that it left, then take its jobs back."""
         dead = self._identity.dead_neighbours()
         for worker_id in dead:
-            killed = kill_marked(worker_id)
+            killed = kill_tagged(worker_id)
             if killed:
                 log.warning("killed %d processes that the dead supervisor %s left", killed, worker_id)
         if dead:

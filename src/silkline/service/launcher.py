@@ -46,7 +46,7 @@ class Launcher:
         fork_server: bool = True,
         environment: Iterable[str] = (),
     ) -> None:
-        self._environment = {**scrubbed(environment), protocol.MARK_WORKER: worker_id}
+        self._environment = {**scrubbed(environment), protocol.SUPERVISOR_TAG: worker_id}
         self._dialect = dialect
         self._data = data
         self._nice = nice

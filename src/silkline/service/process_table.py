@@ -1,8 +1,8 @@
 """The processes of a job, read from /proc.
 
 The supervisor is a subreaper: a process whose parent dies becomes a child of the supervisor. So the processes of a job
-are all descendants of its runner, plus those adopted children that carry the mark of the job (started programs carry it
-in their environment, forked processes in their name).
+are all descendants of its runner, plus those adopted children that have the tag of the job (started programs have it in
+their environment, forked processes in their name).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from silkline.process_usage import PAGE, children_by_parent
 from silkline.runner.leftovers import environment
 from silkline.runner.process import process_name
-from silkline.runner.protocol import MARK_JOB
+from silkline.runner.protocol import JOB_TAG
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -41,7 +41,7 @@ def own_children(tasks: Path = Path("/proc/self/task")) -> set[int]:
 
 def belongs_to(pid: int, job_id: str, run_lease: int) -> bool:
     """Whether an adopted process belongs to this attempt."""
-    if environment(pid).get(MARK_JOB) == f"{job_id}:{run_lease}":
+    if environment(pid).get(JOB_TAG) == f"{job_id}:{run_lease}":
         return True
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip() == process_name(job_id, run_lease)
