@@ -1,7 +1,8 @@
 """The job, its states, and every decision about it as a pure function.
 
-The owner of the lease, or the watchdog, writes `Status`; users write `Wish` (the column `desired`). The diagram in
-ARCHITECTURE.md, `TRANSITIONS` and the statements in store/sql/jobs.sql must agree; tests compare them.
+Users write `Wish` (the column `desired`). While a job runs, its owner writes `Status`, or the process that rescues the
+job from a dead owner. The diagram in ARCHITECTURE.md, `TRANSITIONS` and the statements in store/sql/jobs.sql must
+agree; tests compare them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The verbs on jobs. Only `claim` and `claim_one` start a job. Every write of an attempt checks its lease."""
+"""The verbs on jobs. Only `claim`, `claim_one` and `shards.claim` start a job. Every write of an attempt checks its
+lease."""
 
 from __future__ import annotations
 
@@ -122,7 +123,7 @@ def _new_row(job: NewJob, now: datetime) -> tuple[Any, ...]:
 
 
 def claim(database: Database, worker_id: str, host: str, kinds: Iterable[str], wanted: int) -> list[Job]:
-    """Claim up to `wanted` jobs that are due. Returns their outlines. Only this function and `claim_one` start jobs."""
+    """Claim up to `wanted` jobs that are due. Returns their outlines."""
     if wanted < 1:
         return []
     found = database.rows(
@@ -284,7 +285,7 @@ def running_states(database: Database) -> list[Held]:
 
 
 def wish(database: Database, id: str, verb: Verb) -> Job:
-    """Apply a verb of a user: the only function that changes a status for a user. A refused verb changes nothing.
+    """Apply a verb of a user. If the job does not run, its status changes at once. A refused verb changes nothing.
 
     Returns the outline of the job.
     """
