@@ -80,12 +80,14 @@ def render(
         return Content()
     formulas: list[str] = []
     taken = []
+    size = known.size - removed
     if known.formulas or has_mathml:  # before the choice: the parts of a formula are no blocks
         if wanted.content == "html":
             taken = take_out(body)
         else:
             tidy_formulas(body, formulas, marked=wanted.content != "text")
-    size = visible = known.size - removed
+        size = len(body.text)
+    visible = size
     rule, confidence, kept = "full", 1.0, 1.0
     if wanted.keep or wanted.drop:
         visible = len(body.text)
