@@ -9,7 +9,6 @@ variables. Without a C compiler, or without the header files of Python, they run
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -56,7 +55,7 @@ class CompileHook(BuildHookInterface):  # type: ignore[type-arg]
 def compile_in_place(root: Path) -> bool:
     """Whether the modules could be compiled. Each one is replaced at once: a running process keeps the old one."""
     target = root / "src" / PACKAGE
-    for old in target.glob("*" + sysconfig.get_config_var("EXT_SUFFIX")):
+    for old in target.glob("*.so"):  # also those of other versions of Python, which may be older than their source
         old.unlink()
     with tempfile.TemporaryDirectory() as folder:
         compiled = compiled_modules(root, Path(folder))

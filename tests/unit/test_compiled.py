@@ -100,6 +100,11 @@ def test_modules_are_compiled_where_that_is_possible():
     assert page_reader().level == ("ok" if CAN_COMPILE else "warn")
 
 
+def test_modules_that_another_python_compiled_do_not_count(monkeypatch):
+    monkeypatch.setattr(sysconfig, "get_config_var", {"EXT_SUFFIX": ".cpython-399-x86_64-linux-gnu.so"}.get)
+    assert page_reader().level == "warn"
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_a_compiled_module_is_not_older_than_its_source(name: str):
     stem = name.partition(".")[0]
@@ -140,12 +145,14 @@ def test_compiled_modules_are_replaced(tmp_path):
     shutil.copytree(
         PARSE, tmp_path / "src" / "silkline" / "parse", ignore=shutil.ignore_patterns("__pycache__", "*.so")
     )
-    old = tmp_path / "src" / "silkline" / "parse" / f"removed{SUFFIX}"
-    old.touch()
+    parse = tmp_path / "src" / "silkline" / "parse"
+    old = [parse / f"removed{SUFFIX}", parse / "letters.cpython-399-x86_64-linux-gnu.so"]
+    for each in old:
+        each.touch()
     assert compile_in_place(tmp_path) is CAN_COMPILE
-    assert not old.exists()
-    assert len(list(old.parent.glob("*" + SUFFIX))) == (2 if CAN_COMPILE else 0)
-    assert not list(old.parent.glob(".*"))
+    assert not [each for each in old if each.exists()]
+    assert len(list(parse.glob("*" + SUFFIX))) == (2 if CAN_COMPILE else 0)
+    assert not list(parse.glob(".*"))
 
 
 TAGS = (
