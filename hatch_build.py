@@ -1,7 +1,8 @@
 """Compiles the modules that look at every element of a page, with Cython: docs/decisions/0026-compiled-modules.md.
 
-All but `tag_counts.pyx` are ordinary Python modules with a `.pxd` file beside them, which gives the types of their
-variables. Without a C compiler, or without the header files of Python, they run as they are: the same results, slower.
+The `.py` files are ordinary Python modules. The `.pxd` file beside each of them gives the types of its variables. The
+`.pyx` files exist only compiled, and other Python modules do the same. Without a C compiler, or without the header
+files of Python, all of it runs as Python: the same results, slower.
 
 `python hatch_build.py` compiles into the source tree, as an editable install does. Wheels get their own copies.
 """
