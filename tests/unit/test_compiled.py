@@ -189,6 +189,32 @@ def test_tags_are_counted_alike(pieces):
     assert count_tags(body) == count_in_python(body)
 
 
+@pytest.mark.skipif(not CAN_COMPILE, reason="Python code checks it by itself")
+@pytest.mark.parametrize(
+    "call",
+    [
+        "fast_word_count.count_words([None])",
+        "fast_word_count.count_words(['a', None])",
+        "fast_word_count.count_words(None)",
+        "plain_links.plain_links([None], 'https://a.example', '/')",
+        "plain_links.plain_links(['/a', None], 'https://ä.example', '/')",
+        "plain_links.plain_links(None, 'https://a.example', '/')",
+        "plain_links.plain_links(['/a'], None, '/')",
+        "plain_links.plain_links(['/a'], 'https://a.example', None)",
+        "tag_counts.count_tags(None)",
+        "letters.words(None)",
+        "letters.stripped_length(None)",
+    ],
+)
+def test_compiled_code_reads_no_letters_of_none(call: str):
+    """In a process of its own: it would read memory that is no text."""
+    module = f"silkline.parse.{call.partition('.')[0]}"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {module}\nsilkline.parse.{call}"], stderr=subprocess.PIPE, text=True
+    )
+    assert "\nTypeError: " in done.stderr
+
+
 PARTS = [
     "/",
     "//",
