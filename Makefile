@@ -29,7 +29,7 @@ $(PIP) install --compile --require-hashes -r $< || {
 	echo "      folder of wheels (PIP_INDEX_URL, or PIP_NO_INDEX=1 with PIP_FIND_LINKS), then run make again." >&2
 	exit 1; }
 $(PIP) install --no-deps --no-build-isolation --editable .
-ls src/silkline/parse/*.so > /dev/null 2>&1 || {
+test -e src/silkline/parse/outline$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))') || {
 	echo "make: Silkline works, but reads pages more slowly than it could: it could not compile a part of itself. Install a C" >&2
 	echo "      compiler and the header files of Python (on Debian: gcc, python3-dev), then run: touch pyproject.toml" >&2; }
 $(BIN)/python -m compileall -q src

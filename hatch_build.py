@@ -1,7 +1,8 @@
 """Compiles the modules that look at every element of a page, with Cython: docs/decisions/0026-compiled-modules.md.
 
-All but `tag_counts.pyx` are ordinary Python modules with a `.pxd` file beside them, which gives the types of their
-variables. Without a C compiler, or without the header files of Python, they run as they are: the same results, slower.
+The `.py` files are ordinary Python modules. The `.pxd` file beside each of them gives the types of its variables. The
+`.pyx` files exist only compiled, and other Python modules do the same. Without a C compiler, or without the header
+files of Python, all of it runs as Python: the same results, slower.
 
 `python hatch_build.py` compiles into the source tree, as an editable install does. Wheels get their own copies.
 """
@@ -9,7 +10,6 @@ variables. Without a C compiler, or without the header files of Python, they run
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ class CompileHook(BuildHookInterface):  # type: ignore[type-arg]
 def compile_in_place(root: Path) -> bool:
     """Whether the modules could be compiled. Each one is replaced at once: a running process keeps the old one."""
     target = root / "src" / PACKAGE
-    for old in target.glob("*" + sysconfig.get_config_var("EXT_SUFFIX")):
+    for old in target.glob("*.so"):  # also those of other versions of Python, which may be older than their source
         old.unlink()
     with tempfile.TemporaryDirectory() as folder:
         compiled = compiled_modules(root, Path(folder))

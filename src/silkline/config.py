@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import stat
+import time
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -33,6 +36,7 @@ SECRET = frozenset({"api_token"})
 IN_FILE = "_FILE"
 UNKNOWN = "is unknown"
 LogLevel = Literal["", "debug", "info", "warning", "error"]
+PIPE_SECONDS = 5.0  # for the program that writes silkline.toml into a pipe; a running worker may wait too, at a reload
 SHORTEST_SECRET = 4  # characters; to hide a shorter text would make log lines unreadable
 LogFormat = Literal["text", "json"]
 
@@ -306,9 +310,11 @@ def load(
 def _from_file(file: Path) -> dict[str, Any]:
     try:
         # Opened once: the name may lead to another file between a check and a second opening.
-        with open(file, encoding="utf-8", opener=_without_waiting) as opened:
-            _refuse_foreign(file, os.fstat(opened.fileno()))
-            return tomllib.loads(opened.read())
+        with open(file, "rb", opener=_without_waiting) as opened:
+            found = os.fstat(opened.fileno())
+            _refuse_foreign(file, found)
+            content = opened.read() if stat.S_ISREG(found.st_mode) else _read_pipe(file, opened.fileno())
+            return tomllib.loads(content.decode())
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -318,6 +324,20 @@ def _from_file(file: Path) -> dict[str, Any]:
 def _without_waiting(name: str, flags: int) -> int:
     """Open a file, also if it is a pipe of another user to which nobody writes."""
     return os.open(name, flags | os.O_NONBLOCK)
+
+
+def _read_pipe(file: Path, descriptor: int) -> bytes:
+    """What the writer of a pipe says until it closes it, for so long that it cannot stop a server for ever."""
+    until = time.monotonic() + PIPE_SECONDS
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    found: list[bytes] = []
+    while poll.poll(1000 * max(0.0, until - time.monotonic())):
+        part = os.read(descriptor, 1 << 16)
+        if not part:
+            return b"".join(found)
+        found.append(part)
+    raise UsageError(f"{file} cannot be read: it is a pipe, and its writer did not end within {PIPE_SECONDS:g} seconds")
 
 
 def _refuse_foreign(file: Path, found: os.stat_result) -> None:

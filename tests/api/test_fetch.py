@@ -2,6 +2,7 @@
 
 import threading
 import uuid
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -177,6 +178,18 @@ def test_a_dedupe_key_gives_only_the_page_of_the_same_request(client: Client) ->
     for headers in ({}, {"Idempotency_Key": key}, {"Idempotency_Key": key}):
         answer = client.post("/v1/fetch?timeout=0", {"url": url, "dedupe_key": key}, **headers)
         answer.problem(409, "dedupe-key-in-use", other, "Use another dedupe_key")
+
+
+@pytest.mark.both_databases
+def test_an_idempotency_key_works_again_when_the_job_with_the_dedupe_key_has_ended(client: Client) -> None:
+    key, body = uuid.uuid4().hex, {"url": f"https://a.test/{uuid.uuid4()}", "paused": True}
+    other = client.post("/v1/jobs", {**body, "kind": "page", "content": "text", "dedupe_key": key}).json["id"]
+    ask = partial(client.post, "/v1/fetch?timeout=0", {**body, "dedupe_key": key}, Idempotency_Key=key)
+    ask().problem(409, "dedupe-key-in-use", other)
+    assert client.post(f"/v1/jobs/{other}/cancel").status == 200
+    answer = ask()
+    assert (answer.status, answer.json["id"] != other) == (202, True)
+    assert ask().json["id"] == answer.json["id"]
 
 
 @pytest.mark.parametrize("size", [0, 40_000], ids=["short", "long"])

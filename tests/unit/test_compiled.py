@@ -100,6 +100,11 @@ def test_modules_are_compiled_where_that_is_possible():
     assert page_reader().level == ("ok" if CAN_COMPILE else "warn")
 
 
+def test_modules_that_another_python_compiled_do_not_count(monkeypatch):
+    monkeypatch.setattr(sysconfig, "get_config_var", {"EXT_SUFFIX": ".cpython-399-x86_64-linux-gnu.so"}.get)
+    assert page_reader().level == "warn"
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_a_compiled_module_is_not_older_than_its_source(name: str):
     stem = name.partition(".")[0]
@@ -140,12 +145,14 @@ def test_compiled_modules_are_replaced(tmp_path):
     shutil.copytree(
         PARSE, tmp_path / "src" / "silkline" / "parse", ignore=shutil.ignore_patterns("__pycache__", "*.so")
     )
-    old = tmp_path / "src" / "silkline" / "parse" / f"removed{SUFFIX}"
-    old.touch()
+    parse = tmp_path / "src" / "silkline" / "parse"
+    old = [parse / f"removed{SUFFIX}", parse / "letters.cpython-399-x86_64-linux-gnu.so"]
+    for each in old:
+        each.touch()
     assert compile_in_place(tmp_path) is CAN_COMPILE
-    assert not old.exists()
-    assert len(list(old.parent.glob("*" + SUFFIX))) == (2 if CAN_COMPILE else 0)
-    assert not list(old.parent.glob(".*"))
+    assert not [each for each in old if each.exists()]
+    assert len(list(parse.glob("*" + SUFFIX))) == (2 if CAN_COMPILE else 0)
+    assert not list(parse.glob(".*"))
 
 
 TAGS = (
@@ -180,6 +187,32 @@ def test_tags_are_counted_alike(pieces):
 
     body = "".join(pieces).encode()
     assert count_tags(body) == count_in_python(body)
+
+
+@pytest.mark.skipif(not CAN_COMPILE, reason="Python code checks it by itself")
+@pytest.mark.parametrize(
+    "call",
+    [
+        "fast_word_count.count_words([None])",
+        "fast_word_count.count_words(['a', None])",
+        "fast_word_count.count_words(None)",
+        "plain_links.plain_links([None], 'https://a.example', '/')",
+        "plain_links.plain_links(['/a', None], 'https://ä.example', '/')",
+        "plain_links.plain_links(None, 'https://a.example', '/')",
+        "plain_links.plain_links(['/a'], None, '/')",
+        "plain_links.plain_links(['/a'], 'https://a.example', None)",
+        "tag_counts.count_tags(None)",
+        "letters.words(None)",
+        "letters.stripped_length(None)",
+    ],
+)
+def test_compiled_code_reads_no_letters_of_none(call: str):
+    """In a process of its own: it would read memory that is no text."""
+    module = f"silkline.parse.{call.partition('.')[0]}"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {module}\nsilkline.parse.{call}"], stderr=subprocess.PIPE, text=True
+    )
+    assert "\nTypeError: " in done.stderr
 
 
 PARTS = [

@@ -1,12 +1,15 @@
 """Settings: command line > environment > silkline.toml > default; where each came from; what is wrong with one."""
 
 import os
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
+from silkline import config
 from silkline.config import ALIASES, FILE, SECRET, SETTINGS, Settings, load
 from silkline.errors import UsageError
 
@@ -225,6 +228,36 @@ def test_the_file_that_was_checked_is_the_one_that_is_read(tmp_path: Path, monke
     assert (tmp_path / FILE).read_text(encoding="utf-8") == "slots = 9"
 
 
-def test_a_pipe_to_which_nobody_writes_stops_nothing(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / FILE)
-    assert loaded(tmp_path).settings == DEFAULTS
+@contextmanager
+def written_by(program: str, folder: Path) -> Iterator[IO[bytes]]:
+    """The settings are a pipe, and this program of a shell runs beside us. Gives what it prints."""
+    os.mkfifo(folder / FILE)
+    with subprocess.Popen(["sh", "-c", program], cwd=folder, stdout=subprocess.PIPE) as writer:
+        try:
+            assert writer.stdout is not None
+            yield writer.stdout
+        finally:
+            writer.kill()
+
+
+@pytest.mark.parametrize("waits", [0.0, 0.2])
+def test_a_pipe_of_a_program_that_writes_the_settings(tmp_path: Path, waits: float) -> None:
+    program = f"sleep {waits}; exec > {FILE}; printf slots; sleep {waits}; echo ' = 7'; sleep {waits}"
+    with written_by(program, tmp_path):
+        assert loaded(tmp_path).settings.slots == 7
+
+
+def test_a_long_file_from_a_pipe_is_read_whole(tmp_path: Path) -> None:
+    with written_by(f"exec > {FILE}; yes '# filler' | head -n 100000; echo slots = 7", tmp_path):
+        assert loaded(tmp_path).settings.slots == 7
+
+
+@pytest.mark.parametrize("program", ["true", f"exec 3<> {FILE}; echo slots = 7 >&3; echo; exec sleep 60"])
+def test_a_pipe_whose_writer_does_not_end_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    monkeypatch.setattr(config, "PIPE_SECONDS", 0.2)
+    with written_by(program, tmp_path) as said:
+        said.readline()
+        with pytest.raises(UsageError, match=r"toml cannot be read: it is a pipe, and its writer did not end within"):
+            loaded(tmp_path)

@@ -137,6 +137,17 @@ def test_a_page_that_scripts_build_gives_the_article_of_its_metadata():
     assert main(f"{markup}<article>{ARTICLE}</article>") != body
 
 
+@pytest.mark.parametrize("choice", [{"keep": ("p",)}, {"drop": (".menu",)}])
+def test_an_article_of_the_metadata_is_a_share_of_all_visible_text(choice):
+    article = "One sentence of the article. " * 60
+    data = json.dumps({"@type": "Article", "articleBody": article})
+    markup = f"<body><div class=menu>{'Menu entry. ' * 1_000}</div><p>A teaser.</p>"
+    markup = f"<script type=application/ld+json>{data}</script>{markup}"
+    page = parse_page(markup.encode(), URL, Wanted(content="markdown", **choice))
+    assert page.extraction.rule == "metadata"
+    assert page.extraction.kept == pytest.approx(len(article) / 12_000, rel=0.01)
+
+
 @pytest.mark.parametrize("content", ["markdown", "text", "full"])
 def test_a_page_without_text_gives_nothing(content):
     assert main("<body></body>", content) == ""

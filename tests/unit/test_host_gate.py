@@ -198,6 +198,16 @@ def test_a_host_with_slow_answers_between_quick_ones_is_not_quick() -> None:
         assert once.quick == (moment not in range(5, 15)), "one slow answer is soon forgotten"
 
 
+def test_a_host_that_was_slow_for_a_long_time_is_quick_again_after_1200_quick_answers() -> None:
+    clock = Clock(PACES["normal"])
+    for moment in range(500):
+        clock.answered(float(moment), 13.0)
+    for moment in range(500, 1_700):
+        assert not clock.quick
+        clock.answered(float(moment), 0.2)
+    assert clock.quick
+
+
 @pytest.mark.parametrize(
     ("address", "key"),
     [

@@ -3,6 +3,7 @@
 import pytest
 
 from silkline.model.page import Wanted
+from silkline.parse import content
 from silkline.parse.html import parse_page
 
 URL = "https://a.example/dir/page"
@@ -221,6 +222,22 @@ def test_formulas_in_scripts_do_not_change_the_hash_of_a_page():
     markup = b"<p>x <script type=math/tex>a_1</script> y</p>"
     hashes = {parse_page(markup, URL, Wanted(content=content)).content_hash for content in ("none", "full", "markdown")}
     assert len(hashes) == 1
+
+
+@pytest.mark.parametrize("content_", ["markdown", "text", "html"])
+@pytest.mark.parametrize("formula", ["<script type=math/tex>c^2</script>", f"<math>{ANNOTATED}</math>"])
+def test_the_choice_counts_the_text_with_its_formulas_as_they_are_written(monkeypatch, formula, content_):
+    sizes = []
+
+    def choose(body, url, size, choose=content.choose):
+        sizes.append((size, len(body.text)))
+        return choose(body, url, size)
+
+    monkeypatch.setattr(content, "choose", choose)
+    markup = f"<title>Squares</title><p>{'The square of it. ' * 20}{formula * 9}</p><noscript>No scripts.</noscript>"
+    said = parse_page(markup.encode(), URL, Wanted(content=content_)).extraction
+    assert [size for size, _ in sizes] == [length for _, length in sizes] != []
+    assert said.kept > 0.95
 
 
 INNER = "<table><tr><td>x<td>y<tr><td>z<td>w</table>"

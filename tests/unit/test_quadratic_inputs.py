@@ -54,8 +54,20 @@ from silkline.fetch.robots import read
 rules = [f"disallow: /*{'a' * at}b{'a' * (97 - at)}" for at in range(90, 1, -1) for _ in range(11)]
 rules = [f"{rule}{'a' * (number % 11)}" for number, rule in enumerate(rules)]
 found = read(("user-agent: *\\n" + "\\n".join(rules) + "\\nallow: /$\\ndisallow: /").encode(), 0)
-for number in range(500):
+for number in range(300):
     assert not found.allows("https://e.example/" + "a" * 8_100 + f"/{number}")
+groups = (
+    [f"allow: /*{'a' * 44}b{'a' * 44}*z{number}" for number in range(500)],
+    [f"allow: /*{'a' * 600}b{'a' * 600}*z{number}" for number in range(300)],
+    [f"allow: /*{'a' * 3_000}b{'a' * (3_000 + number)}" for number in range(80)],
+    [f"allow: /*ab*z{number}" for number in range(500)],
+    [f"allow: /*?aaaa={number}" for number in range(1_000)],
+)
+for rules in groups:
+    found = read(("user-agent: *\\n" + "\\n".join(rules)).encode(), 0)
+    for size in (1_700, 2_400, 8_000):
+        for number in range(20):
+            assert found.allows("https://e.example/" + "a" * size + f"b/?={number}")
 """,
     "hosts with thousands of labels": """
 from silkline.crawl.registrable_domain import domain_of

@@ -4,6 +4,7 @@ import pytest
 from turbohtml import parse
 
 from silkline.model.page import Wanted
+from silkline.parse import quotations
 from silkline.parse.html import parse_page
 from silkline.parse.main_content import Choice
 from silkline.parse.outline import Outline
@@ -77,6 +78,27 @@ def test_the_full_page_keeps_every_quotation():
     assert found.count(FIRST) == 2
 
 
-@pytest.mark.parametrize("quotations", ["<blockquote>a word " * 20_000, f"<blockquote>{FIRST}</blockquote>" * 20_000])
-def test_many_quotations_take_little_time(quotations):
-    assert thread(f"<p>{FIRST}</p>{quotations}")
+def words(number, name):
+    return " ".join(f"{name}{each}" for each in range(number))
+
+
+@pytest.mark.parametrize("earlier", [0, 90, 1_000])
+def test_a_quotation_that_is_too_long_to_compare_stays(monkeypatch, earlier):
+    monkeypatch.setattr(quotations, "_MOST_WORDS", 500)
+    said = words(max(60, 500 - earlier), "said")
+    long = f"{said} {words(600, 'new')}"
+    found = thread(f"<p>{FIRST} {said}</p>", f"{quoted(words(earlier, 'more'))}{quoted(long)}<p>{THIRD}</p>")
+    assert found.count("said1 ") == 2
+    assert "new599" in found
+
+
+def test_a_quotation_after_one_that_is_too_long_is_compared(monkeypatch):
+    monkeypatch.setattr(quotations, "_MOST_WORDS", 500)
+    found = thread(f"<p>{FIRST}</p>", f"{quoted(words(600, 'new'))}{quoted(FIRST)}<p>{THIRD}</p>")
+    assert found.count(FIRST) == 1
+    assert "new599" in found
+
+
+@pytest.mark.parametrize("many", ["<blockquote>a word " * 20_000, f"<blockquote>{FIRST}</blockquote>" * 20_000])
+def test_many_quotations_take_little_time(many):
+    assert thread(f"<p>{FIRST}</p>{many}")

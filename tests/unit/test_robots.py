@@ -278,12 +278,73 @@ def test_small_limits_allow_nothing_that_the_file_forbids(rules: list[tuple[bool
 
 
 def test_a_url_too_long_to_compare_is_forbidden_by_what_stands_before_wildcards() -> None:
-    rules = b"".join(b"disallow: /shop/*" + b"a" * 90 + b"%d\n" % number for number in range(900))
+    rules = b"".join(b"disallow: /shop/*" + b"a" * 45 + b"b%d" % number + b"a" * 45 + b"\n" for number in range(900))
     found = read(b"user-agent: *\n" + rules + b"allow: /shop/*\n", 0)
     assert found.allows(SITE + "/shop/" + "a" * 40)
     assert not found.allows(SITE + "/shop/" + "a" * 8_000)
     assert "too long" in found.explain(SITE + "/shop/" + "a" * 8_000)
     assert found.allows(SITE + "/else/" + "a" * 8_000)
+
+
+ENDS = [
+    "a" * 4_000,
+    "".join(f"&filter_colour_{number % 999:03}=red+shoes%20" for number in range(150)),
+    "".join(f"{number * 7919 % 1_000_003:x}/" for number in range(700)),
+]
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("size", [1_500, 4_000])
+@pytest.mark.parametrize("rules", [200, 500])
+def test_the_filters_of_a_shop_forbid_no_other_long_url(rules: int, size: int, end: str) -> None:
+    filters = "".join(f"Disallow: /*?filter_attribute_{number:03}=\n" for number in range(rules))
+    found = read(f"User-agent: *\nAllow: /\n{filters}".encode(), 0)
+    url = f"{SITE}/search?q={end}"[:size]
+    assert found.allows(url)
+    assert found.explain(url) == "Allow: /"
+    assert found.explain(f"{SITE}/search?filter_attribute_123={end}"[:size]) == "Disallow: /*?filter_attribute_123="
+
+
+def test_rules_that_start_otherwise_cost_a_long_url_nothing() -> None:
+    slow = "".join(f"Disallow: /shop/*{'a' * 45}b{number}{'a' * 45}\n" for number in range(900))
+    found = read(f"User-agent: *\n{slow}Disallow: /news/*?page=".encode(), 0)
+    assert found.allows(SITE + "/news/" + "a" * 8_000)
+    assert found.explain(SITE + "/news/" + "a" * 8_000 + "?page=7") == "Disallow: /news/*?page="
+
+
+def slowly(rules: list[tuple[bool, str]], path: str) -> bool:
+    """The decision of RFC 9309, with all places where a pattern may have come to after each of its letters."""
+    best = (0, True)
+    for allow, pattern in rules:
+        ends = {0}
+        for letter in pattern.removesuffix("$"):
+            if letter != "*":
+                ends = {at + 1 for at in ends if path[at : at + 1] == letter}
+            elif ends:
+                ends = set(range(min(ends), len(path) + 1))
+        if len(path) in ends or (ends and not pattern.endswith("$")):
+            best = max(best, (len(pattern), allow))
+    return best[1]
+
+
+LONG_PIECES = st.lists(st.sampled_from(["*", "/", "a", "b", "ab", "?", "aaab", "?a=", "ba" * 9]), max_size=6)
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.tuples(st.booleans(), LONG_PIECES.map("".join), st.sampled_from(["", "$"])), max_size=9),
+    st.lists(st.sampled_from(["a", "b", "/", "?a=", "ab" * 30, "a" * 90]), max_size=9).map("".join),
+    st.integers(0, 20_000),
+)
+def test_a_slow_matcher_says_the_same(lines: list[tuple[bool, str, str]], path: str, steps: int) -> None:
+    """With too few steps, a path may be forbidden that is not, but never the reverse."""
+    rules = [(allow, f"/{pattern}{end}") for allow, pattern, end in lines]
+    expected = slowly(rules, f"/{path}")
+    found = Robots(group_text(rules), 1.0)
+    assert found.allows(f"{SITE}/{path}") is expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(robots_matching, "MAX_STEPS", steps)
+        assert expected or not found.allows(f"{SITE}/{path}")
 
 
 @pytest.mark.parametrize(

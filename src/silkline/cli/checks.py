@@ -7,6 +7,7 @@ import os
 import re
 import resource
 import shutil
+import sysconfig
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -156,7 +157,8 @@ def sandbox() -> Check:
 def page_reader() -> Check:
     """Whether the modules that read every element of a page are compiled."""
     # Not imported: what reads pages takes time to start.
-    if any((Path(__file__).parents[1] / "parse").glob("outline.*.so")):
+    # A file for another version of Python has another suffix, and is not used.
+    if (Path(__file__).parents[1] / "parse" / f"outline{sysconfig.get_config_var('EXT_SUFFIX')}").exists():
         return Check("page reader", OK, "compiled")
     advice = "Install a C compiler and the header files of Python (on Debian: gcc, python3-dev), then Silkline again."
     return Check("page reader", WARN, "not compiled: pages take more CPU time to read", advice)

@@ -24,6 +24,8 @@ _QUICK: Final = 3.0
 """A host that usually answers within so many seconds is quick."""
 _QUICK_ANSWERS: Final = 10
 """For each second that an answer took longer, a host must give so many quick answers before it is quick again."""
+_MOST_MISSING: Final = 1_200
+"""Quick answers, as for two minutes: a host that was overloaded for an hour is quick again some minutes later."""
 _TROUBLES: Final = frozenset({reasons.ERRORS, reasons.REFUSED, reasons.RETRY_AFTER, reasons.ROBOTS_UNAVAILABLE})
 
 
@@ -104,7 +106,8 @@ class Clock:
         self._remember(seconds)
         times = sorted(each for each in self._last if each is not None)
         self._usual = times[(len(times) - 1) // 2]
-        self._debt = max(0.0, self._debt + (_QUICK_ANSWERS * (seconds - _QUICK) if seconds > _QUICK else -1.0))
+        missing = self._debt + (_QUICK_ANSWERS * (seconds - _QUICK) if seconds > _QUICK else -1.0)
+        self._debt = min(max(0.0, missing), _MOST_MISSING)
         self.reached(now - seconds, connected, first_byte)
         if self._penalty:
             self._penalty = self._penalty / 2 if self._penalty > 0.1 else 0.0

@@ -80,18 +80,20 @@ def render(
         return Content()
     formulas: list[str] = []
     taken = []
+    size = known.size - removed
     if known.formulas or has_mathml:  # before the choice: the parts of a formula are no blocks
         if wanted.content == "html":
             taken = take_out(body)
         else:
             tidy_formulas(body, formulas, marked=wanted.content != "text")
-    size = known.size - removed
+        size = len(body.text)
+    visible = size
     rule, confidence, kept = "full", 1.0, 1.0
     if wanted.keep or wanted.drop:
-        before = len(body.text)
+        visible = len(body.text)
         _choose_by_hand(body, wanted)
         size = len(body.text)
-        kept = size / max(before, 1)
+        kept = size / max(visible, 1)
     footnotes = None
     if wanted.keep or wanted.content == "full":
         rule = "keep" if wanted.keep else "full"
@@ -118,7 +120,7 @@ def render(
     article = known.article
     if article and wanted.content in ("markdown", "text") and len(result) < len(article) / 2:
         result, rule, confidence = article, "metadata", 0.5
-        words, kept = len(article.split()), min(len(article) / max(size, 1), 1.0)
+        words, kept = len(article.split()), min(len(article) / max(visible, 1), 1.0)
     extraction = Extraction(round(kept, 3), words, rule, round(confidence, 2))
     return _cut(result, wanted, extraction)
 

@@ -12,6 +12,8 @@ def count_words(texts):
     cdef Py_ssize_t words = 0
     cdef str text
     for text in texts:
+        if text is None:  # Cython lets it pass as a `str`
+            raise TypeError("the words of a text are counted, not of None")
         if PyUnicode_KIND(text) == PyUnicode_1BYTE_KIND:
             words += words_of_bytes(<const unsigned char *>PyUnicode_1BYTE_DATA(text), PyUnicode_GET_LENGTH(text))
         else:

@@ -48,6 +48,8 @@ def plain_links(list hrefs not None, str origin not None, str folder not None):
     if PyUnicode_IS_ASCII(origin):
         here = <const unsigned char *>PyUnicode_1BYTE_DATA(origin)
     for href in hrefs:
+        if href is None:  # Cython lets it pass as a `str`
+            raise TypeError("a link is a text, not None")
         length = PyUnicode_GET_LENGTH(href)
         if here == NULL or length == 0 or length > LONGEST or not PyUnicode_IS_ASCII(href):
             found.append(None)

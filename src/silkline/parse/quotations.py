@@ -15,6 +15,7 @@ _LEAST: Final = 8
 _WHO_SAID_IT: Final = 8
 _NEW: Final = 0.2
 _MOST_WORDS: Final = 200_000
+"""Of all quotations together."""
 
 
 def drop_quotations(choice: Choice) -> None:
@@ -28,7 +29,9 @@ def drop_quotations(choice: Choice) -> None:
     texts = [quotation.text for quotation in quotations]
     quoted, left = [], _MOST_WORDS
     for text in texts:
-        quoted.append(_words(text)[:left])
+        words = _words(text, left + 1)
+        # One with more words than are left stays: judged by its first words, it could take new ones with it.
+        quoted.append(words if len(words) <= left else [])
         left -= len(quoted[-1])
     asked = {triple for words in quoted for triple in _triples(words)}
     # Only these are looked for, so the triples of the rest of the page need not be kept.
@@ -78,8 +81,8 @@ def _outside(text: str, quotations: list[str]) -> str:
     return " ".join([*found, text[end:]])
 
 
-def _words(text: str) -> list[str]:
-    return text.lower().split()[:_MOST_WORDS]
+def _words(text: str, most: int = _MOST_WORDS) -> list[str]:
+    return text.lower().split(maxsplit=most)[:most]
 
 
 def _triples(words: list[str]) -> Iterator[tuple[str, str, str]]:

@@ -340,14 +340,14 @@ def _change(database: Database, job: Job, change: Change) -> Job | None:
     return from_row(found[0]) if found else None
 
 
-def get(database: Database, id: str) -> Job:
+def get(database: Database | Transaction, id: str) -> Job:
     found = database.rows("jobs.get", id=checked_id(id))
     if not found:
         raise NotFound(f"no job {id}")
     return from_row(found[0])
 
 
-def outline(database: Database, id: str) -> Job:
+def outline(database: Database | Transaction, id: str) -> Job:
     """The job as in a list: long fields of a long payload are None (`store/short_payload.py`)."""
     found = outlines(database, [checked_id(id)])
     if not found:
@@ -355,7 +355,7 @@ def outline(database: Database, id: str) -> Job:
     return found[0]
 
 
-def is_shortened(database: Database, id: str) -> bool:
+def is_shortened(database: Database | Transaction, id: str) -> bool:
     """Whether the outline of a job lacks fields of its payload: those that it has as None."""
     return bool(database.rows("jobs.shortened", id=checked_id(id)))
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-from silkline.model.database import Database
+from silkline.model.database import Database, Transaction
 from silkline.model.job import Job, NewJob
 from silkline.store import jobs
 from silkline.store.short_payload import payload_columns
 
 
-def is_same_request(database: Database, id: str, new: NewJob) -> bool:
+def is_same_request(database: Database | Transaction, id: str, new: NewJob) -> bool:
     """Whether a stored job has this kind and this spec. Reads a whole long spec only if its outline is equal."""
     text, short = payload_columns(new.payload)
     found = jobs.outline(database, id)

@@ -23,7 +23,7 @@ from silkline.api.routes.jobs import IdempotencyKey, store_once, view
 from silkline.api.submission import FetchRequest
 from silkline.config import Settings
 from silkline.kinds.registry import is_external
-from silkline.model.database import Database
+from silkline.model.database import Database, Transaction
 from silkline.model.job import ENDED, Job, NewJob
 from silkline.store import jobs, page_cache, results
 from silkline.store.job_view import JobView
@@ -121,14 +121,9 @@ class FetchRoutes:
         if key is None:
             id = jobs.enqueue(self._database, new)[0].id
         else:
-            id = store_once(self._database, new, request, key, body).job_id
-        if new.dedupe_key is not None and not is_same_request(self._database, id, new):
-            raise Problem(
-                "dedupe-key-in-use",
-                f"job {id} has this dedupe_key and is another request, so its page would be the wrong one. "
-                "Use another dedupe_key, or none",
-                headers={"Location": f"/v1/jobs/{id}"},
-            )
+            # Refused before the key is stored, so that the same key works when the other job has ended.
+            id = store_once(self._database, new, request, key, body, partial(_refuse_other, new)).job_id
+        _refuse_other(new, self._database, id)
         return id
 
     def _outcome(self, id: str) -> Answer[FetchedPage] | Answer[JobView]:
@@ -141,6 +136,17 @@ class FetchRoutes:
         if job.status in ENDED:
             raise Problem("fetch-failed", explained(job.exit_reason, _why(job), self._settings))
         return Answer(view(self._database, job), 202, {"Location": f"/v1/jobs/{id}"})
+
+
+def _refuse_other(new: NewJob, database: Database | Transaction, id: str) -> None:
+    """Refuse a job with the dedupe key of this request that is another request."""
+    if new.dedupe_key is not None and not is_same_request(database, id, new):
+        raise Problem(
+            "dedupe-key-in-use",
+            f"job {id} has this dedupe_key and is another request, so its page would be the wrong one. "
+            "Use another dedupe_key, or none",
+            headers={"Location": f"/v1/jobs/{id}"},
+        )
 
 
 def _failure(result: Result, settings: Settings) -> Problem:

@@ -28,7 +28,7 @@ from silkline.api.request_body import RequestBody
 from silkline.api.requeue import requeue
 from silkline.api.submission import JobRequest
 from silkline.config import Settings
-from silkline.model.database import Database
+from silkline.model.database import Database, Transaction
 from silkline.model.job import Job, NewJob, Status, Verb
 from silkline.model.ledger import Counts
 from silkline.model.spec import CrawlSizes
@@ -151,9 +151,17 @@ def view(database: Database, job: Job, stale_after: float | None = None) -> JobV
 
 
 def store_once(
-    database: Database, new: NewJob, request: Request, key: str, body: JobRequest
+    database: Database,
+    new: NewJob,
+    request: Request,
+    key: str,
+    body: JobRequest,
+    check: Callable[[Transaction, str], None] = lambda transaction, id: None,
 ) -> idempotency.StoredAnswer:
-    """Store a job under an idempotency key. Each caller has its own keys. Another request with the key is refused."""
+    """Store a job under an idempotency key. Each caller has its own keys. Another request with the key is refused.
+
+    `check` may refuse an earlier job with the same dedupe key. Then nothing is stored.
+    """
 
     def first_answer(job: Job, fresh: bool) -> str:
         shown = job_view(job, Counts(), database.now())
@@ -166,6 +174,7 @@ def store_once(
         key=hashlib.sha256(f"{request.scope['caller'].id}\n{key}".encode()).hexdigest(),
         fingerprint=hashlib.sha256(asked.encode()).hexdigest(),
         answer=first_answer,
+        check=check,
     )
     if stored.fingerprint != hashlib.sha256(asked.encode()).hexdigest():
         raise Problem("key-reused", "another request with another body or path used this Idempotency-Key")
