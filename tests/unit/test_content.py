@@ -137,15 +137,24 @@ def test_a_page_that_scripts_build_gives_the_article_of_its_metadata():
     assert main(f"{markup}<article>{ARTICLE}</article>") != body
 
 
-@pytest.mark.parametrize("choice", [{"keep": ("p",)}, {"drop": (".menu",)}])
-def test_an_article_of_the_metadata_is_a_share_of_all_visible_text(choice):
+def teaser(**choice: tuple[str, ...]):
     article = "One sentence of the article. " * 60
     data = json.dumps({"@type": "Article", "articleBody": article})
     markup = f"<body><div class=menu>{'Menu entry. ' * 1_000}</div><p>A teaser.</p>"
     markup = f"<script type=application/ld+json>{data}</script>{markup}"
-    page = parse_page(markup.encode(), URL, Wanted(content="markdown", **choice))
+    return parse_page(markup.encode(), URL, Wanted(content="markdown", **choice)), article
+
+
+def test_an_article_of_the_metadata_is_a_share_of_all_visible_text():
+    page, article = teaser(drop=(".menu",))
     assert page.extraction.rule == "metadata"
     assert page.extraction.kept == pytest.approx(len(article) / 12_000, rel=0.01)
+
+
+def test_an_article_of_the_metadata_does_not_replace_what_the_user_keeps():
+    page, _ = teaser(keep=("p",))
+    assert page.markdown == "A teaser."
+    assert page.extraction.rule == "keep"
 
 
 @pytest.mark.parametrize("content", ["markdown", "text", "full"])

@@ -118,7 +118,8 @@ def render(
         tidy_footnotes(footnotes)
     result = _written(body, base, wanted, known, formulas)
     article = known.article
-    if article and wanted.content in ("markdown", "text") and len(result) < len(article) / 2:
+    by_hand = rule == "keep"  # what the user names is what the user gets
+    if article and not by_hand and wanted.content in ("markdown", "text") and len(result) < len(article) / 2:
         result, rule, confidence = article, "metadata", 0.5
         words, kept = len(article.split()), min(len(article) / max(visible, 1), 1.0)
     extraction = Extraction(round(kept, 3), words, rule, round(confidence, 2))
