@@ -187,6 +187,22 @@ def test_many_listeners_share_one_look() -> None:
     asyncio.run(run())
 
 
+def test_an_unexpected_error_of_the_source_ends_its_streams(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        class Broken(Counted):
+            def poll(self) -> list[StreamEvent]:
+                raise RuntimeError("a row that nobody expected")
+
+        feed = Feed(Broken(), PollTurns(read_turns()))
+        queue = feed.listen("reader")
+        async with asyncio.timeout(PATIENCE):
+            await feed.first_look()
+            assert await queue.get() is None
+
+    asyncio.run(run())
+    assert "a row that nobody expected" in caplog.text
+
+
 def test_streams_of_one_caller_share_a_turn() -> None:
     """Several jobs, each with a stream of one caller: one poll runs after the other, and those of others beside it."""
 

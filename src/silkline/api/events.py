@@ -95,6 +95,7 @@ class Feed:
         self._eager = EAGER_LOOKS
         self._failing = False
         self._task = asyncio.create_task(self._run())
+        self._task.add_done_callback(self._ended)
 
     def listen(self, caller: str) -> Listener:
         queue = Listener()
@@ -114,6 +115,13 @@ class Feed:
         self._task.cancel()
         for queue in list(self._listeners):
             _dismiss(queue)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """After an unexpected error of the source: end the streams, so that their clients connect again."""
+        if not task.cancelled():
+            log.error("events failed, their streams end: %r", task.exception())
+            self._looked.set()
+            self.close()
 
     async def _run(self) -> None:
         while True:
