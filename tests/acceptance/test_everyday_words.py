@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
@@ -217,6 +218,34 @@ def test_cookies_are_sent_to_the_named_origin(here: Run) -> None:
         assert here("fetch", site.url, "--cookie", "a=1", "--cookie", "b=2=3", "--speed", "max").code == 0
         assert {headers.get("Cookie") for headers in site.headers} == {"a=1; b=2=3"}
     assert here("jobs", "show", "last", "--json").json["spec"]["cookies"] == {"a": "***", "b": "***"}
+
+
+def test_secret_headers_and_cookies_come_from_files(here: Run, tmp_path: Path) -> None:
+    """Other users of the machine can read the arguments of a command, but no private file."""
+    headers, cookies = tmp_path / "headers.txt", tmp_path / "cookies.txt"
+    headers.write_text("X-One: first\n\nX-Two: a: b\r\n")
+    cookies.write_text("a=1\nb=2=3")
+    with SampleServer() as site:
+        options = ("--header", f"@{headers}", "--header", "X-Three: typed", "--cookie", f"@{cookies}")
+        assert here("fetch", site.url, *options, "--speed", "max").code == 0
+        sent = site.headers[-1]
+    assert [sent[f"X-{name}"] for name in ("One", "Two", "Three")] == ["first", "a: b", "typed"]
+    assert sent["Cookie"] == "a=1; b=2=3"
+
+
+@pytest.mark.parametrize("option", ["--header", "--cookie"])
+def test_a_file_of_secrets_that_cannot_be_read_is_refused_without_its_text(
+    here: Run, tmp_path: Path, option: str
+) -> None:
+    file = tmp_path / "secrets.txt"
+    given = ("fetch", "https://a.example/", option, f"@{file}")
+    here(*given).refused(2, "cannot be read", option)
+    file.write_bytes(b"\xff")
+    here(*given).refused(2, "is not UTF-8")
+    file.write_text("\nhush-hush")
+    done = here(*given)
+    done.refused(2, "Line 2 of", "is not valid")
+    assert "hush" not in done.err
 
 
 def test_an_empty_page_is_explained(here: Run) -> None:

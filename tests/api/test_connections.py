@@ -7,10 +7,12 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
-from silkline.api.connections import CHUNKS, HEADERS, SMALLEST
+from silkline.api.connections import CHUNKS, HEADERS, PATH, SMALLEST
+from silkline.api.request_gate import LONGEST_QUERY
 from silkline.model.client_network import network_of
 from silkline.store.opening import open_database
 from tests.support.served import Answer, Client, Served
@@ -326,3 +328,33 @@ def test_the_log_names_no_made_up_lines(strict: Served, tmp_path: Path) -> None:
     client = strict.ready().with_token(TOKEN)
     assert client.get("/v1/jobs/%0aWARNING%20forged%1b%5b31m").status == 404
     assert "forged" not in strict.log
+
+
+@pytest.mark.parametrize("path", ["/static/", "/v1/jobs/", "/", "/healthz/"])
+@pytest.mark.parametrize("part", ["a/", "../", "%41", "%ff"])
+def test_a_very_long_path_is_refused_before_it_is_read(strict: Served, path: str, part: str) -> None:
+    for client in (strict.ready(), strict.ready().with_token(TOKEN)):
+        answer = client.get(path + part * (60_000 // len(part)), Accept="text/html")
+        answer.problem(400, "bad-request", f"at most {PATH:,} bytes")
+
+
+def test_the_longest_path_and_the_longest_query_have_an_answer(strict: Served) -> None:
+    client = strict.ready()
+    assert client.get("/static/".ljust(PATH, "a")).status == 404
+    target = "/".ljust(PATH, "<")
+    led = client.get(target, Accept="text/html")
+    assert led.status == 303
+    assert client.get(led.headers["location"]).status == 200
+    assert len(led.headers["location"]) < LONGEST_QUERY
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/login", "/static/silkline.css", "/v1/jobs", "/nowhere"])
+def test_without_a_token_a_query_is_short(strict: Served, path: str) -> None:
+    client = strict.ready()
+    client.get(f"{path}?next=/{'%2f' * 20_000}").problem(400, "bad-request", "without a token")
+
+
+def test_with_a_token_a_query_may_have_the_longest_url(strict: Served) -> None:
+    client = strict.ready().with_token(TOKEN)
+    url = "https://example.com/".ljust(8_192, "<")
+    client.get(f"/v1/jobs/none/explain?url={quote(url)}").problem(404, "not-found", "none")

@@ -55,6 +55,23 @@ def test_a_job_from_claim_to_finish(client: Client) -> None:
     assert client.get(f"/v1/jobs/{id}/errors").json["reasons"][0] == {"state": "failed", "reason": "timeout", "urls": 1}
 
 
+def test_a_worker_gets_urls_as_a_browser_writes_them(client: Client) -> None:
+    """Otherwise a worker whose language parses URLs in another way would reach a host that nobody checked."""
+    path = uuid.uuid4()
+    written = (f"http:///%41.test\\{path}#/route", f"https://ⓑ.test:443/{path}", f"https://c.test/{path}?q=ä")
+    plain = (f"http://a.test/{path}#/route", f"https://b.test/{path}", f"https://c.test/{path}?q=%C3%A4")
+    answer = client.post("/v1/jobs", {"kind": "extension", "url": written[0], "urls": written[1:], "priority": 9})
+    assert answer.status == 201, answer
+    (claimed,) = client.post("/v1/claims", {"kinds": ["extension"], "name": "test"}).json["items"]
+    assert claimed["job"]["id"] == answer.json["id"]
+    spec = claimed["job"]["spec"]
+    assert [spec["url"], *spec["urls"]] == list(plain)
+    address, lease = f"/v1/jobs/{answer.json['id']}", claimed["lease"]
+    body = {"pages": [page(url) for url in plain]}
+    assert client.post(f"{address}/results", body, Silkline_Lease=lease).json["recorded"] == 3
+    client.post(f"{address}/finish", {"end": "completed"}, Silkline_Lease=lease)
+
+
 def test_a_page_that_nobody_asked_for_is_refused(client: Client) -> None:
     asked = f"https://a.test/{uuid.uuid4()}"
     id = posted(client, asked)

@@ -4,6 +4,7 @@ import json
 import threading
 import uuid
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -271,6 +272,21 @@ def test_a_private_address_is_refused_for_kinds_without_allow_private_too(client
     body = {"kind": kind, "urls": ["https://example.com/", "http://127.0.0.1:18790/admin"]}
     client.post("/v1/jobs", body).problem(422, "invalid", "private address", "SILKLINE_API_ALLOW_PRIVATE=true")
     assert submission.read(body, Settings(api_allow_private=True)).payload["urls"] == body["urls"]
+
+
+@pytest.mark.parametrize("kind", ["page", "site", "map", "extension", "youtube", "crawl4ai"])
+@pytest.mark.parametrize("address", ["http://%31%32%37.0.0.1/", "http:///127.0.0.1/", "http://\\127.0.0.1/"])
+def test_a_private_address_is_refused_in_every_notation(client: Client, kind: str, address: str) -> None:
+    """`tests/unit/test_web_forms.py` has more notations."""
+    for body in ({"kind": kind, "url": address}, {"kind": kind, "urls": ["https://example.com/", address]}):
+        client.post("/v1/jobs", body).problem(422, "invalid", "private address")
+    if kind == "page":
+        client.post("/v1/fetch", {"url": address}).problem(422, "invalid", "private address")
+    if kind in ("page", "site", "map"):
+        form = urlencode({"kind": kind, "url": address}).encode()
+        answer = client.post("/jobs", form, Content_Type="application/x-www-form-urlencoded")
+        assert answer.status == 422
+        assert "is a private address" in answer.text
 
 
 def test_external_workers_get_only_the_private_addresses_that_the_operator_named() -> None:

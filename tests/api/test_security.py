@@ -274,6 +274,14 @@ def test_a_browser_signs_in_and_out(guarded: Served) -> None:
     client.get("/v1/jobs", Cookie=session).problem(401, "unauthorized")
 
 
+def test_a_browser_with_very_many_other_cookies_is_signed_in(guarded: Served) -> None:
+    client = guarded.ready()
+    session = signed_in(client, TOKEN)
+    for cookies in (f"{';' * 50_000}{session}", f"a=b; {session}; {'c=d; ' * 9_000}"):
+        assert client.get("/v1/jobs", Cookie=cookies).status == 200
+    client.get("/v1/jobs", Cookie=f"other_{session}").problem(401, "unauthorized")
+
+
 def signed_in(client: Client, token: str) -> str:
     """The cookie of a new session."""
     answer = client.post("/login", f"token={token}".encode(), Content_Type="application/x-www-form-urlencoded")

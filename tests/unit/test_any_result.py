@@ -4,6 +4,7 @@ The names are those that our own code reads, so each of them gets values of ever
 """
 
 import json
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -185,3 +186,43 @@ def test_no_words_about_a_result_fail(data: dict[str, Any], metadata: dict[str, 
     document = json.loads(to_json(result_view(result)))
     assert URL in page_text(document, 0)
     assert URL in result_line(document)
+
+
+HIDDEN = "\x80"  # each is six characters in a page
+LARGE = HIDDEN * 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("data", "metadata"),
+    [
+        ({"x": LARGE}, {}),
+        ({"title": LARGE}, {}),
+        ({LARGE: 1}, {LARGE: 1}),
+        ({"x": [HIDDEN] * 500_000, "headings": {HIDDEN * 1_000_000: LARGE}}, {"error": LARGE}),
+        ({"fields": {"price": LARGE, LARGE: 1}, "field_errors": [{"field": LARGE, "error": LARGE, "raw": LARGE}]}, {}),
+        ({"fields": {"price": 1}, "field_errors": [{"field": HIDDEN * 20_000}] * 100}, {}),
+        ({"rows": [{"price": HIDDEN * 3_000, "tags": HIDDEN * 300}] * 1_000}, {}),
+        ({"rows": [{f"{n}": HIDDEN * 300 for n in range(100)}] * 50}, {}),
+        ({f"x{n}": HIDDEN * 2_000 for n in range(1_000)}, {}),
+        ({}, {"files": {"screenshot": {"bytes": 1, "host": LARGE}, "pdf": {"error": LARGE}}}),
+    ],
+    ids=["fact", "title", "name", "list", "fields", "errors", "rows", "columns", "facts", "files"],
+)
+def test_a_view_of_long_values_is_short_and_takes_little_memory(place: Place, data: Any, metadata: Any) -> None:
+    """The texts are cut before their control characters become visible. Afterwards each took 60 bytes or more."""
+    job = place.stored(data, metadata, each="rows" in data, success=True)
+    for tab in ("page/1", "fields", "pages", "details", "errors"):
+        tracemalloc.start()
+        answer = place.api.get(f"/jobs/{job.id}/{tab}")
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert answer.status_code == 200
+        assert len(answer.content) < 10_000_000
+        assert peak < 100_000_000, (tab, peak)
+
+
+def test_the_text_of_a_page_is_shown_up_to_its_limit(place: Place) -> None:
+    job = place.stored({"markdown": "<\x80" * 500_000 + "more"}, {}, each=False, success=True)
+    answer = place.api.get(f"/jobs/{job.id}/page/1").text
+    assert "&lt;\\u0080" * 500_000 + "</pre>" in answer
+    assert "4 more characters" in answer

@@ -27,7 +27,7 @@ OPERATOR = "operator"
 COOKIE = "silkline_session"
 SESSION_SECONDS = int(sessions.LIFETIME.total_seconds())
 _TOKEN = re.compile(r"silk_([0-9a-f]{16})_([\w-]{43})", re.ASCII)
-_SESSION = re.compile(r"[\w-]{43}", re.ASCII)
+_SESSION = re.compile(rf"{COOKIE}=([\w-]{{43}})(?![^;\s])", re.ASCII)
 _NOBODY = digest(secrets.token_urlsafe(32))
 
 
@@ -142,10 +142,17 @@ def has_credentials(headers: Mapping[str, str]) -> bool:
     return "authorization" in headers or bool(_session_in(headers.get("cookie", "")))
 
 
+def only_session(cookies: bytes) -> bytes:
+    """A Cookie header with nothing but our session, or an empty one."""
+    session = _session_in(cookies.decode("latin-1"))
+    return f"{COOKIE}={session}".encode() if session else b""
+
+
 def _session_in(cookies: str) -> str:
-    """The session in a Cookie header. The standard library would need quadratic time for a cookie of backslashes."""
-    for cookie in cookies.split(";"):
-        name, _, value = cookie.strip().partition("=")
-        if name == COOKIE and _SESSION.fullmatch(value):
-            return value
+    """The session in a Cookie header. The standard library would need quadratic time for a cookie of backslashes, and
+    splitting the header takes milliseconds if it has very many cookies."""
+    for found in _SESSION.finditer(cookies):
+        before = cookies[found.start() - 1] if found.start() else ";"
+        if before == ";" or before.isspace():
+            return found[1]
     return ""

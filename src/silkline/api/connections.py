@@ -3,8 +3,8 @@
 uvicorn has no such limits. `LimitedProtocol` adds them to its protocol for HTTP/1.1: a deadline for the headers of a
 request, a deadline for the body (every byte moves it, but never far beyond the last byte), and a deadline for a client
 that stops reading an answer. After a deadline the client gets a problem document, if it still reads, and the connection
-ends. So does a body in very small chunks, and a request with very many headers: each of them takes time on the event
-loop, however short it is.
+ends. So does a body in very small chunks, and a request with very many headers or a very long path: each of them takes
+time on the event loop before anybody can ask for a token.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from silkline.model.client_network import network_of
 
 SLOWEST = 65_536  # bytes a second that the sender of a long body must reach
 LINGER = 2.0  # seconds in which a refused client can read the problem document
+PATH = 2_000  # bytes of a path; the longest of a route has ids and short names. URLs are in queries and bodies
 HEADERS = 200  # lines of a head, and of the trailers of a body
 CHUNKS = 256  # of a body, which may be small
 SMALLEST = 64  # bytes that its other chunks must have on average
@@ -90,8 +91,8 @@ def _give_way(connections: dict[LimitedProtocol, None]) -> bool:
     return True
 
 
-class TooManyParts(h11.RemoteProtocolError):
-    """A request has too many headers, or small chunks."""
+class Oversized(h11.RemoteProtocolError):
+    """A request has too many headers or small chunks, or its path is too long."""
 
 
 class FewLines(ReceiveBuffer):
@@ -100,12 +101,12 @@ class FewLines(ReceiveBuffer):
     def maybe_extract_lines(self) -> list[bytearray] | None:
         lines = super().maybe_extract_lines()
         if lines is not None and len(lines) > HEADERS:
-            raise TooManyParts(f"a request may have at most {HEADERS} headers")
+            raise Oversized(f"a request may have at most {HEADERS} headers")
         return lines
 
 
 class CountedParts(h11.Connection):
-    """Refuses requests with very many headers, or a body in very small chunks."""
+    """Refuses requests with very many headers, a very long path, or a body in very small chunks."""
 
     def __init__(self) -> None:
         super().__init__(h11.SERVER)
@@ -118,9 +119,11 @@ class CountedParts(h11.Connection):
             self._chunks += event.chunk_start
             self._bytes += len(event.data)
             if self._chunks > CHUNKS + self._bytes // SMALLEST:
-                raise TooManyParts(f"a body with more than {CHUNKS} chunks needs {SMALLEST} bytes in each, on average")
+                raise Oversized(f"a body with more than {CHUNKS} chunks needs {SMALLEST} bytes in each, on average")
         elif isinstance(event, h11.Request):
             self._chunks = self._bytes = 0
+            if len(event.target.partition(b"?")[0]) > PATH:
+                raise Oversized(f"a path may have at most {PATH:,} bytes")
         return event
 
 
@@ -210,7 +213,7 @@ class LimitedProtocol(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """uvicorn calls this while it handles an error of the protocol."""
         error = sys.exception()
-        detail = str(error) if isinstance(error, TooManyParts) else "this is not an HTTP request"
+        detail = str(error) if isinstance(error, Oversized) else "this is not an HTTP request"
         self._refuse(Problem("bad-request", detail))
 
     def _watch(self) -> None:

@@ -24,7 +24,7 @@ from silkline.kinds import registry
 from silkline.model.database import Database
 from silkline.model.job import AttemptEnd, Backoff, Decision, End, Job, Wish, decide
 from silkline.model.ledger import DONE, FAILED, QUEUED, SKIPPED, Checkpoint, Counts, NewResult, NewUrl, Settled
-from silkline.model.url import canonical, host_of, url_key
+from silkline.model.url import canonical, host_of, parse, url_key
 from silkline.store import jobs, urls
 
 NAME_LETTERS = "A-Za-z0-9_.-"  # the lease is in a header, so the name of a worker in it is ASCII
@@ -101,6 +101,7 @@ class ExternalWorkers:
             if not found:
                 break
             job = jobs.owned(self._database, found[0].id, found[0].run_lease, unclaimed.worker_id)
+            job = replace(job, payload=_with_plain_urls(job.payload))
             claimed.append((replace(unclaimed, number=job.run_lease), job))
             size += len(to_json([job.payload, job.metadata]))
         return claimed
@@ -184,6 +185,13 @@ class ExternalWorkers:
         while rest := urls.queued(self._database, job.id, wanted=SKIP_CHUNK):
             gone = [Settled(each.id, SKIPPED, "not_delivered", None, each.attempts) for each in rest]
             urls.record(self._database, job, Checkpoint(settled=gone))
+
+
+def _with_plain_urls(payload: dict[str, Any]) -> dict[str, Any]:
+    """The URLs as a browser writes them: a worker that parses them in another way must not reach another address."""
+    urls = {"urls": [parse(url) or url for url in payload["urls"]]} if payload.get("urls") else {}
+    url = {"url": parse(payload["url"]) or payload["url"]} if payload.get("url") else {}
+    return {**payload, **url, **urls}
 
 
 def _asked(job: Job) -> Iterator[str]:

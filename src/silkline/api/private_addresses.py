@@ -1,6 +1,7 @@
 """Refuses URLs with private addresses, and says how the operator can allow them.
 
-Only the text of the URL counts. Nothing here resolves a name, so a caller cannot learn the address of a name.
+Only the text of the URL counts, in its canonical form: `http://%31%32%37.1/` is 127.0.0.1 for a browser. Nothing here
+resolves a name, so a caller cannot learn the address of a name.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from silkline.errors import SpecError, UsageError
 from silkline.fetch.guard import Guard, parse_exemption
 from silkline.fetch.origin import locate
 from silkline.model.fetched import ADDRESS_BLOCKED
+from silkline.model.url import canonical_base
 
 OPERATOR_CAN = (
     "The operator of this server can allow it: set SILKLINE_API_ALLOW_PRIVATE=true, or api_allow_private = true in "
@@ -20,7 +22,7 @@ OPERATOR_CAN = (
 )
 ASK_OPERATOR = f"{OPERATOR_CAN}. Then list the address in allow_private"
 NAME_IT = "List the address in allow_private, such as 10.0.0.0/8 or 192.168.1.5:8080"
-_MAY_BE_PRIVATE = re.compile(r"https?://(\[|[0-9]|localhost\b)", re.IGNORECASE)
+_MAY_BE_PRIVATE = re.compile(r"https?://(\[|[0-9]|([^/:]+\.)?localhost[:/])")  # of a canonical URL
 _LOCALHOST = ("127.0.0.1", "::1")
 
 
@@ -38,14 +40,16 @@ def private_url(urls: Iterable[str], allowed: Iterable[str] = ()) -> str | None:
     """The first URL with a private address that is not in `allowed`, a list of CIDR[:PORT] texts."""
     guard: Guard | None = None
     for url in urls:
-        if not _MAY_BE_PRIVATE.match(url):
+        address = canonical_base(url)
+        if not _MAY_BE_PRIVATE.match(address):
             continue
         guard = guard or Guard(map(parse_exemption, allowed))
-        target = locate(url)
+        target = locate(address)
         if isinstance(target, str):
             continue
         origin = target.origin
-        addresses = (origin.literal,) if origin.literal else _LOCALHOST if origin.host == "localhost" else ()
+        own = f".{origin.host}".endswith(".localhost")  # browsers look up no name under localhost
+        addresses = (origin.literal,) if origin.literal else _LOCALHOST if own else ()
         if addresses and all(guard.check(address, origin.port) for address in addresses):
             return url
     return None

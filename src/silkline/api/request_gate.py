@@ -22,12 +22,14 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from silkline.api.address import is_loopback
-from silkline.api.auth import ANY, WORKER, Caller, Doorkeeper, has_credentials
+from silkline.api.auth import ANY, WORKER, Caller, Doorkeeper, has_credentials, only_session
 from silkline.api.problems import Problem
 from silkline.model.client_network import network_of
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 MOST_PARAMETERS = 100
+LONGEST_QUERY = 8_000  # bytes, for a caller without a token: every route parses the query
+LONGEST_HOST = 300
 THREADS = 4  # more than those of the routes, so that no slow request keeps others from the gate
 HEALTH = "/healthz"
 PUBLIC = (HEALTH, "/readyz", "/login")
@@ -63,6 +65,8 @@ class AllowedHosts:
             self._known |= names
 
     def allow(self, host: str) -> bool:
+        if len(host) > LONGEST_HOST:
+            return False
         if host.lower() in self._known:
             return True
         # Bound to every address: accept any address. Unlike a name, it cannot point to another machine.
@@ -105,6 +109,7 @@ class RequestGate:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
+        drop_other_cookies(scope)
         headers = Headers(scope=scope)
         receive, send = _wrapped(headers, receive, send)
         try:
@@ -136,6 +141,8 @@ class RequestGate:
             # A proxy may use the other header and treat the rest of the body as another request.
             raise Problem("bad-request", "send Content-Length or Transfer-Encoding, not both")
         caller = await self._caller(path, headers, network_of(scope.get("client")))
+        if caller is None and len(scope["query_string"]) > LONGEST_QUERY:
+            raise Problem("bad-request", f"without a token, a query may have at most {LONGEST_QUERY:,} bytes")
         by_token = "authorization" in headers
         # A page of another site may lead a person to ours, and knows no token.
         if method not in SAFE or not (by_token or _is_visit(headers)):
@@ -161,6 +168,11 @@ class RequestGate:
             self._threads = anyio.CapacityLimiter(THREADS)
         look = partial(self._doorkeeper.caller, headers, address)
         return await anyio.to_thread.run_sync(look, limiter=self._threads)
+
+
+def drop_other_cookies(scope: Scope) -> None:
+    """Keep only our own cookie: the framework parses all of them for every route, those without a token too."""
+    scope["headers"] = [(name, only_session(value) if name == b"cookie" else value) for name, value in scope["headers"]]
 
 
 def _is_visit(headers: Headers) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
 from typing import Any, get_args
 
 import click
@@ -13,6 +15,7 @@ from silkline.errors import UsageError
 from silkline.model.duration import seconds_of
 from silkline.model.spec import Fetching, Speed
 
+Pair = tuple[str, str]
 TYPED = 20  # a longer list of URLs was not typed by a person; its hosts are not looked up in advance
 RENDER = get_args(Fetching.model_fields["render"].annotation)
 
@@ -25,7 +28,7 @@ def seconds(value: str) -> float:
         raise click.BadParameter(f"{error}.") from error
 
 
-def header(value: str) -> tuple[str, str]:
+def header(value: str) -> Pair:
     """The type of a header: `Name: value`."""
     name, colon, rest = value.partition(":")
     if not colon or not name.strip():
@@ -33,7 +36,7 @@ def header(value: str) -> tuple[str, str]:
     return name.strip(), rest.strip()
 
 
-def cookie(value: str) -> tuple[str, str]:
+def cookie(value: str) -> Pair:
     """The type of a cookie: `NAME=VALUE`."""
     name, equals, rest = value.partition("=")
     if not equals or not name.strip():
@@ -41,22 +44,51 @@ def cookie(value: str) -> tuple[str, str]:
     return name.strip(), rest.strip()
 
 
+def or_file(read: Callable[[str], Pair]) -> Callable[[str], tuple[Pair, ...]]:
+    """The type of an option that also takes @FILE, with one value in each line.
+
+    Other users of the machine can read what was typed, but not a private file.
+    """
+
+    def values(given: str) -> tuple[Pair, ...]:
+        return tuple(_lines(given[1:], read)) if given.startswith("@") else (read(given),)
+
+    return values
+
+
+def _lines(file: str, read: Callable[[str], Pair]) -> Iterator[Pair]:
+    try:
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise click.BadParameter(f"{file} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise click.BadParameter(f"{file} is not UTF-8.") from error
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                yield read(line)
+            except click.BadParameter:
+                # The line may be a secret, so the message does not repeat it.
+                raise click.BadParameter(f"Line {number} of {file} is not valid.") from None
+
+
 _OPTIONS = (
     click.option(
         "--header",
         "headers",
-        type=header,
+        type=or_file(header),
         multiple=True,
         metavar="K:V",
-        help="Send this header, but only to the origins of the given URLs.",
+        help="Send this header, but only to the origins of the given URLs. Other users of the machine can see what you "
+        "type: write @FILE for a file with secret headers, one per line.",
     ),
     click.option(
         "--cookie",
         "cookies",
-        type=cookie,
+        type=or_file(cookie),
         multiple=True,
         metavar="NAME=VALUE",
-        help="Send this cookie, but only to the origins of the given URLs.",
+        help="Send this cookie, but only to the origins of the given URLs. @FILE is a file with cookies, one per line.",
     ),
     click.option(
         "--headers-for",
@@ -119,7 +151,7 @@ def payload_of(urls: Sequence[str], options: dict[str, Any], *, here: bool = Tru
     given = {name: value for name, value in options.items() if value is not None and value is not False and value != ()}
     for name in ("headers", "cookies"):
         if name in given:
-            given[name] = dict(given[name])
+            given[name] = dict(chain.from_iterable(given[name]))
     look_up = here and len(urls) <= TYPED
     typed = options["allow_private"]
     own = (each for url in urls for each in exemptions(url, look_up_names=look_up, allowed=typed))

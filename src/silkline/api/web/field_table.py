@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from silkline.model.database import Database
 from silkline.model.field_counts import field_counts_in
 from silkline.model.field_filter import BadCondition, Condition, has_all, read_condition
 from silkline.model.job import Job
+from silkline.portions import portions_of
 from silkline.store import results, urls
 from silkline.store.results import Result
 
@@ -26,6 +27,11 @@ MOST_OF_PAGE: Final = 1_000
 """Rows of one page that the table shows. A page may have 100,000, which no browser shows."""
 MOST_NAMES: Final = 100
 """Columns of the table of one page. Each of its rows may have other names."""
+MOST_CHARACTERS: Final = 1_000_000
+"""After so many characters a table gets no further row."""
+LONGEST_VALUE: Final = 300
+"""Characters of a value that are kept for the table. The templates show fewer, with a mark that there are more."""
+LONGEST_ERROR: Final = 1_000
 _CHUNK: Final = 100
 
 
@@ -37,15 +43,18 @@ def field_table(
     columns = columns_of(database, job.id)
     condition, problem = _condition(text)
     rows: list[dict[str, Any]] = []
+    size = 0
     cursor: int | None = after
     for _ in range(0, LOOKED_AT, _CHUNK):
         found = results.page_by_discovery(database, job.id, after=cursor or 0, wanted=_CHUNK)
         for result in found:
             cursor = result.url_id
-            rows += _rows(result, columns, condition)
-            if len(rows) >= ROWS or clock() >= give_up:
+            more = _rows(result, columns, condition)
+            rows += more
+            size += sum(_size(row["values"]) for row in more)
+            if len(rows) >= ROWS or size >= MOST_CHARACTERS or clock() >= give_up:
                 break
-        if len(rows) >= ROWS or clock() >= give_up:
+        if len(rows) >= ROWS or size >= MOST_CHARACTERS or clock() >= give_up:
             break
         if not found:
             cursor = None
@@ -66,14 +75,19 @@ def _rows(result: Result, columns: Any, condition: list[Condition]) -> list[dict
     fitting = [part for part in parts if has_all(condition, {"fields": part})] if isinstance(parts, list) else []
     shown = {"rows": fitting[:MOST_OF_PAGE]} if columns.rows else {"fields": next(iter(fitting), None)}
     values = columns.values_of(replace(result, data=shown)) if fitting else []
-    return [
-        {
-            "id": result.url_id,
-            "url": result.final_url,
-            "values": [shown_value(row[column.name]) for column in columns.columns],
-        }
-        for row in values
-    ]
+    names = [column.name for column in columns.columns]
+    shown_rows = _first((row[name] for name in names) for row in values)
+    return [{"id": result.url_id, "url": result.final_url, "values": row} for row in shown_rows]
+
+
+def _first(rows: Iterable[Iterable[Any]]) -> list[list[str]]:
+    """The texts of the first rows, until they are too many or too long together."""
+    texts = ([shown_value(value) for value in row] for row in rows)
+    return next(portions_of(texts, MOST_OF_PAGE, _size, MOST_CHARACTERS), [])
+
+
+def _size(row: list[str]) -> int:
+    return sum(map(len, row))
 
 
 def _condition(text: str) -> tuple[list[Condition], str]:
@@ -90,12 +104,13 @@ def fields_of_page(result: Result | None) -> dict[str, Any]:
     tables = [row for row in rows or () if isinstance(row, dict)]
     names = list(dict.fromkeys(name for row in tables[:ROWS] for name in row))
     shown = names[:MOST_NAMES]
+    shown_rows = _first([row.get(name) for name in shown] for row in tables[:ROWS]) if names else []
     errors = data.get("field_errors")
     return {
         "field_names": shown,
-        "field_rows": [[shown_value(row.get(name)) for name in shown] for row in tables[:ROWS]] if names else [],
+        "field_rows": shown_rows,
         "more_fields": len(names) - len(shown),
-        "more_rows": max(0, len(tables) - ROWS),
+        "more_rows": len(tables) - len(shown_rows) if names else 0,
         "field_errors": [_error(each) for each in errors[:ROWS] if isinstance(each, dict)]
         if isinstance(errors, list)
         else [],
@@ -105,10 +120,15 @@ def fields_of_page(result: Result | None) -> dict[str, Any]:
 def _error(error: dict[str, Any]) -> str:
     row = f", row {error['row']}" if error.get("row") else ""
     raw = f": {error['raw']}" if error.get("raw") else ""
-    return f"{error.get('field') or 'all fields'}{row}: {error.get('error')}{raw}"
+    return f"{error.get('field') or 'all fields'}{row}: {error.get('error')}{raw}"[: LONGEST_ERROR + 1]
 
 
 def shown_value(value: Any) -> str:
+    """A value as text. It is cut, because a view holds thousands of them."""
+    return _text(value)[: LONGEST_VALUE + 1]
+
+
+def _text(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -11,26 +11,41 @@ from urllib.parse import urlsplit
 from silkline.model.progress import pages_of
 from silkline.store.job_view import ProgressView
 
-_UNSEEN = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+LONGEST = 10_000  # characters of a value that nobody gave another limit; a URL has at most 8,192
+_UNSEEN = (
+    *((0x00, 0x08), (0x0B, 0x1F), (0x7F, 0x9F), (0x061C, 0x061C), (0x180E, 0x180E), (0x200B, 0x200F), (0x2028, 0x202E)),
+    *((0x2060, 0x206F), (0xFEFF, 0xFEFF), (0xFFF9, 0xFFFB), (0xE0000, 0xE0FFF)),
 )
+_HAS_UNSEEN = re.compile("[" + "".join(f"{chr(first)}-{chr(last)}" for first, last in _UNSEEN) + "]")
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 NOTHING = "\N{EN DASH}"
 
 
-def visible(text: Any) -> str:
-    """A text with visible control characters, so that they cannot change colours, direction or lines."""
-    return _UNSEEN.sub(_sign, str(text))
+def visible(text: Any, most: int = LONGEST) -> str:
+    """The first characters of a text, with visible control characters, so that they cannot change colours, direction
+    or lines. The text is cut first: each character may become seven.
+    """
+    shown = str(text)
+    if len(shown) > most:
+        shown = shown[: most - 1] + "…"
+    return shown.translate(_SIGNS) if _HAS_UNSEEN.search(shown) else shown
 
 
-def _sign(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _sign(code: int) -> str:
     return chr(0x2400 + code) if code < 32 else "␡" if code == 127 else f"\\u{code:04x}"
+
+
+_SIGNS = {code: _sign(code) for first, last in _UNSEEN for code in range(first, last + 1)}
 
 
 def is_web(url: Any) -> bool:
     """Whether this may become a link."""
-    if not isinstance(url, str) or _UNSEEN.search(url) or not re.match(r"https?://[^/\s]", url, re.IGNORECASE):
+    if (
+        not isinstance(url, str)
+        or len(url) > LONGEST
+        or _HAS_UNSEEN.search(url)
+        or not re.match(r"https?://[^/\s]", url, re.IGNORECASE)
+    ):
         return False
     try:
         return bool(urlsplit(url).hostname)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from fastapi import FastAPI, Request, Response
-from starlette.staticfiles import StaticFiles
-from starlette.types import Scope
 
 from silkline.api.auth import Doorkeeper
 from silkline.api.ledger_counts import LedgerCounts
@@ -14,20 +12,12 @@ from silkline.api.problems import AsPage, Problem
 from silkline.api.web.job_pages import JobPages
 from silkline.api.web.pages import Pages
 from silkline.api.web.sample_crawl import FirstCrawl
+from silkline.api.web.static_files import StaticFiles
 from silkline.api.web.templates import Templates
 from silkline.config import Settings
 from silkline.model.database import Database
 
 STATIC = Path(__file__).parent / "static"
-
-
-class Files(StaticFiles):
-    """Our own files; a browser may keep them, and asks whether they changed."""
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        response = await super().get_response(path, scope)
-        response.headers["Cache-Control"] = "no-cache"
-        return response
 
 
 def install(
@@ -41,7 +31,7 @@ def install(
 ) -> AsPage:
     """Add the pages to the application. Returns the function that renders a problem as a page."""
     templates = Templates()
-    app.mount("/static", Files(directory=STATIC), name="static")
+    app.add_route("/static/{name:path}", StaticFiles(STATIC).serve, include_in_schema=False)
     first = FirstCrawl() if with_sample else None
     app.include_router(Pages(database, settings, templates, doorkeeper, first).router)
     app.include_router(JobPages(database, settings, templates, ledger_counts, with_sample=with_sample).router)
