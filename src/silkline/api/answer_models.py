@@ -29,6 +29,7 @@ WaitReason = Literal[
     "errors",
     "robots_loading",
     "robots_unavailable",
+    "robots_no_room",
     "page_retry",
     "slow_answers",
     "delay",

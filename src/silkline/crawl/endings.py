@@ -21,6 +21,8 @@ from silkline.model.ledger import FAILED, SKIPPED, Settled
 from silkline.model.url import origin_of
 
 ROBOTS_UNAVAILABLE = "robots_unavailable"
+_LONGEST_WAIT_FOR_ROOM = 30.0
+"""Seconds after which a host loads its robots.txt again, if there was no room to keep it."""
 
 
 class Endings:
@@ -76,6 +78,10 @@ class Endings:
 
     def without_robots(self, host: HostQueue, url: str, rules: Robots, failures: int, now: float) -> None:
         """The robots.txt of an origin is not available: retry a few times, then settle its queued URLs."""
+        if rules.reason == waiting.ROBOTS_NO_ROOM:  # the host is not to blame: its URLs never end because of this
+            wait = retry_delay(failures, self._tuning.retry_base, _LONGEST_WAIT_FOR_ROOM)
+            host.clock.sleep_until(now + wait, waiting.ROBOTS_NO_ROOM, wait)
+            return
         if failures < self._tuning.robots_tries and is_temporary(rules.reason):
             wait = retry_delay(failures, self._tuning.retry_base, self._tuning.retry_cap)
             wait = max(wait, rules.retry_after)

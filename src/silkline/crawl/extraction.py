@@ -17,6 +17,7 @@ from silkline.model.page import Page
 from silkline.model.url import canonical
 from silkline.parse.fields import MISSING, FieldReader
 from silkline.parse.structured import Structured
+from silkline.parse.xpath_cost import XPathCost
 
 MAX_IMAGES: Final = 2_000
 _MAX_ALT: Final = 1_000
@@ -27,11 +28,16 @@ READER_DIED: Final = "reader_died"
 """The error of all fields of a page whose reader died while it read them."""
 
 
-class Extraction:
-    """Prepared once for all pages of a job."""
+class TooMuchForXPaths(Exception):
+    """Some XPath of the job may take too long on this page."""
 
-    def __init__(self, plan: Plan) -> None:
+
+class Extraction:
+    """Prepared once for all pages of a job. `careful`: refuse pages on which XPaths may take too long."""
+
+    def __init__(self, plan: Plan, *, careful: bool = False) -> None:
         self._plan = plan
+        self._costly = costly_xpaths(plan) if careful else None
         self._reader = FieldReader(plan.fields, plan.each) if plan.fields else None
         self._hooks = load_hooks(plan.hooks)
         self.facts = frozenset(plan.facts)
@@ -46,11 +52,17 @@ class Extraction:
         if bare:
             error = {"field": "", "error": READER_DIED, "raw": None}
             return {"field_errors": [error]}, bytes([MISSING]) * len(self._plan.fields)
+        if self._costly and self._costly.is_too_much(document):
+            raise TooMuchForXPaths
         return self._reader.read(document, url, base)
 
     @property
     def hooks(self) -> Any:
         return self._hooks
+
+
+def costly_xpaths(plan: Plan) -> XPathCost:
+    return XPathCost(field.path for field in plan.fields if field.source == "xpath")
 
 
 class Inspection:

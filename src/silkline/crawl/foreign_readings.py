@@ -15,7 +15,14 @@ import msgspec
 from silkline.crawl.messages import UNREADABLE
 from silkline.crawl.reading import READ_LATER, Reading
 from silkline.fetch.robots import MAX_CRAWL_DELAY, Robots
-from silkline.fetch.robots_matching import MAX_PATTERN, MAX_RULES, MAX_WIDENED, MAX_WILDCARDS
+from silkline.fetch.robots_matching import (
+    MAX_LETTERS,
+    MAX_PATTERN,
+    MAX_RULES,
+    MAX_WIDENED,
+    MAX_WIDENED_START,
+    MAX_WILDCARDS,
+)
 from silkline.model.strict_json import is_deeper_than
 from silkline.model.url import MAX_LENGTH
 
@@ -25,7 +32,10 @@ _MOST_REASON: Final = 100
 _DIGEST_BYTES: Final = 8
 
 _VISIBLE: Final = bytes(range(0x21, 0x7F))
-_RULE: Final = re.compile(rf"[+-].{{1,{MAX_PATTERN}}}|![0-9]{{1,9}} .{{0,{MAX_PATTERN}}}", re.DOTALL)
+_RULE: Final = re.compile(
+    rf"[+-][^ ]{{1,{MAX_PATTERN}}}( .{{1,{MAX_PATTERN}}})?|![0-9]{{1,9}} [^ ]{{0,{MAX_WIDENED_START}}}", re.DOTALL
+)
+_MOST_LETTERS: Final = MAX_LETTERS + MAX_RULES + (MAX_WIDENED + 1) * (MAX_WIDENED_START + 12)
 
 _decode = msgspec.json.Decoder().decode
 
@@ -72,5 +82,7 @@ def _are_addresses(urls: list[str]) -> bool:
 def _are_rules(group: str) -> bool:
     """Whether they are lines as `group_text` writes them."""
     lines = group.split("\n") if group else []
-    few = len(lines) <= MAX_RULES + MAX_WIDENED + 1 and group.count("*") <= MAX_WILDCARDS
-    return few and all(map(_RULE.fullmatch, lines))
+    if len(group) > _MOST_LETTERS or len(lines) > MAX_RULES + MAX_WIDENED + 1:
+        return False
+    wildcards = sum(line.partition(" ")[0].count("*") for line in lines) if "*" in group else 0
+    return wildcards <= MAX_WILDCARDS and all(map(_RULE.fullmatch, lines))

@@ -33,6 +33,7 @@ class HostQueue:
 
     __slots__ = (
         "address",
+        "allowed",
         "answers_own",
         "behind",
         "booking",
@@ -60,6 +61,8 @@ class HostQueue:
         self.behind: frozenset[LedgerPart] = frozenset()  # where the ledger has URLs that had no room in its queue
         self.address: Address | None = None
         self.booking: Booking | None = None
+        self.allowed = 0
+        """The id of the last URL that the rules of robots.txt allow. One that is put back is compared once."""
         self.answers_own = False
         """One of its own URLs was answered, and since then none of them with a request to wait."""
 

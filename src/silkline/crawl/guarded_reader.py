@@ -15,11 +15,12 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from silkline.crawl.extraction import costly_xpaths
 from silkline.crawl.isolated_reader import NO_ROOM, IsolatedReader, NoRoom, ReaderDied
 from silkline.crawl.parser import ParserPool
 from silkline.crawl.plan import Plan
 from silkline.crawl.reader_process import ReadPage, ReadRobots
-from silkline.crawl.reading import READ_LATER, SLOW, Body, OnReading, PageReader, Reading, timed_reading
+from silkline.crawl.reading import READ_ALONE, READ_LATER, SLOW, Body, OnReading, PageReader, Reading, timed_reading
 from silkline.crawl.reading_memory import ReadingMemory
 from silkline.crawl.reading_turns import Sender, sender_of
 from silkline.crawl.slow_senders import SlowSenders
@@ -67,7 +68,8 @@ class GuardedReader:
         owns_marks: bool = False,
     ) -> None:
         self._owned_marks = marks if owns_marks else None
-        self._pages = PageReader(plan)
+        self._pages = PageReader(plan, careful=True)
+        self._costly_xpaths = bool(costly_xpaths(plan))
         self._extracts = plan.extracts
         self._slot = marks.slot(slot)
         self._memory = ReadingMemory(plan.tuning.read_memory)
@@ -127,7 +129,7 @@ class GuardedReader:
             self._isolate(body, on_done, may_wait=may_wait)
         elif self._pool is not None:
             after_waiting = partial(self._isolate_after_waiting, body, on_done, may_wait)
-            self._pool.read(body, partial(self._noted, body, on_done), after_waiting)
+            self._pool.read(body, partial(self._noted, body, on_done, may_wait), after_waiting)
         else:
             self._read_here(body, on_done, may_wait)
 
@@ -136,14 +138,14 @@ class GuardedReader:
         slot.begin(SITEMAP if body.sitemap else PAGE, body.url)
         try:
             reading = self._within_memory(lambda: timed_reading(self._pages, body))
-            if reading is not None:
+            if reading is not None and reading.reason != READ_ALONE:
                 self._slow.note(body.url, len(body.body), reading.seconds)
                 on_done(reading)
         except BaseException as error:
             self._blame(error)
             raise
         slot.end()
-        if reading is None:
+        if reading is None or reading.reason == READ_ALONE:
             self._isolate(body, on_done, blamed=True, may_wait=may_wait)
 
     def _within_memory(self, read: Callable[[], Answer]) -> Answer | None:
@@ -196,7 +198,9 @@ class GuardedReader:
             else:
                 self._judge(body, on_done, answer)
 
-        host, blamed = host_of(body.url), blamed or suspects.blamed(body.url)
+        # A page that is too much for XPaths gets one try with them. The one without comes after those of others.
+        one_try = self._costly_xpaths and not body.bare
+        host, blamed = host_of(body.url), blamed or one_try or suspects.blamed(body.url)
         self._isolated.submit(
             ReadPage(body),
             len(body.body),
@@ -207,8 +211,11 @@ class GuardedReader:
             may_wait=may_wait,
         )
 
-    def _noted(self, body: Body, on_done: OnReading, reading: Reading) -> None:
+    def _noted(self, body: Body, on_done: OnReading, may_wait: bool, reading: Reading) -> None:
         """A parser has read the page."""
+        if reading.reason == READ_ALONE:
+            self._isolate(body, on_done, blamed=True, may_wait=may_wait)
+            return
         self._slow.note(body.url, len(body.body), reading.seconds)
         self._judge(body, on_done, reading)
 

@@ -60,7 +60,16 @@ class HostGate:
         self.bookings = bookings
         bookings.on_fewer = self._wake_next
         product, hops = plan.user_agent.partition("/")[0].lower(), _Hops(self, client)
-        self._robots = RobotsCache(hops, product, reader, ignore=plan.ignore_robots, excludes=Scope(plan).excludes)
+        self._robots = RobotsCache(
+            hops,
+            product,
+            reader,
+            ignore=plan.ignore_robots,
+            excludes=Scope(plan).excludes,
+            in_use=self._needs_rules,
+            address_of=self.address_of,
+            clock=self._loop.time,
+        )
         self._addresses = Addresses(plan, self._loop.time, self._wake_next)
         self._waiting: dict[Address, WaitingHosts] = {}
         self.unproven = UnprovenHosts(plan.concurrency, frontier, lambda: len(self._tasks))
@@ -74,6 +83,13 @@ class HostGate:
     def rules_for(self, host: HostQueue, url: str) -> Robots | None:
         """The robots rules for a URL. None: the host must be introduced first."""
         return self._robots.of(origin_of(url)) if host.address is not None else None
+
+    def _needs_rules(self, origin: str) -> bool:
+        """Whether a host has URLs, and may get a request soon."""
+        host = self._frontier.hosts.get(host_of(origin))
+        if host is None or not host.queue:
+            return False
+        return host.clock.next_at - self._loop.time() <= max(_LONGEST_SLEEP, 2 * host.clock.delay)
 
     @property
     def under_way(self) -> int:

@@ -175,7 +175,7 @@ class Parser:
     """
 
     def __init__(self, plan: Plan, marks: ReadingMarks, slot: int) -> None:
-        self._reader = PageReader(plan)
+        self._reader = PageReader(plan, careful=True)
         self._slot = marks.slot(slot)
         self._loop = asyncio.get_running_loop()
         self._wires: set[Wire] = set()

@@ -211,4 +211,4 @@ class Booking:
 
 def retry_delay(attempt: int, base: float, cap: float) -> float:
     """Seconds before a URL is tried again after its try number `attempt`."""
-    return float(min(base * 4 ** max(0, attempt - 1), cap))
+    return float(min(base * 4 ** min(max(0, attempt - 1), 30), cap))

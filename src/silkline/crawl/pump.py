@@ -223,10 +223,12 @@ class Pump:
             return self.gate.introduce(host, entry.url)
         if self._purpose.is_over(entry):
             return self._leave(host, entry, now, SKIPPED, OVER_LIMIT, "the crawl has enough URLs from sitemaps")
-        if rules.group and (forbidden := self._reader.refusal(rules, entry.url)) is not None:
-            why = ROBOTS_UNAVAILABLE if rules.reason else ROBOTS
-            ROBOTS_REFUSALS.add()
-            return self._leave(host, entry, now, SKIPPED, why, forbidden)
+        if rules.group and host.allowed != entry.id:
+            if (forbidden := self._reader.refusal(rules, entry.url)) is not None:
+                ROBOTS_REFUSALS.add()
+                why = ROBOTS_UNAVAILABLE if rules.reason else ROBOTS
+                return self._leave(host, entry, now, SKIPPED, why, forbidden)
+            host.allowed = entry.id
         if not self.gate.may_start(host, now):
             self._frontier.put_back(host.name, entry, now)
             return 0
@@ -251,6 +253,7 @@ class Pump:
 
     def _introduced(self, host: HostQueue, url: str, rules: Robots, failures: int) -> None:
         now, clock = self._loop.time(), host.clock
+        host.allowed = 0  # by other rules
         self._note_robots(host.name, rules)
         if failures:
             self._endings.without_robots(host, url, rules, failures, now)

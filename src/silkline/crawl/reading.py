@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from silkline.crawl.cpu_clock import CpuClock
-from silkline.crawl.extraction import Extraction, Inspection
+from silkline.crawl.extraction import Extraction, Inspection, TooMuchForXPaths
 from silkline.crawl.plan import Plan
 from silkline.metrics.instruments import PARSE_SECONDS
 from silkline.metrics.process import role
@@ -31,6 +31,8 @@ NOINDEX: Final = "noindex"
 PARSE_FAILED: Final = "parse_failed"
 READ_LATER: Final = "read_later"
 """It was not read, because too much waits to be read. It is fetched again later; this reason is not stored."""
+READ_ALONE: Final = "read_alone"
+"""It was not read, because it may take too long. It is read in isolation; this reason is not stored."""
 LONGEST_DETAIL: Final = 500
 """Characters of an error: a page may choose its text."""
 SITEMAP: Final = "sitemap"
@@ -95,9 +97,10 @@ OnReading = Callable[[Reading], None]
 
 
 class PageReader:
-    """Reads pages as the plan requires."""
+    """Reads pages as the plan requires. `careful`: give back pages that are too much for the XPaths of the plan
+    (`READ_ALONE`)."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, *, careful: bool = False) -> None:
         agent = plan.user_agent.partition("/")[0].lower() or "silkline"
         self._wanted = Wanted(
             content=plan.content,  # type: ignore[arg-type]
@@ -112,7 +115,7 @@ class PageReader:
             scripts=plan.rendering is not None and plan.rendering.auto,
         )
         self._with_simhash = msgspec.structs.replace(self._wanted, simhash=True)
-        self._extraction = Extraction(plan) if plan.extracts or plan.facts else None
+        self._extraction = Extraction(plan, careful=careful) if plan.extracts or plan.facts else None
         self._by_name = plan.by_name
         self.clock = CpuClock()
         self._listings = plan.listings
@@ -128,6 +131,8 @@ class PageReader:
             return self._read(body)
         except MemoryError:  # the process has reached its limit: the page is read again in another one
             raise
+        except TooMuchForXPaths:
+            return Reading(body.id, READ_ALONE)
         except Exception as error:
             return Reading(body.id, PARSE_FAILED, f"{type(error).__name__}: {error}"[:LONGEST_DETAIL])
 

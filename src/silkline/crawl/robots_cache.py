@@ -13,7 +13,9 @@ from typing import Final, Protocol
 import msgspec
 
 from silkline.crawl.guarded_reader import GuardedReader
+from silkline.crawl.reading_turns import Sender, sender_of
 from silkline.crawl.request_place import RequestPlace
+from silkline.crawl.robots_room import RobotsRoom
 from silkline.fetch import robots
 from silkline.fetch.robots import ALLOW_ALL, DISALLOW_ALL, Robots
 from silkline.metrics.instruments import CACHE_LOOKUPS
@@ -30,14 +32,10 @@ from silkline.model.fetched import (
     is_temporary,
     retry_after,
 )
+from silkline.model.host_wait import ROBOTS_NO_ROOM
 from silkline.model.url import host_of, origin_of
 
-ROBOTS_TOO_LARGE: Final = "robots_too_large"
 _NO_RULES = Robots(ALLOW_ALL, float("inf"))
-# Groups up to this size are always kept. Larger ones are rare, and together they may take this much memory. When it is
-# used up, the rules of one more such host count as unavailable, and nothing of it is fetched.
-_SMALL_GROUP: Final = 4_096
-_MOST_LARGE_GROUPS: Final = 64 << 20
 _KNOWN: Final = "known"
 _KEPT_SECONDS: Final = 600.0
 _FAILURE_KEPT_SECONDS: Final = 50.0
@@ -56,7 +54,10 @@ class PlacedHop(Protocol):
 
 
 class RobotsCache:
-    """robots.txt of each origin, kept while it is fresh."""
+    """robots.txt of each origin, kept while it is fresh, and while there is room.
+
+    `in_use` says whether an origin needs its rules soon, and `address_of` the address of a host.
+    """
 
     def __init__(
         self,
@@ -66,6 +67,9 @@ class RobotsCache:
         *,
         ignore: bool,
         excludes: Callable[[str], bool] = lambda host: False,
+        in_use: Callable[[str], bool] = lambda origin: True,
+        address_of: Callable[[str], str] = lambda host: "",
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._excludes = excludes
         self._client = client
@@ -74,7 +78,7 @@ class RobotsCache:
         self._ignore = ignore
         self._rules: dict[str, Robots] = {}
         self._failures: dict[str, int] = {}
-        self._large = 0
+        self._room = RobotsRoom(lambda origin: _sender(origin, address_of), in_use, self._lose, clock)
         self._foreign = ForeignRobots(client)
 
     def of(self, origin: str) -> Robots | None:
@@ -96,18 +100,13 @@ class RobotsCache:
         hops = _Hops(self._client, self._foreign, origin, place)
         answer = await robots.ask(hops, origin, partial(self._may_follow, known))
         if known:
-            self._failures.pop(origin, None)
-            self._keep(origin, known[0])
-            return known[0], 0
+            return self._loaded(origin, known[0])
         rules = await self._reader.robots(answer, origin, time.time(), self._product)
         if rules.reason == READER_DIED:  # kept, so that no other process dies while reading this file
             self._rules[origin] = rules
         if rules.group == DISALLOW_ALL and rules.reason is not None:
             return rules, self._failed(origin)
-        self._failures.pop(origin, None)
-        if not self._keep(origin, rules):
-            return Robots(DISALLOW_ALL, rules.expires_at, reason=ROBOTS_TOO_LARGE), 1
-        return rules, 0
+        return self._loaded(origin, rules)
 
     def unreachable(self, origin: str, reason: str) -> tuple[Robots, int]:
         """The same, without a request: the origin cannot be reached."""
@@ -117,15 +116,13 @@ class RobotsCache:
         self._failures[origin] = failures = self._failures.get(origin, 0) + 1
         return failures
 
-    def _keep(self, origin: str, rules: Robots) -> bool:
-        """False: there is no room for rules of this size."""
+    def _loaded(self, origin: str, rules: Robots) -> tuple[Robots, int]:
         self._drop(origin)
-        size = _large_size(rules)
-        if self._large + size > _MOST_LARGE_GROUPS:
-            return False
-        self._large += size
+        if not self._room.add(origin, len(rules.group)):
+            return msgspec.structs.replace(rules, group=DISALLOW_ALL, reason=ROBOTS_NO_ROOM), self._failed(origin)
+        self._failures.pop(origin, None)
         self._rules[origin] = msgspec.structs.replace(rules, sitemaps=())  # the caller has them now
-        return True
+        return rules, 0
 
     def _may_follow(self, known: list[Robots], url: str) -> str | None:
         """A host that the crawl excludes gets no request, not even for the robots.txt of another host. Neither does a
@@ -144,10 +141,12 @@ class RobotsCache:
             self._drop(f"{scheme}://{host}")
             self._failures.pop(f"{scheme}://{host}", None)
 
+    def _lose(self, origin: str) -> None:
+        self._rules.pop(origin, None)
+
     def _drop(self, origin: str) -> None:
-        rules = self._rules.pop(origin, None)
-        if rules is not None:
-            self._large -= _large_size(rules)
+        self._lose(origin)
+        self._room.drop(origin)
 
 
 class ForeignRobots:
@@ -265,8 +264,9 @@ def _kept_size(fetched: Fetched) -> int:
     return len(fetched.body) + 2_000
 
 
-def _large_size(rules: Robots) -> int:
-    return len(rules.group) if len(rules.group) > _SMALL_GROUP else 0
+def _sender(origin: str, address_of: Callable[[str], str]) -> Sender:
+    host = host_of(origin)
+    return sender_of(host, address_of(host))
 
 
 def unreachable(rules: Robots) -> bool:

@@ -1,16 +1,17 @@
 """The rules of one robots.txt group: how they are kept as text, and which rule decides about a URL.
 
 Memory and the work for each URL are bounded for every file. A group has at most `MAX_RULES` exact rules with
-`MAX_WILDCARDS` wildcards (`*`) between them. Rules beyond that are handled the safe way: an `Allow` is ignored, and a
-`Disallow` is widened. A widened rule forbids everything under the start of its pattern: the text before the first
-wildcard, or the first folder of the path. So a file with too many rules can forbid more than it says, never less.
-Rules with wildcards count as widened also for a URL that is too long to compare with them: those beyond the work that
-one URL may cost (`MAX_STEPS`).
+`MAX_WILDCARDS` wildcards (`*`) between them, in `MAX_LETTERS` letters. Rules beyond that are handled the safe way: an
+`Allow` is ignored, and a `Disallow` is widened. A widened rule forbids everything under the start of its pattern: the
+text before the first wildcard (at most `MAX_WIDENED_START` letters), or the first folder of the path. So a file with
+too many rules can forbid more than it says, never less. Rules with wildcards count as widened also for a URL that is
+too long to compare with them: those beyond the work that one URL may cost (`MAX_STEPS`).
 """
 
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -25,7 +26,10 @@ MAX_STEPS: Final = 20_000_000
 patterns and a path of 4,000 letters need 17 million."""
 # `str.find` compares letters in one step each (0.3 ns), and looks in eight of them (2.3 ns) for where to compare.
 _LOOK: Final = 8
-# Fewer groups above this size are cached, because a compiled one takes megabytes.
+MAX_LETTERS: Final = 1 << 20
+"""The most letters of the exact rules of a group, comparable and as written."""
+MAX_WIDENED_START: Final = 512
+# Compiled groups above this size are cached within a limit of memory: one may take megabytes.
 _LARGE: Final = 8_192
 
 _ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
@@ -73,37 +77,51 @@ class Rule(NamedTuple):
 
 
 class RobotsGroup:
-    """A compiled group. Patterns without wildcards are looked up; the others are tried one by one."""
+    """A compiled group. Patterns without wildcards are looked up; the others are tried one by one.
 
-    __slots__ = ("_exact", "_lengths", "_shortest", "_starts", "_steps", "_wild")
+    Hosts in turn may compile thousands of rules for each URL, so this only sorts the lines. A rule is made of a line
+    when it is needed.
+    """
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
-        self._starts: dict[str, Rule] = {}
-        self._exact: dict[str, Rule] = {}
+    __slots__ = ("_exact", "_lengths", "_starts", "_steps", "_together", "_widened", "_widened_lengths", "_wild")
+
+    def __init__(self, group: str) -> None:
+        self._starts: dict[str, str] = {}
+        """The line of each start, or only its sign if the start is the rest of the line."""
+        self._exact: dict[str, str] = {}
+        self._widened: dict[str, str] = {}
         wild: list[Rule] = []
-        for rule in rules:
-            if len(rule.pieces) > 1:
-                wild.append(rule)
-                continue
-            place = self._exact if rule.anchored else self._starts
-            known = place.get(rule.pieces[0])
-            if known is None or rule.rank > known.rank:
-                place[rule.pieces[0]] = rule
+        starts = self._starts
+        for line in group.split("\n"):
+            pattern = line[1:].partition(" ")[0] if " " in line else line[1:]
+            if line[0] == "!":
+                self._widened[_rule(line).pieces[0]] = line
+            elif "*" in pattern:
+                wild.append(_rule(line))
+            elif "$" in pattern:
+                self._look_up(line, pattern)
+            else:  # no pattern with the same start is longer
+                starts[pattern] = line if " " in line else line[0]
         self._wild = tuple(sorted(wild, key=lambda rule: rule.rank, reverse=True))
         # At worst, each letter of the longest piece is compared at each letter of the path.
         self._steps = sum(_LOOK + max(map(len, rule.pieces[1:])) for rule in wild)
-        self._lengths = sorted({len(start) for start in self._starts})
-        self._shortest = _shortest_starts(self._starts)
+        self._lengths = sorted(set(map(len, starts)), reverse=True)
+        self._widened_lengths = set(map(len, self._widened))
+        self._together = (*starts, *self._widened)
+
+    def _look_up(self, line: str, pattern: str) -> None:
+        """A rule with `$`. Before the end of the pattern it is escaped, as in paths. So several may have one start."""
+        place = self._exact if pattern.endswith("$") else self._starts
+        start = pattern.removesuffix("$").replace("$", "%24")
+        if start not in place or _rule(line).rank > _rule_of(place[start], start).rank:
+            place[start] = line
 
     def rule_for(self, path: str) -> Rule | None:
         """The rule that decides about a path; None if no rule matches it."""
-        best = self._exact.get(path)
+        best = _rule(self._exact[path]) if path in self._exact else None
         # For most URLs of most hosts, this one call in C is enough.
-        if path.startswith(self._shortest):
-            for length in self._lengths:
-                rule = self._starts.get(path[:length])
-                if rule is not None and (best is None or rule.rank > best.rank):
-                    best = rule
+        if path.startswith(self._together):
+            best = self._best_start(path, best)
         # For most URLs, even the worst case of all rules is cheap, so their work need not be counted.
         budget = _Budget(path) if self._steps * len(path) > MAX_STEPS else None
         for rule in self._wild:
@@ -114,6 +132,17 @@ class RobotsGroup:
                     return rule
             elif not rule.allow:
                 return rule._replace(text=f"{rule.text} (compared up to its first *, because the URL is too long)")
+        return best
+
+    def _best_start(self, path: str, best: Rule | None) -> Rule | None:
+        for length in self._lengths:  # the longest first: no start has a higher priority than its length
+            if best is not None and best.priority > length:
+                break
+            if (line := self._starts.get(path[:length])) is not None:
+                best = _better(_rule_of(line, path[:length]), best)
+        for length in self._widened_lengths:
+            if (line := self._widened.get(path[:length])) is not None:
+                best = _better(_rule(line), best)
         return best
 
 
@@ -158,59 +187,86 @@ class _Budget:
 def group_text(lines: Iterable[tuple[bool, str]]) -> str:
     """The rules (whether it allows, and its pattern) as text, one rule per line, within the limits.
 
-    A line is `+` or `-` and the pattern. A widened rule is `!`, its priority, a space, and the start that it forbids.
+    A line is `+` or `-` and the comparable pattern. If the file writes it otherwise, that follows after a space. A
+    widened rule is `!`, its priority, a space, and the start that it forbids.
     """
-    kept: dict[str, None] = {}
+    kept: dict[str, str] = {}
     widened: dict[str, int] = {}
-    wildcards = 0
+    wildcards = letters = 0
     for allow, value in lines:
-        line = ("+" if allow else "-") + value
-        if line in kept:
+        pattern = _pattern(value)
+        line = ("+" if allow else "-") + (pattern if pattern == value else f"{pattern} {value}")
+        known = kept.get(pattern)
+        if known is not None and not (allow and known[0] == "-"):
             continue
-        stars = value.count("*")
-        if len(kept) < MAX_RULES and wildcards + stars <= MAX_WILDCARDS and len(value) <= MAX_PATTERN:
-            kept[line] = None
+        stars = value.count("*") if known is None else 0
+        few = len(kept) + (known is None) <= MAX_RULES
+        short = max(len(value), len(pattern)) <= MAX_PATTERN and letters + len(line) <= MAX_LETTERS
+        if few and short and wildcards + stars <= MAX_WILDCARDS:
+            kept[pattern] = line
             wildcards += stars
+            letters += len(line)
         elif not allow:
-            _widen(value, widened, only_wildcards=len(kept) < MAX_RULES)
-    return "\n".join([*kept, *(f"!{priority} {start}" for start, priority in widened.items())])
+            _widen(pattern, widened, only_wildcards=few)
+    return "\n".join([*kept.values(), *(f"!{priority} {start}" for start, priority in widened.items())])
 
 
-def _widen(value: str, widened: dict[str, int], *, only_wildcards: bool) -> None:
-    pattern = _pattern(value[:MAX_PATTERN])
-    start = pattern.partition("*")[0].removesuffix("$")[:MAX_PATTERN]
+def _widen(pattern: str, widened: dict[str, int], *, only_wildcards: bool) -> None:
+    start = pattern[:MAX_WIDENED_START].partition("*")[0].removesuffix("$")
     if not only_wildcards:
         start = "/".join(start.split("/", 2)[:2]) + ("/" if start.count("/") > 1 else "")
     start = _CUT_ESCAPE.sub("", start)
     if start not in widened and len(widened) >= MAX_WIDENED:
         start = ""
-    # One character becomes at most twelve (four escaped bytes), so this is at least the priority of the pattern.
-    priority = len(pattern) if len(value) <= MAX_PATTERN else 12 * len(value)
-    widened[start] = max(widened.get(start, 0), priority)
+    widened[start] = max(widened.get(start, 0), len(pattern))
+
+
+class _CompiledGroups:
+    """The compiled groups that were used last, within a limit of memory."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._groups: OrderedDict[str, RobotsGroup] = OrderedDict()
+        self._most = most_bytes
+        self._bytes = 0
+
+    def of(self, group: str) -> RobotsGroup:
+        compiled = self._groups.get(group)
+        if compiled is not None:
+            self._groups.move_to_end(group)
+            return compiled
+        compiled = self._groups[group] = RobotsGroup(group)
+        self._bytes += _compiled_bytes(group)
+        while self._bytes > self._most and len(self._groups) > 1:
+            dropped, _ = self._groups.popitem(last=False)
+            self._bytes -= _compiled_bytes(dropped)
+        return compiled
+
+
+def _compiled_bytes(group: str) -> int:
+    """About what a compiled group takes, with its text."""
+    return 2 * len(group) + 250 * group.count("\n")
+
+
+_LARGE_GROUPS: Final = _CompiledGroups(64 << 20)
 
 
 def rules_of(group: str) -> RobotsGroup:
     """The compiled rules of a group's text."""
-    return _compile_large(group) if len(group) > _LARGE else _compile_small(group)
+    return _LARGE_GROUPS.of(group) if len(group) > _LARGE else _compile_small(group)
 
 
 @lru_cache(maxsize=4096)
 def _compile_small(group: str) -> RobotsGroup:
-    return RobotsGroup(map(_rule, group.split("\n")))
+    return RobotsGroup(group)
 
 
-@lru_cache(maxsize=32)
-def _compile_large(group: str) -> RobotsGroup:
-    return RobotsGroup(map(_rule, group.split("\n")))
+def _better(rule: Rule, other: Rule | None) -> Rule:
+    return rule if other is None or rule.rank > other.rank else other
 
 
-def _shortest_starts(starts: Iterable[str]) -> tuple[str, ...]:
-    """The starts that no shorter start covers."""
-    kept: list[str] = []
-    for start in sorted(starts):
-        if not (kept and start.startswith(kept[-1])):
-            kept.append(start)
-    return tuple(kept)
+def _rule_of(line: str, start: str) -> Rule:
+    """The rule of a line, or of a sign and its start."""
+    return _rule(line if len(line) > 1 else line + start)
 
 
 def _rule(line: str) -> Rule:
@@ -218,16 +274,16 @@ def _rule(line: str) -> Rule:
         number, _, start = line[1:].partition(" ")
         text = f"robots.txt has too many rules: everything under {start[:200] or '/'} counts as forbidden"
         return Rule(False, text, (start.replace("$", "%24"),), False, int(number))
-    allow, value = line[0] == "+", line[1:]
-    pattern = _pattern(value)
+    allow = line[0] == "+"
+    pattern, _, value = line[1:].partition(" ")
     priority = len(pattern)
     anchored = pattern.endswith("$")
+    text = f"{'Allow' if allow else 'Disallow'}: {value or pattern}"
     if anchored:
         pattern = pattern[:-1]
     # In the middle of a pattern, `$` is a normal character, and comparable paths have it escaped.
     pieces = pattern.replace("$", "%24").split("*")
     inner = [piece for piece in pieces[1:-1] if piece]
-    text = f"{'Allow' if allow else 'Disallow'}: {value}"
     return Rule(allow, text, (pieces[0], *inner, pieces[-1]) if len(pieces) > 1 else (pieces[0],), anchored, priority)
 
 
@@ -252,5 +308,12 @@ def _comparable(text: str) -> str:
 
 
 def _settle(escape: re.Match[str]) -> str:
-    character = chr(int(escape[1], 16))
-    return character if character in _UNRESERVED else escape[0].upper()
+    return _SETTLED[escape[0]]
+
+
+_HEX: Final = "0123456789abcdefABCDEF"
+_SETTLED: Final = {
+    f"%{high}{low}": chr(code) if chr(code := int(high + low, 16)) in _UNRESERVED else f"%{high}{low}".upper()
+    for high in _HEX
+    for low in _HEX
+}

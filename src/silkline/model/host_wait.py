@@ -12,6 +12,7 @@ REFUSED: Final = "refused"
 ERRORS: Final = "errors"
 ROBOTS_LOADING: Final = "robots_loading"
 ROBOTS_UNAVAILABLE: Final = "robots_unavailable"
+ROBOTS_NO_ROOM: Final = "robots_no_room"
 PAGE_RETRY: Final = "page_retry"
 SLOW_ANSWERS: Final = "slow_answers"
 DELAY: Final = "delay"
@@ -52,6 +53,7 @@ _WORDS: Final[Mapping[str, Callable[[Wait], str]]] = {
     ROBOTS_UNAVAILABLE: lambda wait: (
         f"its robots.txt could not be fetched ({_said(wait)}), so nothing else may be fetched"
     ),
+    ROBOTS_NO_ROOM: lambda wait: "its robots.txt is large, and those of other hosts use the memory until they end",
     PAGE_RETRY: lambda wait: "the remaining URLs failed before and are tried again later",
     SLOW_ANSWERS: lambda wait: f"it takes {_span(wait.seconds)} to answer, so requests are sent more slowly",
     DELAY: lambda wait: f"this crawl waits {_span(wait.seconds)} between two pages of a host",
@@ -83,7 +85,7 @@ def what_next(wait: Wait, now: datetime) -> str:
 
 def event(wait: Wait) -> str:
     """What happens after the wait."""
-    return "next try" if wait.reason in (ROBOTS_UNAVAILABLE, PAGE_RETRY) else "next page"
+    return "next try" if wait.reason in (ROBOTS_UNAVAILABLE, ROBOTS_NO_ROOM, PAGE_RETRY) else "next page"
 
 
 def seconds_to(wait: Wait, now: datetime) -> float | None:
