@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -406,3 +407,27 @@ def test_long_values_are_only_in_the_first_row_of_a_page(form: str) -> None:
         ("1", "A", "b"),
     ]
     assert sum(len(str(value)) for value in second.values()) < 500
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_the_rows_of_a_page_are_not_kept(form: str) -> None:
+    """A row of two bytes in a page has a value for each field of the job."""
+    if form == "parquet":
+        load()
+    fields = FieldColumns({f"field-{number}": {} for number in range(50)}, rows=True)
+    page = result(data={"rows": [{}] * 40_000})
+    table = (Table if form == "csv" else Parquet)(NoBytes(), fields)
+    tracemalloc.start()
+    try:
+        table.write(page)
+        assert tracemalloc.get_traced_memory()[1] < 30_000_000
+    finally:
+        tracemalloc.stop()
+    table.close()
+
+
+class NoBytes(io.BytesIO):
+    """A file that forgets what is written."""
+
+    def write(self, data: Any) -> int:
+        return len(data)

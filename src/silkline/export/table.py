@@ -65,7 +65,7 @@ class Table:
             self._columns.setdefault(REST)
             further[REST] = {**({REST: further[REST]} if REST in further else {}), **rest}
         fixed = row_of(result)
-        for values in self._fields.values_of(result) if self._fields else ({},):
+        for values in self._fields.values_of(result) if self._fields else iter(({},)):
             own = (_cell(values.get(name)) for name in self._field_names)
             line = _line([*fixed.values(), *own, *(_cell(further.get(name)) for name in self._columns)])
             self._rows.write(_ROW.pack(len(self._columns), len(line)) + line)
