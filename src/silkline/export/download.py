@@ -161,11 +161,11 @@ def _pieces(
             yield file.take(PIECE)
     else:
         fields = columns_of(database, job_id, COLUMNS)
-        columns = DataColumns(fields)
+        others = DataColumns(fields)
         for result in stream(database, job_id, Filter()) if form == "csv" else ():
-            columns.see(result)
+            others.see(result)
             yield b""
-        with to_stream(form, file, fields, columns) as writer:  # type: ignore[arg-type]
+        with to_stream(form, file, fields, others) as writer:  # type: ignore[arg-type]
             for result in stream(database, job_id, Filter()):
                 for _ in writer.parts(result) if isinstance(writer, Table | Parquet) else _whole(writer, result):
                     yield file.take(PIECE)
