@@ -4,13 +4,11 @@
 
 const EVERY_MINUTES = 0.5;
 const LOAD_LIMIT = 45000;
-const ASK_EVERY = 200;
+const ASK_EVERY = 100;
+const EMPTY = "about:blank";
 const SETTLE = 500; // a page that has loaded may still be drawing
 
-// What addresses of private networks look like; URL writes every IPv4 address with four numbers. Names are not resolved.
-const PRIVATE_IPV4 = /^(0|10|127|169\.254|172\.(1[6-9]|2\d|3[01])|192\.168|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\.[\d.]+$/;
-const PRIVATE_IPV6 = /^\[(?![23][0-9a-f]{3}:)/;
-const LOCALHOST = /(^|\.)localhost\.?$/;
+importScripts("addresses.js");
 
 let busy = false;
 
@@ -70,20 +68,30 @@ async function work({ lease, job }, seconds) {
   }
 }
 
-function isPrivate(url) {
-  const { hostname } = new URL(url);
-  return PRIVATE_IPV4.test(hostname) || PRIVATE_IPV6.test(hostname) || LOCALHOST.test(hostname);
-}
+const blocked = () => Object.assign(new Error("a private address"), { code: "address_blocked" });
 
 // One page, as a person would see it.
 async function see(url) {
   const { allowPrivate } = await settings();
-  if (!allowPrivate && isPrivate(url)) return { url, success: false, error: "address_blocked", data: {} };
-  const tab = await chrome.tabs.create({ url, active: false });
+  const check = (landed) => {
+    if (!allowPrivate && isPrivate(landed)) throw blocked();
+    if (!/^https?:/.test(landed)) throw Object.assign(new Error(`landed on ${landed.slice(0, 100)}`), { code: "load_failed" });
+  };
+  let tab;
   const began = Date.now();
   try {
-    await loaded(tab.id, allowPrivate);
-    const [{ result }] = await chrome.scripting.executeScript({ target: { tabId: tab.id }, func: readPage });
+    check(url);
+    tab = await chrome.tabs.create({ url: EMPTY, active: false }); // it gets its rules before it loads anything
+    await loaded(tab.id, (where) => where === EMPTY); // else the next address may be lost
+    await chrome.declarativeNetRequest.updateSessionRules({ removeRuleIds: RULE_IDS, addRules: allowPrivate ? [] : rulesFor(tab.id) });
+    await chrome.tabs.update(tab.id, { url });
+    check(await loaded(tab.id, (where) => where !== EMPTY));
+    await pause(SETTLE);
+    const [{ result }] = await chrome.scripting.executeScript({ target: { tabId: tab.id }, func: readPage }).catch(async (error) => {
+      check((await chrome.tabs.get(tab.id)).url); // it may have gone to an address that its rules refuse
+      throw error;
+    });
+    check(result.url); // the page may have gone elsewhere since it has loaded: what counts is the page that was read
     return {
       url, final_url: result.url, success: true, http_status: null,
       data: { title: result.title, text: result.text, markdown: result.markdown, links: result.links },
@@ -92,18 +100,25 @@ async function see(url) {
   } catch (error) {
     return { url, success: false, error: error.code || "load_failed", data: {}, metadata: { message: String(error.message || error).slice(0, 500) } };
   } finally {
-    await chrome.tabs.remove(tab.id).catch(() => {});
+    if (tab) await chrome.tabs.remove(tab.id).catch(() => {});
   }
 }
 
+const RULE_IDS = PRIVATE_URLS.map((_, index) => index + 1);
+
+// Rules of the browser: nothing in this tab, no page and no part of one, is loaded from a private address.
+function rulesFor(tabId) {
+  const resourceTypes = Object.values(chrome.declarativeNetRequest.ResourceType);
+  return PRIVATE_URLS.map((regexFilter, index) => ({
+    id: RULE_IDS[index], action: { type: "block" }, condition: { regexFilter, resourceTypes, tabIds: [tabId] },
+  }));
+}
+
 // Asks instead of waiting to be told: an event that comes while the tab is being made would be missed.
-async function loaded(tabId, allowPrivate) {
+async function loaded(tabId, isWanted) {
   for (const give_up = Date.now() + LOAD_LIMIT; Date.now() < give_up; await pause(ASK_EVERY)) {
     const tab = await chrome.tabs.get(tabId);
-    if (tab.status !== "complete" || !tab.url || tab.url === "about:blank") continue;
-    if (!/^https?:/.test(tab.url)) throw Object.assign(new Error(`landed on ${tab.url.slice(0, 100)}`), { code: "load_failed" });
-    if (!allowPrivate && isPrivate(tab.url)) throw Object.assign(new Error("landed on a private address"), { code: "address_blocked" });
-    return pause(SETTLE);
+    if (tab.status === "complete" && tab.url && isWanted(tab.url)) return tab.url;
   }
   throw Object.assign(new Error("the page did not load in time"), { code: "timeout" });
 }

@@ -70,7 +70,10 @@ def work_on(base, job, lease, allow_private):
             ask(base, f"{here}/finish", {"end": ENDS[wish]}, lease)
             return
         blocked = {"url": url, "success": False, "error": "address_blocked"}
-        ask(base, f"{here}/results", {"pages": [page(url) if allow_private or not is_private(url) else blocked]}, lease)
+        found = page(url) if allow_private or not is_private(url) else blocked
+        if not allow_private and is_private(found.get("final_url", url)):  # it was redirected there
+            found = blocked
+        ask(base, f"{here}/results", {"pages": [found]}, lease)
     ask(base, f"{here}/finish", {"end": "completed"}, lease)
 
 

@@ -113,6 +113,22 @@ def test_what_an_external_worker_delivered_answers_for_nobody_else(client: Clien
         assert answer.status == 202 or not answer.json.get("cached"), answer
 
 
+@pytest.mark.parametrize("landed", ["http://127.0.0.9/secret", "http://[fd00::1]/", "http://localhost:8080/"])
+def test_a_page_with_a_private_address_is_not_stored(client: Client, landed: str) -> None:
+    """The page that a worker opened may have led it there."""
+    asked = f"https://a.test/{uuid.uuid4()}"
+    id = posted(client, asked)
+    body = {"pages": [page(asked, final_url=landed, data={"text": "SECRET"}, metadata={"detail": "SECRET"})]}
+    assert client.post(f"/v1/jobs/{id}/results", body, Silkline_Lease=claim(client, id)).json["recorded"] == 1
+    answer = client.get(f"/v1/jobs/{id}/results")
+    (stored,) = answer.json["items"]
+    assert (stored["success"], stored["metadata"]["error"]) == (False, "address_blocked")
+    assert (stored["final_url"], stored["data"]) == (asked, {})
+    assert b"SECRET" not in answer.body
+    (url,) = client.get(f"/v1/jobs/{id}/urls").json["items"]
+    assert (url["state"], url["reason"]) == ("failed", "address_blocked")
+
+
 def test_a_token_for_workers_may_work_and_nothing_else(client: Client) -> None:
     """Here nobody needs a token; one that is sent counts all the same."""
     worker = client.with_token(client.post("/v1/tokens", {"name": "w", "scope": "worker"}).json["token"])

@@ -1,12 +1,14 @@
 """Chunks for retrieval: nothing is lost, cuts are where a reader expects them, and ids are stable."""
 
 import re
+import tracemalloc
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from silkline.export import markdown_chunks
 from silkline.export.chunks import chunks_of_result
 from silkline.export.markdown_chunks import chunks_of
 from silkline.store.results import Result
@@ -15,12 +17,12 @@ SENTENCE = "The old mill stands at the end of the valley. "
 
 
 def cut(markdown, size=200, **more):
-    return [markdown[chunk.start : chunk.end] for chunk in chunks_of(markdown, size, **more)]
+    return [markdown[chunk.start : chunk.end] for chunk in chunks_of(markdown, size, **more) if chunk]
 
 
 def rows(markdown, size=200, url="https://a.example/", **data):
     result = Result(1, "job", 1, url, url, {"markdown": markdown, **data}, True, {}, datetime.now(UTC))
-    return list(chunks_of_result(result, size))
+    return [row for row in chunks_of_result(result, size) if row]
 
 
 LINES = st.one_of(
@@ -49,7 +51,7 @@ LINES = st.one_of(
 
 @given(st.lists(LINES, max_size=40).map("\n".join), st.integers(100, 400), st.booleans())
 def test_nothing_is_lost_and_the_order_stays(markdown, size, plain):
-    chunks = list(chunks_of(markdown, size, markdown=not plain))
+    chunks = [chunk for chunk in chunks_of(markdown, size, markdown=not plain) if chunk]
     place = 0
     for chunk in chunks:
         assert not markdown[place : chunk.start].strip()  # only white space is left out
@@ -180,3 +182,70 @@ def test_anchors_are_those_of_the_page():
 @pytest.mark.parametrize("text", ["#" * 100_000, "# " + " " * 100_000 + "x", "|" + "-" * 100_000 + "x", "[" * 100_000])
 def test_hostile_lines_take_no_long_time(text):
     assert " ".join(cut(text)).split() == text.split()
+
+
+def most_memory(rows):
+    """The most memory that is in use while something is iterated, beside what there was before."""
+    tracemalloc.start()
+    try:
+        for _ in rows:
+            pass
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+MANY_LINES = {
+    "code": "```\n" + "a\n" * 200_000,
+    "a table": "| a |\n| --- |\n" + "| b |\n" * 100_000,
+    "paragraphs": "a\n\n" * 150_000,
+    "one paragraph": "a\n" * 200_000,
+    "a list": "- a\n" * 100_000,
+    "empty lines": "```\n" + "\n" * 200_000,
+    "no text": " \n" * 200_000,
+}
+
+
+@pytest.mark.parametrize("name", MANY_LINES)
+def test_the_lines_of_a_page_are_not_kept(name):
+    text = MANY_LINES[name]
+    assert most_memory(chunks_of(text, 800)) < 2 * len(text) + 100_000
+
+
+@pytest.mark.parametrize("name", MANY_LINES)
+def test_no_step_goes_through_many_lines(name, monkeypatch):
+    seen = 0
+
+    def counted(text, start, stop):
+        nonlocal seen
+        for line in lines(text, start, stop):
+            seen += 1
+            yield line
+
+    lines = markdown_chunks._lines
+    monkeypatch.setattr(markdown_chunks, "_lines", counted)
+    before, longest = 0, 0
+    for _ in chunks_of(MANY_LINES[name], 800):
+        longest, before = max(longest, seen - before), seen
+    assert max(longest, seen - before) <= 20_003
+
+
+def test_the_texts_of_the_chunks_are_not_kept():
+    text = "".join(f"| {number:>90} |\n" for number in range(20_000))
+    result = Result(1, "job", 1, "", "https://a.example/", {"markdown": text}, True, {}, datetime.now(UTC))
+    assert most_memory(chunks_of_result(result, 10_000)) < 500_000
+
+
+def test_the_anchors_of_many_headings_take_little_memory():
+    names = [f"heading {number}" for number in range(10_000)]
+    data = {"markdown": "a", "headings": [[1, name] for name in names], "anchors": names}
+    result = Result(1, "job", 1, "", "https://a.example/", data, True, {}, datetime.now(UTC))
+    assert most_memory(chunks_of_result(result, 800)) < 4_000_000
+
+
+@given(st.text("a .!?\"')*\u3002\n\u3001", max_size=600), st.integers(1, 40), st.integers(100, 200))
+def test_a_text_that_is_searched_in_pieces_has_the_same_chunks(text, piece, size):
+    whole = list(chunks_of(text, size))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(markdown_chunks, "_PIECE", piece)
+        assert [chunk for chunk in chunks_of(text, size) if chunk] == whole

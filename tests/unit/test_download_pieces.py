@@ -1,6 +1,7 @@
 """The pieces of a download: however large the file is, little of it is in memory at once."""
 
 import json
+import tempfile
 import tracemalloc
 import zipfile
 from contextlib import closing
@@ -12,6 +13,7 @@ import pytest
 from silkline.export.download import PIECE, GivenAway, MarkdownZip, download
 from silkline.export.open import to_path
 from silkline.export.rows import Filter, stream
+from silkline.export.table import columns_in
 from silkline.export.zip_stream import DEFLATED, STORED, ZipStream
 from silkline.model.ledger import Checkpoint
 from silkline.store import urls
@@ -33,11 +35,32 @@ def test_a_large_file_is_given_away_in_small_pieces(tmp_path: Path, form: str) -
         finished(database, job)
         pieces = list(download(database, tmp_path, job.id, form, "folder"))
         assert max(map(len, pieces)) < PIECE + 2 * len(TEXT)
-        with to_path(form, tmp_path / f"file.{form}") as writer:
+        columns = columns_in(stream(database, job.id, Filter()))
+        with to_path(form, tmp_path / f"file.{form}", columns=columns) as writer:
             for each in stream(database, job.id, Filter()):
                 writer.write(each)
         assert b"".join(pieces) == (tmp_path / f"file.{form}").read_bytes()
         assert sum(map(len, pieces)) > 10 * PIECE
+
+
+def test_a_table_is_not_kept_on_the_disk_before_it_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of a few bytes can have very many rows, each with the columns of the page."""
+    for name in ("TemporaryFile", "SpooledTemporaryFile", "NamedTemporaryFile", "mkstemp"):
+        monkeypatch.setattr(tempfile, name, None)
+    with closing(open_database(f"sqlite:///{tmp_path / 'silkline.db'}")) as database:
+        spec = {"fields": {"name": {"css": "b"}}, "each": "i"}
+        job = running(database, kind="site", payload=spec, request_url="https://example.com/")
+        rows = {"description": "d" * 400, "rows": [{"name": number} for number in range(20_000)]}
+        urls.record(database, job, Checkpoint([url(1)], [settled(1)], [result(1, data=json.dumps(rows))]))
+        finished(database, job)
+        before = set(tmp_path.iterdir())
+        pieces = download(database, tmp_path, job.id, "csv", "folder")
+        first = next(piece for piece in pieces if piece)
+        assert len(first) < 2 * PIECE
+        assert set(tmp_path.iterdir()) == before
+        lines = (first + b"".join(pieces)).split(b"\r\n")
+        assert len(lines) == 20_002
+        assert len(lines[-2]) > 400
 
 
 def page(id: int) -> Result:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +24,7 @@ from silkline.export.open import format_of, refuse_to_overwrite, to_path
 from silkline.export.parquet import Parquet, load
 from silkline.export.rows import Filter, with_right_types
 from silkline.export.sitemap import SitemapFile
-from silkline.export.table import Table, harmless
+from silkline.export.table import PIECE, Table, columns_in, harmless, line_of
 from silkline.model.url import canonical
 from silkline.page_files import path_of
 from silkline.store.results import Result
@@ -301,7 +302,7 @@ def test_the_name_of_a_file_tells_its_form() -> None:
 
 def rows_of(*results: Result) -> list[dict[str, str]]:
     stream = io.BytesIO()
-    table = Table(stream)
+    table = Table(stream, columns=columns_in(results))
     for each in results:
         table.write(each)
     table.close()
@@ -326,6 +327,31 @@ def test_a_table_keeps_everything_of_data_with_very_many_names() -> None:
     shown = {name: int(row[name]) for name in many if name in row}
     assert {**shown, **rest} == many
     assert len(row) < 1_100
+
+
+def test_very_long_names_in_the_data_are_no_columns() -> None:
+    (row,) = rows_of(result(data={"x" * 5_000: 1, "words": 7}))
+    assert (json.loads(row["data"]), row["words"]) == ({"x" * 5_000: 1}, "7")
+    assert max(map(len, row)) < 100
+
+
+def test_a_result_that_came_after_the_columns_is_not_in_the_table() -> None:
+    """A job may store results while its table is downloaded."""
+    first, late = result(data={"words": 7}), result(url_id=2, data={"pictures": 8})
+    stream = io.BytesIO()
+    table = Table(stream, columns=columns_in([first]))
+    assert all(table.write(each) for each in (first, late))
+    assert [row["words"] for row in csv.DictReader(io.StringIO(stream.getvalue().decode(), newline=""))] == ["7"]
+
+
+@pytest.mark.parametrize("text", ['"', "a", "a,b", "\u00e9\n", "\ud800\r", "", " x", "=", '"""'])
+def test_long_cells_are_written_like_short_ones(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    cells = ["x", text * 50, "", None, 5, text]
+    expected = line_of(cells), line_of(["", text * 50])
+    for piece in (1, 2, 7):
+        monkeypatch.setattr("silkline.export.table.PIECE", piece)
+        assert (line_of(cells), line_of(["", text * 50])) == expected
+    assert 50 * len(text) < PIECE
 
 
 def test_markdown_keeps_what_a_job_stored_besides_the_text() -> None:
@@ -393,8 +419,10 @@ def test_long_values_are_only_in_the_first_row_of_a_page(form: str) -> None:
     url = "https://example.com/" + "x" * 7_000
     data = {"title": "A", "markdown": "# A", "images": ["y" * 1_000], "rows": [{"name": "a"}, {"name": "b"}]}
     stream = io.BytesIO()
-    table = (Table if form == "csv" else Parquet)(stream, FieldColumns({"name": {}}, rows=True))
-    table.write(result(url, data=data, metadata={"redirected_from": [url] * 10, "http_status": 200}))
+    page = result(url, data=data, metadata={"redirected_from": [url] * 10, "http_status": 200})
+    fields = FieldColumns({"name": {}}, rows=True)
+    table = Table(stream, fields, columns_in([page], fields)) if form == "csv" else Parquet(stream, fields)
+    table.write(page)
     table.close()
     if form == "csv":
         first, second = csv.DictReader(io.StringIO(stream.getvalue().decode(), newline=""))
@@ -406,3 +434,27 @@ def test_long_values_are_only_in_the_first_row_of_a_page(form: str) -> None:
         ("1", "A", "b"),
     ]
     assert sum(len(str(value)) for value in second.values()) < 500
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_the_rows_of_a_page_are_not_kept(form: str) -> None:
+    """A row of two bytes in a page has a value for each field of the job."""
+    if form == "parquet":
+        load()
+    fields = FieldColumns({f"field-{number}": {} for number in range(50)}, rows=True)
+    page = result(data={"rows": [{}] * 40_000})
+    table = (Table if form == "csv" else Parquet)(NoBytes(), fields)
+    tracemalloc.start()
+    try:
+        table.write(page)
+        assert tracemalloc.get_traced_memory()[1] < 30_000_000
+    finally:
+        tracemalloc.stop()
+    table.close()
+
+
+class NoBytes(io.BytesIO):
+    """A file that forgets what is written."""
+
+    def write(self, data: Any) -> int:
+        return len(data)

@@ -10,7 +10,7 @@ import pytest
 
 from silkline.export.field_columns import FieldColumns, _date
 from silkline.export.open import to_stream
-from silkline.export.table import COLUMNS
+from silkline.export.table import COLUMNS, columns_in
 from silkline.model.field_filter import BadCondition, has_all, read_condition
 from silkline.store.results import Result
 
@@ -64,7 +64,7 @@ FIELDS = {
 
 def written(form: str, columns: FieldColumns, *results: Result) -> io.BytesIO:
     stream = io.BytesIO()
-    with to_stream(form, stream, columns) as writer:
+    with to_stream(form, stream, columns, columns_in(results, columns)) as writer:
         for each in results:
             writer.write(each)
     return io.BytesIO(stream.getvalue())

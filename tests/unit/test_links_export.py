@@ -36,3 +36,9 @@ def test_pages_with_few_links_are_looked_up_together(monkeypatch, looked_up):
     monkeypatch.setattr(links, "stored_results", lambda _database, _job: (page(n, 3) for n in range(links.PAGES + 1)))
     assert sum(1 for _ in links._with_texts(None, "job")) == 3 * (links.PAGES + 1)
     assert looked_up == [3 * links.PAGES, 3]
+
+
+def test_the_links_of_one_page_are_looked_up_some_at_a_time(monkeypatch, looked_up):
+    monkeypatch.setattr(links, "stored_results", lambda _database, _job: [page(1, 3 * links.LINKS)])
+    assert sum(1 for _ in links._with_texts(None, "job")) == 3 * links.LINKS
+    assert looked_up == [links.LINKS] * 3

@@ -17,11 +17,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from silkline.api.answer_models import to_json
+from silkline.api.private_addresses import foreign_private_url
 from silkline.api.problems import Problem
 from silkline.config import Settings
 from silkline.errors import SpecError, StoreError, Unavailable
 from silkline.kinds import registry
 from silkline.model.database import Database
+from silkline.model.fetched import ADDRESS_BLOCKED
 from silkline.model.job import AttemptEnd, Backoff, Decision, End, Job, Wish, decide
 from silkline.model.ledger import DONE, FAILED, QUEUED, SKIPPED, Checkpoint, Counts, NewResult, NewUrl, Settled
 from silkline.model.url import canonical, host_of, parse, url_key
@@ -166,6 +168,8 @@ class ExternalWorkers:
                 raise SpecError(f"{address[:200]!r} is not one of the URLs of this job; nothing was stored")
             if address in results or row.state != QUEUED:
                 continue
+            if foreign_private_url(address, _landed(address, page), self._settings):
+                page = _blocked(page)
             settled.append(_end(row.id, page))
             results[address] = _result(row.id, address, page)
         counts = urls.record(self._database, job, Checkpoint(settled=settled, results=[*results.values()]))
@@ -207,6 +211,15 @@ def _address(page: dict[str, Any]) -> str:
     return address
 
 
+def _landed(address: str, page: dict[str, Any]) -> str:
+    return canonical(page["final_url"] or "") or address
+
+
+def _blocked(page: dict[str, Any]) -> dict[str, Any]:
+    """What is left of a page with a private address: a worker may have been led there by the page that it opened."""
+    return {**page, "final_url": None, "success": False, "error": ADDRESS_BLOCKED, "data": {}, "metadata": {}}
+
+
 def _conflict() -> Problem:
     return Problem("conflict", "another request delivers pages for this job at the same time")
 
@@ -219,14 +232,13 @@ def _end(url_id: int, page: dict[str, Any]) -> Settled:
 
 def _result(url_id: int, address: str, page: dict[str, Any]) -> NewResult:
     """The result, with keys that the cache does not find: nobody checked what an external worker delivers."""
-    final = canonical(page["final_url"] or "") or address
     told = {name: value for name, value in page["metadata"].items() if name != "files"}  # only our browser makes files
     metadata = {**told, "http_status": page["http_status"], "error": page["error"]}
     return NewResult(
         url_id=url_id,
         original_url=address,
         original_key=None,
-        final_url=final,
+        final_url=_landed(address, page),
         final_key=0,
         data=to_json(page["data"]).decode(),
         success=page["success"],

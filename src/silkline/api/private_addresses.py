@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from urllib.parse import urlsplit
 
 from silkline.config import Settings
 from silkline.errors import SpecError, UsageError
@@ -53,6 +54,16 @@ def private_url(urls: Iterable[str], allowed: Iterable[str] = ()) -> str | None:
         if addresses and all(guard.check(address, origin.port) for address in addresses):
             return url
     return None
+
+
+def foreign_private_url(asked: str, landed: str, settings: Settings) -> bool:
+    """Whether a request landed on a private address that neither the operator allows nor its own URL has."""
+    ranges = settings.api_private_ranges
+    if settings.api_allow_private and not ranges:
+        return False
+    if private_url([landed], ranges if settings.api_allow_private else ()) is None:
+        return False
+    return urlsplit(asked).hostname != urlsplit(landed).hostname
 
 
 def check_allowed(texts: Iterable[str]) -> None:

@@ -28,7 +28,7 @@ from silkline.export.open import (
     to_stream,
 )
 from silkline.export.rows import Filter, stream
-from silkline.export.table import COLUMNS
+from silkline.export.table import COLUMNS, columns_in
 from silkline.model.database import Database
 from silkline.model.job import Job
 from silkline.store import results as stored
@@ -175,7 +175,8 @@ def _print(database: Database, job_id: str, wanted: Filter, form: str) -> int:
     terminal.flush()
     number = 0
     fields = columns_of(database, job_id, COLUMNS)
-    with terminal.noticed(), to_stream(form, sys.stdout.buffer, fields) as writer:
+    columns = columns_in(stream(database, job_id, wanted), fields) if form == "csv" else None
+    with terminal.noticed(), to_stream(form, sys.stdout.buffer, fields, columns) as writer:
         for number, result in enumerate(stream(database, job_id, wanted), 1):  # noqa: B007
             writer.write(result)
     return number
@@ -245,7 +246,9 @@ def _save(
     written = left_out = 0
     total = stored.count(database, job_id)
     fields = columns_of(database, job_id, COLUMNS)
-    with to_path(form, output, force=force, fields=fields, data=data) as writer, _progress(session, total) as advance:
+    columns = columns_in(stream(database, job_id, wanted), fields) if form == "csv" else None
+    opened = to_path(form, output, force=force, fields=fields, columns=columns, data=data)
+    with opened as writer, _progress(session, total) as advance:
         for result in stream(database, job_id, wanted):
             if writer.write(result):
                 written += 1

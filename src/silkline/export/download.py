@@ -15,9 +15,10 @@ from silkline.export.folder import document, place_of
 from silkline.export.markdown_chunks import CHUNK_SIZE
 from silkline.export.open import TABLES, to_stream
 from silkline.export.other_tables import table_of
+from silkline.export.parquet import Parquet
 from silkline.export.row_files import row_pieces
-from silkline.export.rows import Filter, stream
-from silkline.export.table import COLUMNS, Table
+from silkline.export.rows import Filter, Writer, stream
+from silkline.export.table import COLUMNS, DataColumns, Table
 from silkline.export.zip_stream import DEFLATED, STORED, ZipStream
 from silkline.model.database import Database
 from silkline.model.url import url_key
@@ -133,6 +134,11 @@ def download(
         raise
 
 
+def _whole(writer: Writer, result: Result) -> Iterator[None]:
+    writer.write(result)
+    yield
+
+
 def _pieces(
     database: Database, data: Path, job_id: str, form: str, name: str, chunk_size: int
 ) -> Generator[bytes, None, None]:
@@ -155,11 +161,13 @@ def _pieces(
             yield file.take(PIECE)
     else:
         fields = columns_of(database, job_id, COLUMNS)
-        with to_stream(form, file, fields) as writer:  # type: ignore[arg-type]
+        others = DataColumns(fields)
+        for result in stream(database, job_id, Filter()) if form == "csv" else ():
+            others.see(result)
+            yield b""
+        with to_stream(form, file, fields, others) as writer:  # type: ignore[arg-type]
             for result in stream(database, job_id, Filter()):
-                writer.write(result)
-                yield file.take(PIECE)
-            for _ in writer.ending() if isinstance(writer, Table) else ():
-                yield file.take(PIECE)
+                for _ in writer.parts(result) if isinstance(writer, Table | Parquet) else _whole(writer, result):
+                    yield file.take(PIECE)
     jobs.outline(database, job_id)  # without the job, the file is not complete
     yield file.take()

@@ -40,14 +40,20 @@ class FieldColumns:
     def __bool__(self) -> bool:
         return bool(self.columns)
 
-    def values_of(self, result: Result) -> list[dict[str, Any]]:
-        """The values of each row of a result, by the name of the column. A page without rows has one that is empty."""
+    def values_of(self, result: Result) -> Iterator[dict[str, Any]]:
+        """The values of each row of a result, by the name of the column. A page without rows has one that is empty.
+
+        One at a time: a row of a few bytes in a page has a value here for each column.
+        """
         if not self.rows:
-            return [self._values(result.data.get("fields"))]
+            yield self._values(result.data.get("fields"))
+            return
         found = result.data.get("rows")
-        numbered = enumerate(found if isinstance(found, list) else [], start=1)
-        rows = [{ROW: number, **self._values(row)} for number, row in numbered]
-        return rows or [{ROW: None, **self._values(None)}]
+        rows = found if isinstance(found, list) else []
+        for number, row in enumerate(rows, start=1):
+            yield {ROW: number, **self._values(row)}
+        if not rows:
+            yield {ROW: None, **self._values(None)}
 
     def _values(self, row: Any) -> dict[str, Any]:
         values = row if isinstance(row, Mapping) else {}

@@ -58,12 +58,14 @@ def _with_texts(database: Database, job_id: str) -> Iterator[LinkRow | None]:
             for link in _outlinks(result)
             if isinstance(link, Mapping) and isinstance(link.get("url"), str)
         ]
-        targets = urls.by_keys(database, job_id, list({url_key(link["url"]) for _, link in known}))
         if not known:
             yield None
-        for source, link in known:
-            state, status = _end(targets.get(url_key(link["url"])))
-            yield LinkRow(source, link["url"], _text(link.get("text")), _text(link.get("rel")), state, status)
+        for begin in range(0, len(known), LINKS):  # a single page may have more
+            some = known[begin : begin + LINKS]
+            targets = urls.by_keys(database, job_id, list({url_key(link["url"]) for _, link in some}))
+            for source, link in some:
+                state, status = _end(targets.get(url_key(link["url"])))
+                yield LinkRow(source, link["url"], _text(link.get("text")), _text(link.get("rel")), state, status)
 
 
 def _by_key(database: Database, job_id: str) -> Iterator[LinkRow | None]:

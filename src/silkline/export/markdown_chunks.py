@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final, Literal, NamedTuple
 
 CHUNK_SIZE: Final = 800
@@ -19,8 +20,12 @@ LARGEST: Final = 1_000_000
 _FENCE: Final = re.compile(r"[ >]*+(?:(?:[-*+]|\d{1,9}+[.)]|:)[ ]++)?(`{3,}+|~{3,}+)[^`]*+")
 _ROW: Final = re.compile(r"[ >]*+\|")
 _ITEM: Final = re.compile(r"[ ]*+(?:[-*+][ ]|\d{1,9}+[.)][ ]|:[ ]|>|\[\^)")
-_SENTENCE: Final = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]*_]*+\s++|[\u3002\uff01\uff1f]\s*+")
+_AFTER_SIGN: Final = "\"'\u201d\u2019)]*_"
+"""What may stand between the sign that ends a sentence and the white space after it."""
+_SENTENCE: Final = re.compile(rf"[.!?\u2026][{re.escape(_AFTER_SIGN)}]*+\s++|[\u3002\uff01\uff1f]\s*+")
 _DEEPEST: Final = 6
+_MANY_LINES: Final = 10_000
+_PIECE: Final = 1 << 20
 _MOST_HEADINGS: Final = 5_000
 """Each heading of a page starts a chunk, and a chunk repeats the URL, the title and the headings of its page."""
 _PAUSE: Final = re.compile(r"[\u3001\uff0c\uff1b]")
@@ -66,31 +71,49 @@ class _Block(NamedTuple):
     heading: Heading | None = None
 
 
-def chunks_of(text: str, size: int, *, markdown: bool = True) -> Iterator[Chunk]:
-    """The chunks of a text, each at most `size` characters long where it can be cut. Plain text has no headings."""
+def chunks_of(text: str, size: int, *, markdown: bool = True) -> Iterator[Chunk | None]:
+    """The chunks of a text, each at most `size` characters long where it can be cut. Plain text has no headings.
+
+    None after a long part of the text without a chunk, so that no step takes long.
+    """
     path: list[Heading] = []
-    section: list[_Block] = []
+    filling = _Filling(text, size)
+    # Headings that stand directly above deeper ones stay with them, and their chunk has all of them in its path.
+    above: list[_Block] = []
     for block in _blocks(text, markdown):
-        heading = block.heading
-        if heading is not None:
-            # A heading directly above a deeper one stays with it.
-            last = section[-1].heading if section else None
-            if section and (last is None or last.level >= heading.level):
-                yield from _cut(text, section, size, tuple(path))
-                section = []
-            while path and path[-1].level >= heading.level:
+        if block is None:
+            yield None
+        elif block.heading is None:
+            for each in (*above, block):
+                yield from filling.add(each, tuple(path))
+            above.clear()
+        else:
+            if not above or _level(above[-1]) >= block.heading.level:
+                for each in above:
+                    yield from filling.add(each, tuple(path))
+                above.clear()
+                yield from filling.rest(tuple(path))
+            while path and path[-1].level >= block.heading.level:
                 path.pop()
-            path.append(heading)
-        section.append(block)
-    yield from _cut(text, section, size, tuple(path))
+            path.append(block.heading)
+            above.append(block)
+    for each in above:
+        yield from filling.add(each, tuple(path))
+    yield from filling.rest(tuple(path))
 
 
-def _blocks(text: str, markdown: bool) -> Iterator[_Block]:
-    """The blocks of the text, without the empty lines between them."""
+def _level(block: _Block) -> int:
+    return block.heading.level if block.heading else 0
+
+
+def _blocks(text: str, markdown: bool) -> Iterator[_Block | None]:
+    """The blocks of the text, without the empty lines between them. None after many lines."""
     sort: Sort | None = None
     start = end = headings = 0
     fence = ""
-    for line_start, line_end in _lines(text):
+    for number, (line_start, line_end) in enumerate(_lines(text, 0, len(text)), 1):
+        if not number % _MANY_LINES:
+            yield None
         line = text[line_start:line_end]
         if fence:
             end = line_end
@@ -101,6 +124,7 @@ def _blocks(text: str, markdown: bool) -> Iterator[_Block]:
         found = _FENCE.fullmatch(line) if markdown and ("```" in line or "~~~" in line) else None
         heading = _heading(line, headings) if markdown and line[:1] == "#" and headings < _MOST_HEADINGS else None
         wanted = _sort(line, markdown)
+        del line  # it may have megabytes, and this waits at each `yield`
         if sort is not None and (found or heading or wanted != sort):
             yield _Block(sort, start, end)
             sort = None
@@ -117,11 +141,11 @@ def _blocks(text: str, markdown: bool) -> Iterator[_Block]:
         yield _Block(sort, start, end)
 
 
-def _lines(text: str) -> Iterator[tuple[int, int]]:
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
+def _lines(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Where the lines of a part of the text start and end."""
+    while start < stop:
+        end = text.find("\n", start, stop)
+        end = stop if end < 0 else end
         yield start, end
         start = end + 1
 
@@ -147,64 +171,83 @@ def _closes(line: str, fence: str) -> bool:
     return len(mark) >= len(fence) and not mark.strip(fence[0])
 
 
-def _cut(text: str, section: list[_Block], size: int, path: tuple[Heading, ...]) -> Iterator[Chunk]:
-    """The chunks of one section: as many parts in each as fit."""
-    first: _Part | None = None
-    end = 0
-    filled = False
-    for block in section:
-        if block.end - block.start <= size:
-            parts: Iterator[_Part] = iter((_Part(block.start, block.end),))
+class _Filling:
+    """Fills chunks with the blocks of a section: as many parts in each as fit."""
+
+    def __init__(self, text: str, size: int) -> None:
+        self._text = text
+        self._size = size
+        self._first: _Part | None = None
+        self._end = 0
+        self._filled = False
+
+    def add(self, block: _Block, path: tuple[Heading, ...]) -> Iterator[Chunk | None]:
+        """The chunks that are full when this block follows. None after a long part of the block without one."""
+        parts: Iterator[_Part | None]
+        if block.end - block.start <= self._size:
+            parts = iter((_Part(block.start, block.end),))
         else:
-            parts = _parts(text, block, size)
+            parts = _parts(self._text, block, self._size)
             # A long block starts a chunk of its own, but not without the heading before it.
-            if first is not None and filled:
-                yield Chunk(first.start, end, path, first.context)
-                first, filled = None, False
+            if self._filled:
+                yield from self.rest(path)
         for part in parts:
-            if first is not None and part.end - first.start > size:
-                yield Chunk(first.start, end, path, first.context)
-                first, filled = None, False
-            if first is None:
-                first = part
-            end = part.end
-            filled = filled or block.heading is None
-    if first is not None:
-        yield Chunk(first.start, end, path, first.context)
+            if part is None:
+                yield None
+                continue
+            if self._first is not None and part.end - self._first.start > self._size:
+                yield from self.rest(path)
+            if self._first is None:
+                self._first = part
+            self._end = part.end
+            self._filled = self._filled or block.heading is None
+
+    def rest(self, path: tuple[Heading, ...]) -> Iterator[Chunk]:
+        """The chunk that is not full yet."""
+        if self._first is not None:
+            yield Chunk(self._first.start, self._end, path, self._first.context)
+        self._first, self._filled = None, False
 
 
-def _parts(text: str, block: _Block, size: int) -> Iterator[_Part]:
+def _parts(text: str, block: _Block, size: int) -> Iterator[_Part | None]:
     if block.sort in ("code", "table"):
         yield from _rows(text, block, size)
-    else:
-        for start, end in _items(text, block):
-            if end - start <= size:
-                yield _Part(start, end)
-            else:
-                yield from _sentences(text, start, end, size)
+        return
+    for item in _items(text, block):
+        if item is None:
+            yield None
+        elif item[1] - item[0] <= size:
+            yield _Part(*item)
+        else:
+            yield from _sentences(text, *item, size)
 
 
-def _rows(text: str, block: _Block, size: int) -> Iterator[_Part]:
+def _rows(text: str, block: _Block, size: int) -> Iterator[_Part | None]:
     """The lines of code or of a table. Each but the first ones has a context of at most `size` characters."""
-    lines = [
-        (block.start + start, block.start + end)
-        for start, end in _lines(text[block.start : block.end])
-        if not text[block.start + start : block.start + end].isspace() and end > start
-    ]
+    heads, context = _head(text, block, size)
+    for number, (start, end) in enumerate(_lines(text, block.start, block.end), 1):
+        if not number % _MANY_LINES:
+            yield None
+        if end > start and not text[start:end].isspace():
+            yield _Part(start, end, context if number > heads else "")
+
+
+def _head(text: str, block: _Block, size: int) -> tuple[int, str]:
+    """How many lines begin a block, and what the others need of them. None of these lines is empty."""
+    lines = [text[start:end] for start, end in islice(_lines(text, block.start, block.end), 2)]
     heads = 1
     if block.sort == "table":
-        rule = text[slice(*lines[1])] if len(lines) > 1 else ""
+        rule = lines[1] if len(lines) > 1 else ""
         heads = 2 if "-" in rule and not rule.strip(" \t>:|-") else 0
-    context = "\n".join([text[start:end] for start, end in lines[:heads]])[:size]
-    for number, (start, end) in enumerate(lines):
-        yield _Part(start, end, context if number >= heads else "")
+    return heads, "\n".join(lines[:heads])[:size]
 
 
-def _items(text: str, block: _Block) -> Iterator[tuple[int, int]]:
-    """The entries of a list, the lines of a quotation; else the whole block."""
+def _items(text: str, block: _Block) -> Iterator[tuple[int, int] | None]:
+    """The entries of a list, the lines of a quotation; else the whole block. None after many lines."""
     begin = end = block.start
-    for start, stop in _lines(text[block.start : block.end]):
-        start, stop = start + block.start, stop + block.start
+    for number, (start, stop) in enumerate(_lines(text, block.start, block.end), 1):
+        if not number % _MANY_LINES:
+            yield None
         if start > begin and _ITEM.match(text, start, stop):
             yield begin, end
             begin = start
@@ -212,35 +255,57 @@ def _items(text: str, block: _Block) -> Iterator[tuple[int, int]]:
     yield begin, end
 
 
-def _sentences(text: str, start: int, end: int, size: int) -> Iterator[_Part]:
-    for found in _SENTENCE.finditer(text, start, end):
-        yield from _words(text, start, found.end(), size)
-        start = found.end()
+def _sentences(text: str, start: int, end: int, size: int) -> Iterator[_Part | None]:
+    for stop in _sentence_ends(text, start, end):
+        if stop is None:
+            yield None
+        else:
+            yield from _words(text, start, stop, size)
+            start = stop
     yield from _words(text, start, end, size)
+
+
+def _sentence_ends(text: str, start: int, end: int) -> Iterator[int | None]:
+    """Where sentences end. None after a long part without an end.
+
+    The text is searched in pieces, because nothing else of the process runs during a search.
+    """
+    while start < end:
+        limit = min(start + _PIECE, end)
+        found = _SENTENCE.search(text, start, limit)
+        if limit < end and (found is None or found.end() == limit):  # the piece may end in the midst of an end
+            last = found.start() if found else start + len(text[start:limit].rstrip(_AFTER_SIGN)) - 1
+            found = _SENTENCE.match(text, max(last, start), end)
+        start = found.end() if found else limit
+        yield start if found else None
 
 
 def _words(text: str, start: int, end: int, size: int) -> Iterator[_Part]:
     """A sentence; if it is too long, its words in groups."""
-    stop = end
-    while stop > start and text[stop - 1].isspace():
-        stop -= 1
-    while True:
-        found = _NOT_SPACE.search(text, start, stop)
-        if found is None:
-            return
-        start = found.start()
+    stop = start + len(text[start:end].rstrip())
+    while start < stop:
+        start = _first(_NOT_SPACE, text, start, stop)
         if stop - start <= size:
             yield _Part(start, stop)
             return
         cut = _last_gap(text, start, start + size)
         if cut is None:
-            gap = _SPACE.search(text, start + size, stop)
-            cut = gap.start() if gap else stop
+            cut = _first(_SPACE, text, start + size, stop)
         end = cut
         while text[end - 1].isspace():
             end -= 1
         yield _Part(start, end)
         start = cut
+
+
+def _first(sign: re.Pattern[str], text: str, start: int, stop: int) -> int:
+    """The first place with such a sign, else `stop`. In pieces, as in `_sentence_ends`."""
+    while start < stop:
+        limit = min(start + _PIECE, stop)
+        if found := sign.search(text, start, limit):
+            return found.start()
+        start = limit
+    return stop
 
 
 def _last_gap(text: str, start: int, end: int) -> int | None:

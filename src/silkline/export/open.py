@@ -15,6 +15,7 @@ from typing import BinaryIO, Final
 from silkline.errors import UsageError
 from silkline.export.field_columns import FieldColumns
 from silkline.export.rows import Writer
+from silkline.export.table import DataColumns, Table
 from silkline.part_files import whole_file
 
 FORMATS: Final = ("jsonl", "csv", "md", "parquet", "sitemap", "warc", "links", "chunks")
@@ -83,19 +84,30 @@ def _format_of(name: str) -> str | None:
 
 
 @contextmanager
-def to_stream(form: str, stream: BinaryIO, fields: FieldColumns | None = None) -> Iterator[Writer]:
-    """Open a writer to a stream, such as stdout. `fields`: the columns of the fields of the job."""
+def to_stream(
+    form: str, stream: BinaryIO, fields: FieldColumns | None = None, columns: DataColumns | None = None
+) -> Iterator[Writer]:
+    """Open a writer to a stream, such as stdout. `fields`: the columns of the fields of the job.
+
+    `columns`: those of the other data. Only CSV needs them.
+    """
     if form == "md":
         raise UsageError("Markdown is written to a folder: give its name with -o")
     with ExitStack() as files:
-        writer = _writer(form, stream, None, fields, files)
+        writer = _writer(form, stream, None, fields, columns, files)
         yield writer
         writer.close()
 
 
 @contextmanager
 def to_path(
-    form: str, path: Path, *, force: bool = False, fields: FieldColumns | None = None, data: Path | None = None
+    form: str,
+    path: Path,
+    *,
+    force: bool = False,
+    fields: FieldColumns | None = None,
+    columns: DataColumns | None = None,
+    data: Path | None = None,
 ) -> Iterator[Writer]:
     """Open a writer to a file, or for Markdown a folder. The file gets its name when it is complete.
 
@@ -110,7 +122,7 @@ def to_path(
         folder.close()
         return
     with ExitStack() as files:
-        writer = _writer(form, files.enter_context(output_file(path)), path, fields, files)
+        writer = _writer(form, files.enter_context(output_file(path)), path, fields, columns, files)
         yield writer
         writer.close()
 
@@ -136,7 +148,14 @@ def _is_device(path: Path) -> bool:
     return not others_write or path.lstat().st_uid in (0, os.geteuid())
 
 
-def _writer(form: str, stream: BinaryIO, path: Path | None, fields: FieldColumns | None, files: ExitStack) -> Writer:
+def _writer(
+    form: str,
+    stream: BinaryIO,
+    path: Path | None,
+    fields: FieldColumns | None,
+    columns: DataColumns | None,
+    files: ExitStack,
+) -> Writer:
     """`files`: ends when the export is complete, or has failed."""
     match form:
         case "jsonl":
@@ -144,9 +163,7 @@ def _writer(form: str, stream: BinaryIO, path: Path | None, fields: FieldColumns
 
             return JsonLines(stream)
         case "csv":
-            from silkline.export.table import Table
-
-            return Table(stream, fields)
+            return Table(stream, fields, columns)
         case "parquet":
             from silkline.export.parquet import Parquet
 

@@ -5,6 +5,7 @@ of `data` and `metadata` as JSON.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, BinaryIO, Final
 
@@ -40,6 +41,12 @@ class Parquet:
         self._size = 0
 
     def write(self, result: Result) -> bool:
+        for _ in self.parts(result):
+            pass
+        return True
+
+    def parts(self, result: Result) -> Iterator[None]:
+        """Write a result, a group of rows at a time: a page can have very many rows."""
         row = row_of(result)
         row["created_at"] = result.created_at
         row["http_status"] = _whole(row["http_status"])
@@ -52,10 +59,12 @@ class Parquet:
         for values in self._fields.values_of(result):
             self._rows.append({**row, **values})
             row = {**repeated(row), "data": None, "metadata": None}
+            if len(self._rows) >= GROUP_ROWS:
+                self._flush()
+                yield
         self._size += 2 * content_size(result)
-        if len(self._rows) >= GROUP_ROWS or self._size >= GROUP_SIZE:
+        if self._size >= GROUP_SIZE:
             self._flush()
-        return True
 
     def close(self) -> None:
         self._flush()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
 from silkline.export.parquet import load
-from silkline.export.table import harmless
+from silkline.export.table import line_of
 from silkline.portions import portions_of
 
 GROUP_ROWS: Final = 20_000
@@ -45,12 +43,12 @@ def row_pieces(rows: Iterable[Any], columns: Columns, form: str, stream: BinaryI
         yield from _parquet(rows, columns, stream)
         return
     if form == "csv":
-        stream.write(_line(columns.names))
+        stream.write(line_of(columns.names))
 
     def line(row: Any) -> bytes:
         if row is None:
             return b""
-        return _line(map(_cell, row)) if form == "csv" else _encode(row._asdict()) + b"\n"
+        return line_of(map(_cell, row)) if form == "csv" else _encode(row._asdict()) + b"\n"
 
     for some in portions_of(map(line, rows), ROWS, _length, SIZE):
         stream.write(b"".join(some))
@@ -86,9 +84,3 @@ def _size(row: Iterable[Any] | None) -> int:
 
 def _cell(value: Any) -> Any:
     return " > ".join(value) if isinstance(value, list) else value
-
-
-def _line(cells: Iterable[Any]) -> bytes:
-    text = io.StringIO(newline="")
-    csv.writer(text).writerow([harmless(cell) for cell in cells])
-    return text.getvalue().encode("utf-8", "replace")

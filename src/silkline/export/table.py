@@ -3,8 +3,8 @@
 That is true for a spreadsheet that splits at commas. One that splits at `;` makes other cells of a text such as `a;=1`,
 and no way of writing it helps: quotes count only at the start of a cell.
 
-The fields of `data` get columns after the fixed ones, in the order in which they first appear. The header is known
-only at the end, so rows are kept in a temporary file until then.
+The fields of `data` get columns after the fixed ones, in the order in which they first appear. So the results are read
+twice: for the names of the columns, and for the rows. Nothing is kept between, neither in memory nor on a disk.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-import struct
-import tempfile
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, BinaryIO, Final
 
@@ -28,67 +26,94 @@ COLUMNS: Final = (
     *("language", "content_type", "bytes", "seconds", "redirected_from", "created_at", "content"),
 )
 MOST_COLUMNS: Final = 1_000
+LONGEST_NAME: Final = 1_000
 LONGEST_REPEATED: Final = 500
+PIECE: Final = 1 << 20
+_LOOK: Final = 10_000
 REST: Final = "data"  # the column for all further fields
 _FROM_DATA: Final = frozenset({"title", "description", "language"})
 NO_FIELDS: Final = FieldColumns({}, rows=False)
-_IN_MEMORY: Final = 8 << 20
-_ROW: Final = struct.Struct("<II")  # the number of its data columns, and its length
 _SIGNS: Final = frozenset("=+-@")
 _BREAKS: Final = ("\t", "\r", "\n")
 _FILLERS: Final = frozenset("\u115f\u1160\u3164\uffa0")
 """Letters of Unicode that have no shape."""
 
 
-class Table:
-    """Writes CSV (RFC 4180) in UTF-8."""
+class DataColumns:
+    """The columns for the fields of `data`, in the order of their first result. `REST` is the last of very many."""
 
-    def __init__(self, stream: BinaryIO, fields: FieldColumns | None = None) -> None:
+    def __init__(self, fields: FieldColumns | None = None) -> None:
+        self._left_out = _FROM_DATA | OWN_DATA if fields else _FROM_DATA
+        self._names: dict[str, None] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def see(self, result: Result) -> None:
+        """Add the columns of a result."""
+        for name in self._fields_of(result):
+            new = name not in self._names
+            has_room = len(self._names) < MOST_COLUMNS and len(name) <= LONGEST_NAME
+            if new and (has_room or REST not in self._names):
+                self._names[name if has_room else REST] = None
+
+    def values_of(self, result: Result) -> dict[str, Any] | None:
+        """The values of a result by column; None if it has a field without a column.
+
+        Such a result was stored after the columns were known.
+        """
+        values = self._fields_of(result)
+        rest = {name: values.pop(name) for name in [*values] if name not in self._names}
+        if rest:
+            if REST not in self._names:
+                return None
+            values[REST] = {**({REST: values[REST]} if REST in values else {}), **rest}
+        return values
+
+    def _fields_of(self, result: Result) -> dict[str, Any]:
+        return {name: value for name, value in further_data(result).items() if name not in self._left_out}
+
+
+def columns_in(results: Iterable[Result], fields: FieldColumns | None = None) -> DataColumns:
+    """The columns for the `data` of all these results."""
+    columns = DataColumns(fields)
+    for result in results:
+        columns.see(result)
+    return columns
+
+
+class Table:
+    """Writes CSV (RFC 4180) in UTF-8. `columns`: those of all results, from a first look at them."""
+
+    def __init__(
+        self, stream: BinaryIO, fields: FieldColumns | None = None, columns: DataColumns | None = None
+    ) -> None:
         self._stream = stream
         self._fields = fields if fields is not None else NO_FIELDS
         self._field_names = [column.name for column in self._fields.columns]
         if self._fields.rows:
             self._field_names.insert(0, ROW)
-        self._rows = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - closed in `ending`
-        self._columns: dict[str, None] = {}
+        self._columns = columns if columns is not None else DataColumns(fields)
+        self._stream.write(line_of([*COLUMNS, *self._field_names, *map(self._column, self._columns)]))
 
     def write(self, result: Result) -> bool:
-        left_out = _FROM_DATA | OWN_DATA if self._fields else _FROM_DATA
-        further = {name: value for name, value in further_data(result).items() if name not in left_out}
-        rest: dict[str, Any] = {}
-        for name, value in further.items():
-            if name in self._columns or len(self._columns) < MOST_COLUMNS:
-                self._columns.setdefault(name)
-            else:
-                rest[name] = value
-        if rest:
-            self._columns.setdefault(REST)
-            further[REST] = {**({REST: further[REST]} if REST in further else {}), **rest}
-        fixed = row_of(result)
-        for values in self._fields.values_of(result) if self._fields else ({},):
-            own = (_cell(values.get(name)) for name in self._field_names)
-            line = _line([*fixed.values(), *own, *(_cell(further.get(name)) for name in self._columns)])
-            self._rows.write(_ROW.pack(len(self._columns), len(line)) + line)
-            fixed, further = repeated(fixed), {}
+        for _ in self.parts(result):
+            pass
         return True
 
-    def close(self) -> None:
-        for _ in self.ending():
-            pass
-
-    def ending(self) -> Iterator[None]:
-        """Write the header and then the rows, one at a time: a download sends each part before the next is written."""
-        if self._rows.closed:
+    def parts(self, result: Result) -> Iterator[None]:
+        """Write a result, a row at a time: a page can have very many rows."""
+        further = self._columns.values_of(result)
+        if further is None:
             return
-        total = len(self._columns)
-        with self._rows as rows:
-            self._stream.write(_line([*COLUMNS, *self._field_names, *map(self._column, self._columns)]))
-            rows.seek(0)
-            while head := rows.read(_ROW.size):
-                known, length = _ROW.unpack(head)
-                line = rows.read(length)
-                self._stream.write(line if known == total else line[:-2] + b"," * (total - known) + b"\r\n")
-                yield
+        fixed = row_of(result)
+        for values in self._fields.values_of(result) if self._fields else iter(({},)):
+            own = (_cell(values.get(name)) for name in self._field_names)
+            self._stream.write(line_of([*fixed.values(), *own, *(_cell(further.get(name)) for name in self._columns)]))
+            yield
+            fixed, further = repeated(fixed), {}
+
+    def close(self) -> None:
         self._stream.flush()
 
     def _column(self, name: str) -> str:
@@ -96,10 +121,29 @@ class Table:
         return f"data.{name}" if name in COLUMNS or name in self._field_names else name
 
 
-def _line(cells: list[Any]) -> bytes:
+def line_of(cells: Iterable[Any]) -> bytes:
+    """A line of CSV. Nothing else of the process runs during a long call, so a long cell is written in pieces."""
+    safe = [harmless(cell) for cell in cells]
+    if any(_is_long(cell) for cell in safe):
+        return b",".join(_long(cell) if _is_long(cell) else _written(["", cell])[1:-2] for cell in safe) + b"\r\n"
+    return _written(safe)
+
+
+def _written(cells: list[Any]) -> bytes:
     text = io.StringIO(newline="")
-    csv.writer(text).writerow([harmless(cell) for cell in cells])
+    csv.writer(text).writerow(cells)
     return text.getvalue().encode("utf-8", "replace")
+
+
+def _is_long(cell: Any) -> bool:
+    return isinstance(cell, str) and len(cell) > PIECE
+
+
+def _long(cell: str) -> bytes:
+    parts = (cell[begin : begin + PIECE] for begin in range(0, len(cell), PIECE))
+    if not any(sign in cell for sign in ',"\r\n'):
+        return b"".join(part.encode("utf-8", "replace") for part in parts)
+    return b"".join((b'"', *(part.replace('"', '""').encode("utf-8", "replace") for part in parts), b'"'))
 
 
 def _cell(value: Any) -> Any:
@@ -167,8 +211,18 @@ def _is_formula(text: str) -> bool:
     """Whether the first visible character starts a formula. Some spreadsheets treat full-width signs like others."""
     if text.lstrip(" \u00a0").startswith(_BREAKS):
         return True
-    first = next((sign for sign in text if not _is_invisible(sign)), "")
-    return unicodedata.normalize("NFKC", first) in _SIGNS
+    return unicodedata.normalize("NFKC", _first_visible(text)) in _SIGNS
+
+
+def _first_visible(text: str) -> str:
+    if text and not _is_invisible(text[0]):
+        return text[0]
+    for begin in range(0, len(text), _LOOK):
+        part = text[begin : begin + _LOOK]
+        visible = {sign for sign in set(part) if not _is_invisible(sign)}  # a long part has few different signs
+        if visible:
+            return next(sign for sign in part if sign in visible)
+    return ""
 
 
 def _is_invisible(sign: str) -> bool:
