@@ -150,6 +150,9 @@ class PageJob:
     def is_over(self, entry: FrontierUrl) -> bool:
         return False
 
+    def must_wait(self, entry: FrontierUrl) -> bool:
+        return False
+
     def body(self, host: str, entry: FrontierUrl, fetched: Fetched) -> Body:
         return body_of(entry, fetched, simhash=False, sitemap=False, headers=self._plan.wants_headers)
 
