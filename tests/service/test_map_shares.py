@@ -1,5 +1,7 @@
 """Maps of several sites: no site takes what another one needs."""
 
+import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -7,11 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from silkline.crawl import url_shares
 from silkline.kinds import map as mapping
+from silkline.model.job import NewJob, Status
 from silkline.sample.server import SampleServer
 from silkline.sample.site import SampleAnswer
+from silkline.store import jobs, results
 from tests.service.test_kind_map import XML, listing
 from tests.support.inline import Inline
+from tests.support.supervisors import Yard
 
 Site = Callable[[str], SampleAnswer | None]
 PATIENCE = 60
@@ -130,3 +136,82 @@ def test_urls_that_a_site_lists_for_another_one_count_as_its_own(sites: Sites, i
     _, others = sites.map(inline, limit=10)
     assert sites.url(1, "page") in others
     assert len(others) == 10
+
+
+class SlowRobots:
+    """Two sites. The robots.txt of the second one arrives when the gate is opened, and that of the first one names a
+    sitemap of the second one."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self.gate = threading.Event()
+        self.asked = threading.Event()
+        self.waiting = 0
+        self.at_first = threading.Event()
+        self.second = stack.enter_context(SampleServer(respond=self._respond_second))
+        self.first = stack.enter_context(SampleServer(respond=self._respond_first))
+        stack.callback(self.gate.set)
+
+    def job(self, **more: object) -> NewJob:
+        asked = {"urls": [self.second.url, self.first.url], "speed": "max", "allow_private": ["127.0.0.0/8"], **more}
+        return NewJob("map", asked, max_retries=5)
+
+    def _respond_first(self, target: str, origin: str) -> SampleAnswer:
+        if target == "/robots.txt":
+            named = f"Sitemap: {origin}/map.xml\nSitemap: {self.second.url}named.xml\n"
+            return SampleAnswer(200, "text/plain", named.encode())
+        if target == "/map.xml":
+            self.at_first.set()
+        return listing("urlset", "url", [f"{origin}/{page}" for page in range(5)])
+
+    def _respond_second(self, target: str, origin: str) -> SampleAnswer:
+        if target == "/robots.txt":
+            self.asked.set()
+            self.waiting += 1
+            self.gate.wait(PATIENCE)
+            self.waiting -= 1
+            return SampleAnswer(404, XML, b"")
+        name = {"/sitemap.xml": "listed", "/named.xml": "named"}.get(target)
+        return listing("urlset", "url", [f"{origin}/{name}"]) if name else SampleAnswer(404, XML, b"")
+
+
+@pytest.fixture
+def slow_robots() -> Iterator[SlowRobots]:
+    with ExitStack() as stack:
+        yield SlowRobots(stack)
+
+
+def test_a_slow_robots_txt_holds_up_only_its_own_site(slow_robots: SlowRobots, inline: Inline) -> None:
+    def open_gate() -> None:
+        slow_robots.at_first.wait()
+        slow_robots.gate.set()
+
+    opener = threading.Thread(target=open_gate, daemon=True)
+    opener.start()
+    found = inline.run("map", **slow_robots.job().payload)
+    assert len({each.final_url for each in found}) == len(found) == 5 + 2
+    assert len(slow_robots.second.requests) == len(set(slow_robots.second.requests)), "robots.txt arrived in time"
+
+
+def test_a_map_with_enough_urls_does_not_wait_for_a_robots_txt(
+    slow_robots: SlowRobots, inline: Inline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(url_shares, "PATIENCE", 0.0)
+    found = inline.run("map", **slow_robots.job(limit=2).payload)
+    assert len(found) == 2
+    assert inline.job.status == "completed"
+    assert slow_robots.waiting == 1, "its robots.txt did not arrive yet"
+
+
+def test_a_map_that_was_killed_reads_the_robots_txt_that_was_missing(yard: Yard, slow_robots: SlowRobots) -> None:
+    (id,) = jobs.enqueue_many(yard.database, [slow_robots.job()])
+    yard.start(fence_after=60.0, stale_after=90.0)
+    assert slow_robots.asked.wait(120)
+    yard.wait_for_results(id, 5)
+    os.kill(yard.runner_of(id), signal.SIGKILL)
+    slow_robots.gate.set()
+    yard.wait_for(id, Status.COMPLETED)
+    found = [each.final_url for each in results.every(yard.database, id)]
+    second = slow_robots.second.url
+    assert sorted(each for each in found if each.startswith(second)) == [f"{second}listed", f"{second}named"]
+    assert len(set(found)) == len(found) == 5 + 2
+    assert yard.adds_up(id)

@@ -61,7 +61,7 @@ def chain_for(domain: str) -> str:
     return f"for-{domain}"
 
 
-def owner_of(url: str, chain: str) -> str:
+def owner_of(url: str, chain: str = "") -> str:
     """The domain that a sitemap belongs to, also after redirects."""
     first = chain.partition(" ")[0]
     return first.removeprefix("for-") if first.startswith("for-") else domain_of(host_of(first or url))

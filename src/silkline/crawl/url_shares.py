@@ -37,7 +37,7 @@ class UrlShares:
         self.total += number
 
     def read(self, domain: str, now: float) -> None:
-        """A sitemap of the domain was read."""
+        """A sitemap or the robots.txt of the domain was read."""
         self._read_at[domain] = now
 
     def ended(self, domain: str) -> None:

@@ -65,6 +65,8 @@ GUESSES: Final = ("/sitemap.xml", "/sitemap_index.xml")
 MAX_BODY: Final = 52_428_800
 NO_SITEMAP: Final = "no_sitemap"
 _NOTED: Final = 1_000  # sitemaps beyond the limit that are in the ledger with that reason; more would only fill it
+_OWN_VIAS: Final = frozenset({"guess", "seed"})
+"""How a sitemap was found that is at the origin whose robots.txt was read."""
 LONGEST_SITEMAP_URL: Final = 500
 """Each result repeats the URL of its sitemap. Instead of a longer one it has the id of the sitemap in the ledger."""
 _PORTION: Final = 500
@@ -119,7 +121,10 @@ class MapJob:
         """Python's hash of each URL. It has a secret seed, so no sitemap can list a URL that hides another one."""
         self._seeds = [url for url in map(canonical, spec.all_urls()) if url is not None]
         self._domains = {domain_of(host_of(url)) for url in self._seeds}
+        self._unread = dict.fromkeys(map(origin_of, self._seeds))
+        """Origins whose robots.txt was not read yet. A new attempt also reads those again that may have been read."""
         self._found: Callable[[list[FoundUrl]], None]
+        self._gate: HostGate
         self._loop = asyncio.get_running_loop()
         self._shares = UrlShares(spec.limit or MOST_URLS, self._domains, self._loop.time())
         self._named: Counter[str] = Counter()
@@ -145,16 +150,35 @@ class MapJob:
         return self._named.total()
 
     async def begin(self, fetcher: Fetcher) -> None:
-        self._found = fetcher.add
+        self._found, self._gate = fetcher.add, fetcher.gate
         if self._recorder.next_id > 1:
             await self._recorder.ask(self._remember)
+        self._shares.waiting.update(map(owner_of, self._unread))
+
+    async def search(self) -> None:
+        """Load the robots.txt of each origin. A slow one holds up only its own site."""
+        at_once = asyncio.Semaphore(max(1, self._plan.concurrency // 2))
+        await asyncio.gather(*(self._load(origin, at_once) for origin in list(self._unread)))
+
+    async def _load(self, origin: str, at_once: asyncio.Semaphore) -> None:
+        async with at_once:
+            if self.over or origin not in self._unread:
+                return
+            rules = await self._gate.load_rules(f"{origin}/")
+        self._use(origin, rules)
+
+    def _use(self, origin: str, rules: Robots) -> None:
+        """Add what is known of an origin, all at once: an attempt that is killed has stored all of it or nothing."""
+        if origin not in self._unread:
             return
-        at_once = asyncio.Semaphore(self._plan.concurrency)
-        origins = dict.fromkeys(origin_of(url) for url in self._seeds)
-        for found in await asyncio.gather(*(self._sitemaps_of(origin, fetcher.gate, at_once) for origin in origins)):
-            self._recorder.append(found)
-        named = [url for url in self._seeds if _looks_like_a_sitemap(url)]
-        self._recorder.append([row for url in named for row in self._rows([url], "seed", 0, owner_of(url, ""))])
+        del self._unread[origin]
+        owner = owner_of(origin)
+        found = self._sitemaps_of(origin, rules)
+        named = [url for url in self._seeds if origin_of(url) == origin and _looks_like_a_sitemap(url)]
+        self._found(found + self._rows(named, "seed", 0, owner))
+        if rules.reason is None:
+            self._shares.read(owner, self._loop.time())
+        self._shares.ended(owner)
 
     async def select(self, rows: list[QueuedUrl]) -> list[QueuedUrl]:
         return rows
@@ -162,6 +186,9 @@ class MapJob:
     def _remember(self) -> None:
         for rows in urls.every(self._progress.database, self._progress.job.id):
             self._seen.update(hash(url) for url, _, _ in rows)
+            for url, _, via in rows:
+                if via in _OWN_VIAS:
+                    self._unread.pop(origin_of(url), None)
         for url, chain, number in urls.listed(self._progress.database, self._progress.job.id):
             self._shares.add(owner_of(url, chain or ""), number)
         self._shares.total = self._recorder.stored
@@ -170,11 +197,9 @@ class MapJob:
             self._shares.waiting.update(owner_of(row.url, row.chain or "") for row in rows_queued)
             after = rows_queued[-1].id
 
-    async def _sitemaps_of(self, origin: str, gate: HostGate, at_once: asyncio.Semaphore) -> list[FoundUrl]:
+    def _sitemaps_of(self, origin: str, rules: Robots) -> list[FoundUrl]:
         """The sitemaps of an origin."""
-        owner = domain_of(host_of(origin))
-        async with at_once:
-            rules = await gate.load_rules(f"{origin}/")
+        owner = owner_of(origin)
         named = [url for url in (canonical(each, base=origin) for each in rules.sitemaps) if url is not None]
         if named:
             own = [url for url in named if self._is_ours(url)]
@@ -220,7 +245,8 @@ class MapJob:
     # How answers are used. Implements `Purpose`.
 
     def introduced(self, host: str, url: str, rules: Robots) -> None:
-        """The sitemaps in robots.txt were already added in `begin`."""
+        if not self._plan.ignore_robots:  # otherwise nobody has read it
+            self._use(origin_of(url), rules)
 
     def is_over(self, entry: FrontierUrl) -> bool:
         return self.over
