@@ -367,3 +367,15 @@ def test_nothing_is_in_flight_when_nobody_runs(database: Database) -> None:
     for counts in (urls.counts(database, job.id), urls.counts_of(database, [job.id])[job.id]):
         assert (counts.queued, counts.in_flight) == (7, 0)
         assert counts.live == {"rate": 3.0}
+
+
+def test_the_results_of_each_sitemap_are_counted(database: Database) -> None:
+    job = running(database)
+    found = [
+        url(1, found_via="robots", chain="for-a.example"),
+        url(2, found_via="robots"),
+        *(url(id, depth=1, found_on=1 if id < 5 else 2, found_via="sitemap") for id in range(3, 7)),
+    ]
+    ends = [settled(1, "skipped", reason="sitemap"), settled(3), settled(4), settled(5, "skipped", reason="over_limit")]
+    urls.record(database, job, Checkpoint(found, ends, [result(3), result(4)]))
+    assert urls.listed(database, job.id) == [(found[0].url, "for-a.example", 2)]

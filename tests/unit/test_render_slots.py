@@ -247,3 +247,86 @@ def test_tickets_of_dead_and_stopped_processes_hold_up_nobody(tmp_path: Path, mo
         other.wait()
         assert ours.is_first(Counter())
         assert not list(tmp_path.glob("wait-*"))
+
+
+async def known_as_slow(slots: Slots, turns: RenderTurns) -> None:
+    """A page of this sender has held a slot for long."""
+    page = WaitingPage("hang.com")
+    async with slots.one(page, LONG):
+        turns.used(page, 27.0)
+
+
+def test_a_process_with_slow_pages_only_lets_others_of_its_job_go_first(tmp_path: Path) -> None:
+    """It has waited for longer. Before, each page of the others waited for one page that hangs."""
+
+    async def work() -> list[str]:
+        turns, served = RenderTurns(), list[str]()
+        slow, quick = Slots(tmp_path, 1, turns, "job"), Slots(tmp_path, 1, RenderTurns(), "job")
+        await known_as_slow(slow, turns)
+        async with asyncio.TaskGroup() as group, AsyncExitStack() as stack:
+            await held(quick, "a.org", stack)
+            group.create_task(pages(slow, "hang.com", 3, served))
+            await until_waiting(tmp_path, 1)
+            group.create_task(pages(quick, "good.org", 10, served))
+            await until_waiting(tmp_path, 2)
+            await stack.aclose()
+        return served
+
+    assert asyncio.run(work()) == ["good.org"] * 10 + ["hang.com"] * 3
+
+
+def test_a_quick_page_beside_slow_ones_does_not_wait_like_them(tmp_path: Path) -> None:
+    async def work() -> list[str]:
+        turns, served = RenderTurns(), list[str]()
+        mixed, quick = Slots(tmp_path, 1, turns, "job"), Slots(tmp_path, 1, RenderTurns(), "job")
+        await known_as_slow(mixed, turns)
+        async with asyncio.TaskGroup() as group, AsyncExitStack() as stack:
+            await held(quick, "a.org", stack)
+            group.create_task(pages(mixed, "hang.com", 1, served))
+            group.create_task(pages(mixed, "fine.org", 1, served))
+            await until_waiting(tmp_path, 1)
+            group.create_task(pages(quick, "good.org", 10, served))
+            await until_waiting(tmp_path, 2)
+            await stack.aclose()
+        return served
+
+    assert asyncio.run(work())[0] == "fine.org"
+
+
+def test_slow_pages_get_one_slot_of_their_job_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, quick = Tickets(tmp_path, "job"), Tickets(tmp_path, "job")
+    slow.wait(slow=True)
+    quick.wait()
+    assert not slow.is_first(Counter(), slow=True)
+    assert quick.is_first(Counter())
+    monkeypatch.setattr(render_tickets, "_PATIENCE", 0.0)
+    assert slow.is_first(Counter(), slow=True)
+    assert not quick.is_first(Counter())
+    assert not slow.is_first(Counter({"job": 1}), slow=True, slow_held=True), "one of their pages is in a browser"
+    assert quick.is_first(Counter({"job": 1}), slow_held=True)
+
+
+def test_jobs_take_turns_by_their_oldest_tickets_whatever_their_senders_are(tmp_path: Path) -> None:
+    slow, other, quick = Tickets(tmp_path, "job"), Tickets(tmp_path, "other"), Tickets(tmp_path, "job")
+    slow.wait(slow=True)
+    other.wait()
+    quick.wait()
+    assert [each.is_first(Counter()) for each in (other, quick)] == [False, True]
+    assert not slow.is_first(Counter(), slow=True)
+    quick.leave()
+    assert slow.is_first(Counter(), slow=True)
+    slow.leave()
+    assert other.is_first(Counter())
+
+
+def test_a_ticket_says_whether_there_are_only_slow_pages_now(tmp_path: Path) -> None:
+    first, second = Tickets(tmp_path, "job"), Tickets(tmp_path, "job")
+    first.wait(slow=True)
+    second.wait()
+    assert second.is_first(Counter())
+    first.wait()
+    assert not second.is_first(Counter())
+    assert len(list(tmp_path.glob("wait-*"))) == 2
+    first.leave()
+    second.leave()
+    assert not list(tmp_path.iterdir())

@@ -37,7 +37,7 @@ from silkline.crawl.guarded_reader import GuardedReader
 from silkline.crawl.messages import PageOutcome
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Plan
-from silkline.crawl.purpose import MORE, Portions, Purpose
+from silkline.crawl.purpose import LATER, LATER_SECONDS, MORE, Portions, Purpose
 from silkline.crawl.reading import LONGEST_DETAIL, PARSE_FAILED, READ_LATER, Reading
 from silkline.crawl.render_queue import RenderQueue
 from silkline.crawl.url_queue import FrontierUrl
@@ -249,6 +249,8 @@ class Answers:
             made = self._survive(entry, partial(next, portions))
             if isinstance(made, PageOutcome):
                 self._end(made)
+            elif made == LATER:
+                self._frontier.retry(host_of(entry.url), entry, self._loop.time() + LATER_SECONDS)
             if made != MORE:
                 self._portions.popleft()
 

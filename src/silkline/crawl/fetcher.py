@@ -97,9 +97,10 @@ class Fetcher:
         return self._pump.in_flight + self._answers.under_way
 
     def add(self, found: list[FoundUrl]) -> None:
-        """Add URLs that the purpose of the job found. They are sent to the leader, and fetched when they have ids."""
+        """Add URLs that the purpose of the job found. They are fetched when they have ids. They are sent to the leader
+        at once: it must not believe that nothing is left."""
         self._outbox.found += found
-        self._reporter.flush_soon()
+        self._reporter.flush()
 
     def close(self) -> None:
         self._running = False

@@ -79,6 +79,7 @@ class HostGate:
         self._tasks: set[asyncio.Task[None]] = set()
         self._look_ups: set[asyncio.Task[None]] = set()
         self._looked_up: set[str] = set()
+        self._loading = 0
 
     def rules_for(self, host: HostQueue, url: str) -> Robots | None:
         """The robots rules for a URL. None: the host must be introduced first."""
@@ -94,17 +95,32 @@ class HostGate:
     @property
     def under_way(self) -> int:
         """Hosts whose robots.txt is being fetched, or whose time is being booked."""
-        return len(self._tasks) - self.bookings.waiting + self.bookings.unanswered
+        return len(self._tasks) + self._loading - self.bookings.waiting + self.bookings.unanswered
 
     @property
     def busy(self) -> bool:
         """Whether a request or a DNS lookup is running. A lookup takes no request slot, because it may wait long for
         its turn."""
-        return bool(self._tasks or self._look_ups or self.bookings.busy)
+        return bool(self._tasks or self._loading or self._look_ups or self.bookings.busy)
 
     async def load_rules(self, url: str) -> Robots:
-        """Load the robots.txt for a URL before anything of its host is queued."""
+        """Load the robots.txt for a URL before anything of its host is queued. Others may queue URLs of the host
+        meanwhile: they wait for it."""
         host = self._frontier.host(host_of(url))
+        parks = not host.parked
+        if parks:
+            host.parked = reasons.ROBOTS_LOADING
+        self._loading += 1
+        try:
+            return await self._load_first(host, url)
+        finally:
+            self._loading -= 1
+            if parks:
+                host.parked = ""
+                self._frontier.wake(host, self._loop.time())
+            self._on_looked_up()
+
+    async def _load_first(self, host: HostQueue, url: str) -> Robots:
         host.address = host.address or await self._address_of(url)
         await self._turn_at(host.address, host.name, quick=host.clock.quick)
         place = self._place(host, host.address)

@@ -20,7 +20,7 @@ from silkline.crawl.ledger_part import LedgerPart
 from silkline.crawl.messages import Book
 from silkline.crawl.outbox import Outbox
 from silkline.crawl.plan import Plan
-from silkline.crawl.purpose import Purpose
+from silkline.crawl.purpose import LATER_SECONDS, Purpose
 from silkline.crawl.request_place import RequestPlace
 from silkline.crawl.sitemap_limits import OVER_LIMIT, SITEMAP_VIAS
 from silkline.crawl.url_queue import FrontierUrl
@@ -229,6 +229,9 @@ class Pump:
                 why = ROBOTS_UNAVAILABLE if rules.reason else ROBOTS
                 return self._leave(host, entry, now, SKIPPED, why, forbidden)
             host.allowed = entry.id
+        if self._purpose.must_wait(entry):
+            self._frontier.retry(host.name, entry, now + LATER_SECONDS)
+            return self._pass(host, now)
         if not self.gate.may_start(host, now):
             self._frontier.put_back(host.name, entry, now)
             return 0
@@ -244,8 +247,12 @@ class Pump:
         return 1
 
     def _leave(self, host: HostQueue, entry: FrontierUrl, now: float, state: str, reason: str, detail: str) -> int:
-        """Settle a URL without a request. Returns the number of requests sent: 0."""
+        """Settle a URL without a request."""
         self._endings.end(entry, state, reason, detail)
+        return self._pass(host, now)
+
+    def _pass(self, host: HostQueue, now: float) -> int:
+        """No request is sent for the URL that was taken. Returns the number of requests sent: 0."""
         self._frontier.wake(host, now)
         if not host.queue:
             self.gate.pass_turn(host, now)

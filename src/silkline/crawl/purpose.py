@@ -16,8 +16,12 @@ from silkline.model.fetched import Fetched
 from silkline.model.ledger import Settled
 
 MORE: Final = "more"
-Portions = Iterator[PageOutcome | Literal["more"]]
-"""What a large reading makes, in portions: `MORE` after each, and the end of the URL at last."""
+LATER: Final = "later"
+Portions = Iterator[PageOutcome | Literal["more", "later"]]
+"""What a large reading makes, in portions: `MORE` after each, and the end of the URL at last. `LATER` instead of the
+end: it is to be fetched again when it need not wait any more."""
+LATER_SECONDS: Final = 2.0
+"""So long a URL that must wait stays out of the queue of its host, before it is looked at again."""
 
 
 class Purpose(Protocol):
@@ -34,6 +38,10 @@ class Purpose(Protocol):
 
     def is_over(self, entry: FrontierUrl) -> bool:
         """Whether the limits of the job now exclude a URL that was queued before."""
+        ...
+
+    def must_wait(self, entry: FrontierUrl) -> bool:
+        """Whether the URL is not to be requested yet."""
         ...
 
     def body(self, host: str, entry: FrontierUrl, fetched: Fetched) -> Body:

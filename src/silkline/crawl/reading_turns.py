@@ -75,6 +75,11 @@ class ReadingTurns(Generic[Item]):
             queue = self._queues[sender] = _Queue(self._now)
         queue.items.append(item)
 
+    @property
+    def senders(self) -> Iterable[Sender]:
+        """Those whose inputs wait."""
+        return self._queues.keys()
+
     def take(self) -> tuple[Sender, Item]:
         """The oldest input of the sender whose turn it is."""
         sender = min(self._queues, key=self._turn)

@@ -58,6 +58,8 @@ class Reporter:
         self._flush_later = self._loop.call_soon(self.flush)
 
     def flush(self) -> None:
+        if self._flush_later is not None:
+            self._flush_later.cancel()
         self._flush_later = None
         if self._outbox:
             self._leader.hand_in(self._outbox.pack(self._live()))

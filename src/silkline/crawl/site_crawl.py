@@ -39,6 +39,9 @@ class SiteCrawl:
     def is_over(self, entry: FrontierUrl) -> bool:
         return self._sitemaps.is_over(entry)
 
+    def must_wait(self, entry: FrontierUrl) -> bool:
+        return False
+
     def body(self, host: str, entry: FrontierUrl, fetched: Fetched) -> Body:
         wants_simhash = self._discovery.wants_simhash(host)
         is_sitemap = entry.via in SITEMAP_VIAS and not self._sitemaps.is_page(entry, fetched)

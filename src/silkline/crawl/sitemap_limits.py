@@ -6,7 +6,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from silkline.crawl.registrable_domain import domain_of
 from silkline.model.ledger import FOREIGN
+from silkline.model.url import host_of
 
 SITEMAP_VIAS: Final = frozenset({"robots", "sitemap_index"})
 """How a URL was found that is a sitemap itself. It is not a page, and has its own rules."""
@@ -17,6 +19,8 @@ MOST_NAMED: Final = 100
 """How many sitemaps one robots.txt may name."""
 MOST_FOREIGN: Final = 5
 """How many sitemaps one robots.txt, or one index, may name on hosts of another domain."""
+MOST_NAMED_FOR_OTHERS: Final = 100
+"""How many sitemaps one domain may name on the domains of other seeds of a `map`. Those have sitemaps of their own."""
 OVER_LIMIT: Final = "over_limit"
 FOREIGN_SITEMAP: Final = "a sitemap on another host that robots.txt does not name"
 _LEVEL: Final = re.compile(r"level-(\d{1,4})(?: |\Z)")
@@ -50,6 +54,17 @@ def urls_in(chain: str) -> list[str]:
 def chain_at(level: int) -> str:
     """The ledger's note for a sitemap below this many indexes."""
     return f"level-{level}"
+
+
+def chain_for(domain: str) -> str:
+    """The ledger's note for a sitemap that a domain keeps on another one."""
+    return f"for-{domain}"
+
+
+def owner_of(url: str, chain: str = "") -> str:
+    """The domain that a sitemap belongs to, also after redirects."""
+    first = chain.partition(" ")[0]
+    return first.removeprefix("for-") if first.startswith("for-") else domain_of(host_of(first or url))
 
 
 class SitemapAllowance:

@@ -51,6 +51,10 @@ class SmallJob(Purpose, Protocol):
         """Record the first URLs of the job, if there are none yet."""
         ...
 
+    async def search(self) -> None:
+        """Find more URLs while the first ones are requested. The job is not finished before, unless it is `over`."""
+        ...
+
     async def select(self, rows: list[QueuedUrl]) -> list[QueuedUrl]:
         """The queued URLs that are to be requested. The others have been settled."""
         ...
@@ -70,6 +74,7 @@ class SmallLeader:
         self._fetcher: Fetcher | None = None
         self._job: SmallJob
         self._begun = False
+        self._searched = False
         self._drained = False
         self._settled = False
         self._attempt = AttemptLoop()
@@ -90,7 +95,7 @@ class SmallLeader:
         self._attempt.spawn(self._begin())
         await self._watch()
         await self._settle_down()
-        return self._attempt.order if recorder.pending or not self._begun else None
+        return self._attempt.order if recorder.pending or not self._searched else None
 
     def close(self) -> None:
         self._attempt.close()
@@ -141,6 +146,8 @@ class SmallLeader:
             await self._job.begin(self._fetcher)
         self._begun = True
         self._tell(Go())
+        await self._job.search()
+        self._searched = True
         self._attempt.wake()
 
     async def _refill(self, cursor: int, foreign: bool, /) -> None:
@@ -163,7 +170,7 @@ class SmallLeader:
         recorder, reported = self.recorder, self._loop.time()
         while self._attempt.order is None:
             self._attempt.check()
-            if self._begun and (not recorder.pending or self._job.over):
+            if (self._begun and self._job.over) or (self._searched and not recorder.pending):
                 return
             if recorder.due:
                 await recorder.save()

@@ -2,8 +2,9 @@
 
 A slot is a file in the data directory. A process holds the slot while it has a lock on that file; the kernel releases
 the lock when the process dies. A free slot goes to the job that holds the fewest slots, and among these to the one that
-waits longest (render_tickets.py). Within the process, `SlotTurns` chooses the page. It is told for how long each page
-holds its slot. So neither a job nor a sender with many slow pages can keep others out for longer than one page takes.
+waits longest. Within a job, processes with pages of slow senders only come last (render_tickets.py). Within the
+process, `SlotTurns` chooses the page. It is told for how long each page holds its slot. So neither a job nor a sender
+with many slow pages can keep others out for longer than one page takes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from silkline.private_files import make_private_folder
 
 _LOOK_AGAIN: Final = 0.05
 _LONGEST_NAME: Final = 100
+_SLOW: Final = "slow"
 
 
 @dataclass(eq=False, slots=True)
@@ -49,6 +51,10 @@ class SlotTurns(Protocol):
 
     def remove(self, page: WaitingPage) -> None:
         """A page waits no longer, if it still waits."""
+
+    @property
+    def slow(self) -> bool:
+        """Whether all pages that wait are of senders whose pages are known to be slow."""
 
     def used(self, page: WaitingPage, seconds: float) -> None:
         """A page that was taken has held its slot for so many more seconds."""
@@ -152,24 +158,27 @@ class Slots:
         make_private_folder(self._folder)
         free: int | None = None
         held: Counter[str] = Counter()
+        slow, slow_held = self._turns.slow, False
         try:
             for number in range(self._count):
                 file = os.open(self._folder / f"page-{number}", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
-                    held[os.pread(file, _LONGEST_NAME, 0).decode("ascii", "replace")] += 1
+                    job, _, kind = os.pread(file, _LONGEST_NAME, 0).decode("ascii", "replace").partition("\n")
+                    held[job] += 1
+                    slow_held = slow_held or (job == self._job and kind == _SLOW)
                     os.close(file)
                     continue
                 if free is None:
                     free = file
                 else:
                     os.close(file)
-            if free is None or not self._tickets.is_first(held):
-                self._tickets.wait()
+            if free is None or not self._tickets.is_first(held, slow=slow, slow_held=slow_held):
+                self._tickets.wait(slow=slow)
                 return None
             os.ftruncate(free, 0)
-            os.pwrite(free, self._job.encode()[:_LONGEST_NAME], 0)
+            os.pwrite(free, f"{self._job}\n{_SLOW if slow else ''}".encode()[:_LONGEST_NAME], 0)
             self._tickets.leave()
             taken, free = free, None
             return taken

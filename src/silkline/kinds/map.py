@@ -10,6 +10,7 @@ A robots.txt may name what it likes as a sitemap, also a page of another site. S
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -22,7 +23,7 @@ from silkline.crawl.host_gate import HostGate
 from silkline.crawl.messages import FoundUrl, PageOutcome
 from silkline.crawl.outcomes import body_of
 from silkline.crawl.plan import Plan
-from silkline.crawl.purpose import MORE, Portions, onward
+from silkline.crawl.purpose import LATER, MORE, Portions, onward
 from silkline.crawl.reading import SITEMAP, Body, Reading
 from silkline.crawl.recorder import Recorder
 from silkline.crawl.registrable_domain import domain_of
@@ -31,14 +32,18 @@ from silkline.crawl.seed_verdict import check_seeds
 from silkline.crawl.sitemap_limits import (
     FOREIGN_SITEMAP,
     MOST_FOREIGN,
+    MOST_NAMED_FOR_OTHERS,
     MOST_NESTED,
     MOST_SITEMAPS,
     MOST_URLS,
     OVER_LIMIT,
     SITEMAP_VIAS,
+    chain_for,
+    owner_of,
 )
 from silkline.crawl.small_leader import SmallLeader
 from silkline.crawl.url_queue import FrontierUrl
+from silkline.crawl.url_shares import UrlShares
 from silkline.fetch.robots import Robots
 from silkline.kinds import site
 from silkline.kinds.page import plan_for
@@ -60,6 +65,8 @@ GUESSES: Final = ("/sitemap.xml", "/sitemap_index.xml")
 MAX_BODY: Final = 52_428_800
 NO_SITEMAP: Final = "no_sitemap"
 _NOTED: Final = 1_000  # sitemaps beyond the limit that are in the ledger with that reason; more would only fill it
+_OWN_VIAS: Final = frozenset({"guess", "seed"})
+"""How a sitemap was found that is at the origin whose robots.txt was read."""
 LONGEST_SITEMAP_URL: Final = 500
 """Each result repeats the URL of its sitemap. Instead of a longer one it has the id of the sitemap in the ledger."""
 _PORTION: Final = 500
@@ -114,10 +121,15 @@ class MapJob:
         """Python's hash of each URL. It has a secret seed, so no sitemap can list a URL that hides another one."""
         self._seeds = [url for url in map(canonical, spec.all_urls()) if url is not None]
         self._domains = {domain_of(host_of(url)) for url in self._seeds}
-        self._most = spec.limit or MOST_URLS
+        self._unread = dict.fromkeys(map(origin_of, self._seeds))
+        """Origins whose robots.txt was not read yet. A new attempt also reads those again that may have been read."""
         self._found: Callable[[list[FoundUrl]], None]
-        self.listed = 0
-        self.sitemaps = 0
+        self._gate: HostGate
+        self._loop = asyncio.get_running_loop()
+        self._shares = UrlShares(spec.limit or MOST_URLS, self._domains, self._loop.time())
+        self._named: Counter[str] = Counter()
+        """How many sitemaps each domain has named."""
+        self._named_for_others: Counter[str] = Counter()
 
     @property
     def full(self) -> bool:
@@ -127,20 +139,46 @@ class MapJob:
 
     @property
     def over(self) -> bool:
-        return self.listed >= self._most
+        return self._shares.over
+
+    @property
+    def listed(self) -> int:
+        return self._shares.total
+
+    @property
+    def sitemaps(self) -> int:
+        return self._named.total()
 
     async def begin(self, fetcher: Fetcher) -> None:
-        self._found = fetcher.add
-        self.listed = self._recorder.stored
+        self._found, self._gate = fetcher.add, fetcher.gate
         if self._recorder.next_id > 1:
             await self._recorder.ask(self._remember)
+        self._shares.waiting.update(map(owner_of, self._unread))
+
+    async def search(self) -> None:
+        """Load the robots.txt of each origin. A slow one holds up only its own site."""
+        at_once = asyncio.Semaphore(max(1, self._plan.concurrency // 2))
+        await asyncio.gather(*(self._load(origin, at_once) for origin in list(self._unread)))
+
+    async def _load(self, origin: str, at_once: asyncio.Semaphore) -> None:
+        async with at_once:
+            if self.over or origin not in self._unread:
+                return
+            rules = await self._gate.load_rules(f"{origin}/")
+        self._use(origin, rules)
+
+    def _use(self, origin: str, rules: Robots) -> None:
+        """Add what is known of an origin, all at once: an attempt that is killed has stored all of it or nothing."""
+        if origin not in self._unread:
             return
-        at_once = asyncio.Semaphore(self._plan.concurrency)
-        origins = dict.fromkeys(origin_of(url) for url in self._seeds)
-        for found in await asyncio.gather(*(self._sitemaps_of(origin, fetcher.gate, at_once) for origin in origins)):
-            self._recorder.append(self._rows([(url, via, 0) for url, via in found]))
-        named = [url for url in self._seeds if _looks_like_a_sitemap(url)]
-        self._recorder.append(self._rows([(url, "seed", 0) for url in named]))
+        del self._unread[origin]
+        owner = owner_of(origin)
+        found = self._sitemaps_of(origin, rules)
+        named = [url for url in self._seeds if origin_of(url) == origin and _looks_like_a_sitemap(url)]
+        self._found(found + self._rows(named, "seed", 0, owner))
+        if rules.reason is None:
+            self._shares.read(owner, self._loop.time())
+        self._shares.ended(owner)
 
     async def select(self, rows: list[QueuedUrl]) -> list[QueuedUrl]:
         return rows
@@ -148,32 +186,50 @@ class MapJob:
     def _remember(self) -> None:
         for rows in urls.every(self._progress.database, self._progress.job.id):
             self._seen.update(hash(url) for url, _, _ in rows)
+            for url, _, via in rows:
+                if via in _OWN_VIAS:
+                    self._unread.pop(origin_of(url), None)
+        for url, chain, number in urls.listed(self._progress.database, self._progress.job.id):
+            self._shares.add(owner_of(url, chain or ""), number)
+        self._shares.total = self._recorder.stored
+        after = 0
+        while rows_queued := urls.queued(self._progress.database, self._progress.job.id, after=after):
+            self._shares.waiting.update(owner_of(row.url, row.chain or "") for row in rows_queued)
+            after = rows_queued[-1].id
 
-    async def _sitemaps_of(self, origin: str, gate: HostGate, at_once: asyncio.Semaphore) -> list[tuple[str, str]]:
-        """The sitemaps of an origin, and how each was found."""
-        async with at_once:
-            rules = await gate.load_rules(f"{origin}/")
+    def _sitemaps_of(self, origin: str, rules: Robots) -> list[FoundUrl]:
+        """The sitemaps of an origin."""
+        owner = owner_of(origin)
         named = [url for url in (canonical(each, base=origin) for each in rules.sitemaps) if url is not None]
         if named:
             own = [url for url in named if self._is_ours(url)]
             foreign = [url for url in named if not self._is_ours(url)][:MOST_FOREIGN]
-            return [(url, "robots") for url in own + foreign]
+            return self._rows(own + foreign, "robots", 0, owner)
         guesses = [origin + path for path in GUESSES]
         if not self._plan.ignore_robots and rules.reason is None:
             guesses = [url for url in guesses if rules.allows(url)]
-        return [(url, "guess") for url in guesses]
+        return self._rows(guesses, "guess", 0, owner)
 
-    def _rows(self, sitemaps: list[tuple[str, str, int]]) -> list[FoundUrl]:
-        """The sitemaps that are not known yet. Those that must not be read are skipped with the reason."""
+    def _rows(self, sitemaps: list[str], via: str, depth: int, owner: str) -> list[FoundUrl]:
+        """The sitemaps that are not known yet, and that a domain may name. Those that must not be read are skipped with
+        the reason. But if the domain may not name one of another seed, it stays unknown: that domain may name it."""
         rows: list[FoundUrl] = []
-        for url, via, depth in sitemaps:
-            if self.sitemaps < MOST_SITEMAPS + _NOTED and self._is_new(url):
-                self.sitemaps += 1
-                fits = depth <= MOST_NESTED and self.sitemaps <= MOST_SITEMAPS
+        for url in sitemaps:
+            host = host_of(url)
+            of_other = domain_of(host) != owner and self._is_ours(url)
+            fits = depth <= MOST_NESTED and self._named[owner] < MOST_SITEMAPS
+            if of_other and not (fits and self._named_for_others[owner] < MOST_NAMED_FOR_OTHERS):
+                continue
+            if self._named[owner] < MOST_SITEMAPS + _NOTED and self._is_new(url):
+                self._named[owner] += 1
+                self._named_for_others[owner] += of_other
                 foreign = via == "sitemap_index" and not self._is_ours(url)
                 reason = OVER_LIMIT if not fits else OUT_OF_SCOPE if foreign else None
                 state, detail = SKIPPED if reason else QUEUED, FOREIGN_SITEMAP if reason == OUT_OF_SCOPE else None
-                rows.append(FoundUrl(url_key(url), url, host_of(url), depth, state, reason, detail, None, via))
+                chain = None if self._is_ours(url) else chain_for(owner)
+                rows.append(FoundUrl(url_key(url), url, host, depth, state, reason, detail, None, via, chain))
+                if state == QUEUED:
+                    self._shares.waiting[owner_of(url, chain or "")] += 1
         return rows
 
     def _is_ours(self, url: str) -> bool:
@@ -189,10 +245,14 @@ class MapJob:
     # How answers are used. Implements `Purpose`.
 
     def introduced(self, host: str, url: str, rules: Robots) -> None:
-        """The sitemaps in robots.txt were already added in `begin`."""
+        if not self._plan.ignore_robots:  # otherwise nobody has read it
+            self._use(origin_of(url), rules)
 
     def is_over(self, entry: FrontierUrl) -> bool:
         return self.over
+
+    def must_wait(self, entry: FrontierUrl) -> bool:
+        return self._shares.must_wait(owner_of(entry.url, entry.chain), self._loop.time())
 
     def body(self, host: str, entry: FrontierUrl, fetched: Fetched) -> Body:
         return body_of(entry, fetched, simhash=False, sitemap=True)
@@ -202,18 +262,19 @@ class MapJob:
 
     def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> PageOutcome | Portions:
         tries, status, sitemap = entry.attempts + 1, fetched.status, reading.sitemap
+        owner = owner_of(entry.url, entry.chain)
+        self._shares.read(owner, self._loop.time())
         if sitemap is None:
-            settled = Settled(entry.id, FAILED, reading.reason, reading.detail, tries, status)
-            return PageOutcome(settled, None, entry.depth)
+            return self._end(entry, Settled(entry.id, FAILED, reading.reason, reading.detail, tries, status))
         if sitemap.kind == "index":
-            below = [(listed.url, "sitemap_index", entry.depth + 1) for listed in sitemap.entries]
-            self._found(self._rows(below))
+            below = [listed.url for listed in sitemap.entries]
+            self._found(self._rows(below, "sitemap_index", entry.depth + 1, owner))
         if sitemap.kind == "unknown" and self._is_page(entry, fetched):
             return self._list_page(entry, tries, status)
         reason = NO_SITEMAP if sitemap.kind == "unknown" else SITEMAP
         settled = Settled(entry.id, SKIPPED, reason, _summary(sitemap), tries, status)
         if sitemap.kind in ("index", "unknown"):
-            return PageOutcome(settled, None, entry.depth)
+            return self._end(entry, settled)
         return self._take(entry, sitemap, settled)
 
     def _is_page(self, entry: FrontierUrl, fetched: Fetched) -> bool:
@@ -225,16 +286,20 @@ class MapJob:
 
     def _list_page(self, entry: FrontierUrl, tries: int, status: int) -> PageOutcome:
         if self.over:
-            return PageOutcome(Settled(entry.id, SKIPPED, OVER_LIMIT, None, tries, status), None, entry.depth)
-        self.listed += 1
+            return self._end(entry, Settled(entry.id, SKIPPED, OVER_LIMIT, None, tries, status))
+        self._shares.add(owner_of(entry.url, entry.chain), 1)
         settled = Settled(entry.id, DONE, None, None, tries, status)
-        return PageOutcome(settled, _hidden_result(entry.id, entry.url, "{}"), entry.depth)
+        return self._end(entry, settled, _hidden_result(entry.id, entry.url, "{}"))
 
     def ended(self, entry: FrontierUrl, settled: Settled, fetched: Fetched | None) -> PageOutcome:
         # A wrong guess is not a failure.
         if entry.via == "guess" and settled.reason in ("http_404", "http_410"):
             settled = settled._replace(state=SKIPPED, reason=NO_SITEMAP)
-        return PageOutcome(settled, None, entry.depth)
+        return self._end(entry, settled)
+
+    def _end(self, entry: FrontierUrl, settled: Settled, result: NewResult | None = None) -> PageOutcome:
+        self._shares.ended(owner_of(entry.url, entry.chain))
+        return PageOutcome(settled, result, entry.depth)
 
     def close(self) -> None:
         """There is nothing to close."""
@@ -242,30 +307,40 @@ class MapJob:
     def _take(self, entry: FrontierUrl, sitemap: Sitemap, settled: Settled) -> Portions:
         """Record the URLs of one sitemap, each with its result, and then the end of the sitemap.
 
-        If the job has enough URLs, the rest of them is only counted.
+        If the job has enough URLs, the rest of them is only counted. If the domain has its share of them, the sitemap
+        is fetched again later: to keep it until then could take much memory.
         """
         left = len(sitemap.entries)
         for portion in portions_of(sitemap.entries, _PORTION, _size, _PORTION_BYTES):
             if self.over:
                 settled = settled._replace(detail=f"{settled.detail}; {left} of them are beyond the limit of the job")
                 break
-            self._record(entry, portion)
+            if not self._record(entry, portion):
+                yield LATER
+                return
             left -= len(portion)
             if left and not self.over:
                 yield MORE
-        yield PageOutcome(settled, None, entry.depth)
+        yield self._end(entry, settled)
 
-    def _record(self, entry: FrontierUrl, portion: list[Listed]) -> None:
+    def _record(self, entry: FrontierUrl, portion: list[Listed]) -> bool:
+        """Whether the domain could list all that the job still takes."""
+        owner = owner_of(entry.url, entry.chain)
+        room = self._shares.room(owner, self._loop.time())
         fresh = [listed for listed in portion if self._is_new(listed.url)]
         ours = [listed for listed in fresh if self._is_ours(listed.url)]
         strangers = [listed for listed in fresh if not self._is_ours(listed.url)]
-        taken, rest = ours[: self._most - self.listed], ours[self._most - self.listed :]
-        self._recorder.append([_row(listed, entry, SKIPPED, OVER_LIMIT) for listed in rest])
+        taken, rest = ours[:room], ours[room:]
+        self._shares.add(owner, len(taken))
+        if self.over:
+            self._recorder.append([_row(listed, entry, SKIPPED, OVER_LIMIT) for listed in rest])
+        else:
+            self._seen.difference_update(hash(listed.url) for listed in rest)
         self._recorder.append([_row(listed, entry, SKIPPED, OUT_OF_SCOPE) for listed in strangers])
         first = self._recorder.append([_row(listed, entry, QUEUED, None) for listed in taken])
-        self.listed += len(taken)
         for id, listed in enumerate(taken, first):
             self._recorder.end(Settled(id, DONE, None, None, 0, None), _result(id, listed, entry))
+        return self.over or not rest
 
 
 def _looks_like_a_sitemap(url: str) -> bool:

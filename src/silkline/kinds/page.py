@@ -122,6 +122,9 @@ class PageJob:
             self.recorder.append([_seed(address) for address in reversed(self._asked)])
             await self.recorder.save()
 
+    async def search(self) -> None:
+        """All URLs of the job are known from the beginning."""
+
     async def select(self, rows: list[QueuedUrl]) -> list[QueuedUrl]:
         """Settle the URLs that are in the cache, and those that are not valid. Returns the others."""
         left: list[QueuedUrl] = []
@@ -148,6 +151,9 @@ class PageJob:
         """A page job does not use sitemaps."""
 
     def is_over(self, entry: FrontierUrl) -> bool:
+        return False
+
+    def must_wait(self, entry: FrontierUrl) -> bool:
         return False
 
     def body(self, host: str, entry: FrontierUrl, fetched: Fetched) -> Body:

@@ -27,7 +27,8 @@ class PageLinks(NamedTuple):
 class NewUrl(NamedTuple):
     """A URL that the crawl discovered. `found_on` is the ledger id of the first page that links to it.
 
-    `chain` has the URLs that redirected to it, first to last, separated by blanks; for a sitemap, its nesting depth.
+    `chain` has the URLs that redirected to it, first to last, separated by blanks; for a sitemap, its nesting depth, or
+    the domain that names it (`map`).
     """
 
     id: int

@@ -168,6 +168,12 @@ SELECT depth, count(*) AS urls FROM crawl_urls WHERE job_id = :job_id AND state 
 -- Every URL ever seen, to rebuild the seen-set.
 SELECT id, url, host, found_via FROM crawl_urls WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
 
+-- name: listed
+-- The sitemaps of a `map` job, each with the number of its URLs that have a result.
+SELECT s.url, s.chain, count(*) AS urls
+FROM crawl_urls u JOIN crawl_urls s ON s.job_id = u.job_id AND s.id = u.found_on
+WHERE u.job_id = :job_id AND u.found_via = 'sitemap' AND u.state = 'done' GROUP BY s.id, s.url, s.chain;
+
 -- name: spent
 -- For each host that is large or has a trap: the number of its URLs in the scope, their bytes, and the number of URLs
 -- of a trap.
