@@ -10,6 +10,7 @@ import traceback
 from pathlib import Path
 
 from silkline.errors import (
+    CommitsLost,
     DiskFull,
     LeaseLost,
     NothingToDo,
@@ -57,6 +58,9 @@ def _run(start: protocol.StartAttempt, channel_socket: socket.socket, marks: str
         return protocol.EXIT_LEASE_LOST
     except NothingToDo as error:
         return _end(channel, End.RELEASED, reason=IDLE, message=str(error), wait=LONGEST_IDLE)
+    except CommitsLost as error:
+        log.warning("%s; starting again from the ledger", error)
+        return _end(channel, End.RELEASED, reason="commits_lost", message=str(error))
     except DiskFull as error:
         log.error("%s; waiting for space", error)
         return _end(channel, End.RELEASED, reason="disk_full", message=str(error), wait=DATABASE_WAIT)

@@ -51,11 +51,11 @@ VALUES (:job_id, :now, (SELECT coalesce(max(key), 0) + 1 FROM crawl_states)) ON 
 INSERT INTO crawl_states (job_id, updated_at) VALUES (:job_id, :now) ON CONFLICT (job_id) DO NOTHING;
 
 -- name: ledger [sqlite]
--- What the rows of a job begin with, and the reason of its URLs that were left over.
-SELECT key AS ledger, leftover FROM crawl_states WHERE job_id = :job_id;
+-- What the rows of a job begin with, the reason of its URLs that were left over, and the number of its checkpoints.
+SELECT key AS ledger, leftover, checkpoints FROM crawl_states WHERE job_id = :job_id;
 
 -- name: ledger [postgres]
-SELECT job_id AS ledger, leftover FROM crawl_states WHERE job_id = :job_id;
+SELECT job_id AS ledger, leftover, checkpoints FROM crawl_states WHERE job_id = :job_id;
 
 -- name: count
 -- Change the counters by the URLs that this checkpoint appended and settled.
@@ -200,6 +200,10 @@ SELECT ends.found_via, ends.state, ends.reason, ends.urls, u.url, u.detail FROM 
     WHERE job_id = :job_id AND depth = 0 GROUP BY found_via, state, reason) AS ends
 JOIN crawl_urls u ON u.job_id = :job_id AND u.id = ends.first
 ORDER BY ends.urls DESC, ends.first;
+
+-- name: left
+-- Whether URLs of a job are still queued.
+SELECT job_id FROM crawl_states WHERE job_id = :job_id AND total_pending > 0;
 
 -- name: lock_counts
 -- Take the counters of a job, so that nobody else changes them before the commit.
