@@ -121,6 +121,16 @@ def names(data: Path, job_id: str = "j") -> set[str]:
     return {path.name for path in folder_of(data, job_id).iterdir()}
 
 
+def test_a_file_that_the_result_does_not_mean_is_not_shown(tmp_path: Path) -> None:
+    """An attempt on this machine died. The next one, on another machine, gave the id of its page to another URL."""
+    files = PageFiles(FilePlace(str(tmp_path), "j", 1))
+    files.keep(7, rendered(screenshot=b"of another page"))
+    about = {"files": {"screenshot": {"type": "image/png", "bytes": 5, "host": "another"}}}
+    assert page_files.stored_files(tmp_path, "j", 7, about) == {}
+    files.keep(7, rendered(screenshot=b"12345"))
+    assert list(page_files.stored_files(tmp_path, "j", 7, about)) == ["screenshot"]
+
+
 def test_a_page_that_is_rendered_again_replaces_its_file(tmp_path: Path) -> None:
     first = PageFiles(FilePlace(str(tmp_path), "j", 1))
     kept = first.keep(7, rendered(screenshot=b"one", pdf=b"pdf"))
