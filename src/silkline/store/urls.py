@@ -10,12 +10,12 @@ import itertools
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
-from silkline.errors import CommitsLost, StoreError
+from silkline.errors import CommitsLost, Refused, StoreError
 from silkline.metrics.instruments import CHECKPOINT_SECONDS
 from silkline.model.database import Database, Transaction
 from silkline.model.job import Job
@@ -44,6 +44,7 @@ from silkline.store.jobs import fence
 from silkline.store.shard_members import by_member, family, from_cursor, member_of, members
 from silkline.store.text import clean, clean_json, to_json
 
+Check = Callable[[Transaction], None]
 INDEX_CHUNK = 200_000
 MOST_HOSTS = 100
 _ALL_IDS = 2**62
@@ -376,10 +377,11 @@ def _rewrite_some_leftovers(transaction: Transaction, job_id: str, after: int, u
     return True
 
 
-def requeue_failed_roots(database: Database, job_id: str) -> int:
-    """Queue the URLs of depth 0 again that failed, and all others with the same reasons. Returns how many."""
+def requeue_failed_roots(database: Database, job_id: str, check: Check | None = None) -> int:
+    """Queue the URLs of depth 0 again that failed, and all others with the same reasons. Returns how many. `check` as
+    in `requeue`."""
     reasons = {end.reason for end in root_ends(database, job_id) if end.state == FAILED and end.reason}
-    return sum(requeue(database, job_id, reason) for reason in sorted(reasons))
+    return sum(requeue(database, job_id, reason, check=check) for reason in sorted(reasons))
 
 
 def queued_depths(database: Database, job_id: str) -> dict[int, int]:
@@ -455,18 +457,24 @@ def _ranges(database: Database, job_id: str, chunk: int) -> Iterator[tuple[int, 
         yield first, after
 
 
-def requeue(database: Database, job_id: str, reason: str, *, chunk: int = 2_000) -> int:
-    """Queue the URLs again that failed for one reason. Returns their number."""
-    return sum(_requeue(database, member, reason, chunk) for member in members(database, job_id))
+def requeue(database: Database, job_id: str, reason: str, *, chunk: int = 2_000, check: Check | None = None) -> int:
+    """Queue the URLs again that failed for one reason. Returns their number.
+
+    `check` is called in each transaction, and raises an error if the ledger must not change any more: an attempt that
+    runs would not learn of these URLs.
+    """
+    return sum(_requeue(database, member, reason, chunk, check) for member in members(database, job_id))
 
 
-def _requeue(database: Database, job_id: str, reason: str, chunk: int) -> int:
+def _requeue(database: Database, job_id: str, reason: str, chunk: int, check: Check | None) -> int:
     _rewrite_leftovers(database, job_id)
     total = 0
     while True:
         with database.transaction() as transaction:
             # Serialize concurrent requeues: each takes the row of the counters first, so they cannot deadlock.
             transaction.rows("urls.requeued", job_id=job_id, urls=0, now=database.now())
+            if check is not None:
+                check(transaction)
             ids = [row["id"] for row in transaction.rows("urls.requeue", job_id=job_id, reason=reason, wanted=chunk)]
             moved = len(ids)
             for name in ("results.withdraw", "pages.withdraw"):
@@ -476,3 +484,10 @@ def _requeue(database: Database, job_id: str, reason: str, chunk: int) -> int:
         total += moved
         if moved < chunk:
             return total
+
+
+def check_status(transaction: Transaction, job: Job) -> None:
+    """Raise `Refused` unless the job still has this status, and keep it so until the commit."""
+    for row in transaction.rows("urls.hold_status", id=job.id):
+        if row["status"] != job.status:
+            raise Refused(f"job {job.id} is {row['status']} now: try again")

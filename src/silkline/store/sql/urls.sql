@@ -275,6 +275,13 @@ INSERT INTO crawl_url_keys (job_id, url_key, id)
 SELECT job_id, url_key, id FROM crawl_ledger WHERE job_id = :job_id AND id > :after AND id <= :upto ORDER BY url_key
 ON CONFLICT (job_id, url_key, id) DO NOTHING;
 
+-- name: hold_status [sqlite]
+-- The status of a job, which cannot change before the commit. SQLite has one writer.
+SELECT status FROM crawl_jobs WHERE id = :id;
+
+-- name: hold_status [postgres]
+SELECT status FROM crawl_jobs WHERE id = :id FOR SHARE;
+
 -- name: requeue [sqlite]
 -- Queue failed URLs again: those of one reason, a bounded number at a time.
 UPDATE crawl_ledger SET state = 'queued', reason = NULL, detail = NULL, attempts = 0
