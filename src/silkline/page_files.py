@@ -19,7 +19,7 @@ import msgspec
 from silkline.model.fetched import PDF, SCREENSHOT, Fetched, PageFile
 from silkline.model.job import Job
 from silkline.part_files import PART, whole_file
-from silkline.private_files import FILE_MODE, make_private_folder
+from silkline.private_files import FILE_MODE, is_disk_full, make_private_folder
 
 FOLDER: Final = "files"
 
@@ -86,6 +86,8 @@ class PageFiles:
             with whole_file(path, label=f"{self._run_lease}-", mode=FILE_MODE, durable=True) as stored:
                 stored.write(file.body)
         except OSError as error:
+            if is_disk_full(error):
+                raise  # the page is fetched again when there is space
             return PageFile(file.name, error=f"it could not be stored: {error.strerror or error}")
         return PageFile(file.name, size=file.size, host=self._host)
 
