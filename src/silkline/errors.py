@@ -5,6 +5,7 @@ SilklineError
 │   └── SpecError         the payload of a job is not valid
 ├── NotFound              no such job, page or URL: exit code 5, HTTP 404
 ├── Refused               the job's state does not allow this: exit code 1, HTTP 409
+│   └── UrlsLeft          a job cannot be completed while URLs of it are queued
 ├── LeaseLost             this attempt no longer owns the job: stop writing at once
 ├── NothingToDo           a shard gives its slot back: it waits for the other shards of its crawl
 ├── JobFailure            raised by the code of a kind to end its attempt
@@ -15,6 +16,7 @@ SilklineError
 └── StoreError            the database reported an error
     ├── Unavailable       it cannot be reached, or is busy for too long: try again
     │   └── DatabaseRemoved its file was removed or replaced
+    ├── CommitsLost       it lost commits that it had confirmed: start again from the ledger
     ├── DiskFull          no space left on the disk of the data: pause, then try again
     └── SchemaTooNew      a newer Silkline wrote the database: upgrade the program
 """
@@ -58,6 +60,10 @@ class NotFound(SilklineError):
 
 class Refused(SilklineError):
     """The job's state does not allow this."""
+
+
+class UrlsLeft(Refused):
+    """URLs of the job are still queued."""
 
 
 class NothingToDo(SilklineError):
@@ -104,6 +110,10 @@ class Unavailable(StoreError):
 
 class DatabaseRemoved(Unavailable):
     """The database file was removed or replaced."""
+
+
+class CommitsLost(StoreError):
+    """The database lost commits that it had confirmed."""
 
 
 class DiskFull(StoreError):

@@ -19,7 +19,7 @@ import msgspec
 from silkline.model.fetched import PDF, SCREENSHOT, Fetched, PageFile
 from silkline.model.job import Job
 from silkline.part_files import PART, whole_file
-from silkline.private_files import FILE_MODE, make_private_folder
+from silkline.private_files import FILE_MODE, is_disk_full, make_private_folder
 
 FOLDER: Final = "files"
 
@@ -86,6 +86,8 @@ class PageFiles:
             with whole_file(path, label=f"{self._run_lease}-", mode=FILE_MODE, durable=True) as stored:
                 stored.write(file.body)
         except OSError as error:
+            if is_disk_full(error):
+                raise  # the page is fetched again when there is space
             return PageFile(file.name, error=f"it could not be stored: {error.strerror or error}")
         return PageFile(file.name, size=file.size, host=self._host)
 
@@ -125,10 +127,14 @@ def _note(about: Any) -> FileNote | None:
 
 
 def stored_files(data: Path, job_id: str, url_id: int, metadata: Mapping[str, Any]) -> dict[str, Path]:
-    """The files that a result names and that are on this machine, by name."""
-    named = files_named(metadata)
-    paths = {name: path_of(data, job_id, url_id, name) for name, note in named.items() if not note.error}
-    return {name: path for name, path in paths.items() if path.is_file()}
+    """The files that a result names and that are on this machine, by name.
+
+    An attempt that died may have left a file of another URL with this id, and the result be of another machine. So a
+    file counts only if its size is that of the result.
+    """
+    named = {name: note for name, note in files_named(metadata).items() if not note.error}
+    paths = {name: path_of(data, job_id, url_id, name) for name in named}
+    return {name: path for name, path in paths.items() if path.is_file() and path.stat().st_size == named[name].size}
 
 
 def remove(data: Path, job_id: str) -> None:

@@ -6,6 +6,7 @@ All code that creates something in the data directory uses this module.
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import stat
@@ -33,6 +34,11 @@ def make_private_file(file: Path) -> None:
     make_private_folder(file.parent)
     if not file.exists():
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
+
+
+def is_disk_full(error: object) -> bool:
+    """Whether a write failed because the disk or the quota of its owner is full."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def allocate(descriptor: int, size: int) -> None:

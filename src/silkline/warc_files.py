@@ -42,10 +42,18 @@ _log = logging.getLogger("silkline.warc")
 
 
 class Record(NamedTuple):
-    """One answer from an archive: the ledger's id, and warcio's record."""
+    """One answer from an archive: the ledger's id, and warcio's record.
+
+    An answer is written before its URL is stored in the ledger. So after a crash another URL may have its id: a reader
+    takes a record only if `url` is the URL of the result with this id.
+    """
 
     url_id: int
     record: Any
+
+    @property
+    def url(self) -> str:
+        return str(self.record.rec_headers.get_header("WARC-Target-URI"))
 
 
 def folder_of(data: Path, job_id: str) -> Path:
@@ -144,13 +152,42 @@ def records(data: Path, job_id: str) -> Iterator[Record]:
 
     What is no record of ours ends its file: the process that wrote it died, or a page had taken it over.
     """
+    for path in _files(data, job_id):
+        yield from _records_in(path)
+
+
+def newest_records(data: Path, job_id: str) -> Iterator[Record]:
+    """The same, of each id and URL only the last record. Reads the archive twice, because a body may be large.
+
+    Records that are added meanwhile are left out.
+    """
+    files, last = _files(data, job_id), dict[int, tuple[int, int]]()
+    for number, path in enumerate(files):
+        for place, found in enumerate(_records_in(path)):
+            last[_key(found)] = number, place
+    for number, path in enumerate(files):
+        for place, found in enumerate(_records_in(path)):
+            if last.get(_key(found)) == (number, place):
+                yield found
+
+
+def _key(found: Record) -> int:
+    return hash((found.url_id, found.url))  # a third of the memory of the URL; its seed is secret
+
+
+def _files(data: Path, job_id: str) -> list[Path]:
+    """In the order of the attempts. A fetcher that replaces a dead one of the same attempt writes later."""
+    found = folder_of(data, job_id).glob("*.warc.gz")
+    return sorted(found, key=lambda path: (int(path.name.partition("-")[0]), path.stat().st_mtime_ns, path.name))
+
+
+def _records_in(path: Path) -> Iterator[Record]:
     from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 
-    for path in sorted(folder_of(data, job_id).glob("*.warc.gz")):
-        with path.open("rb") as stream:
-            records = iter(ArchiveIterator(stream))
-            while (found := _next_record(records, path)) is not None:
-                yield found
+    with path.open("rb") as stream:
+        records = iter(ArchiveIterator(stream))
+        while (found := _next_record(records, path)) is not None:
+            yield found
 
 
 def _next_record(records: Iterator[Any], path: Path) -> Record | None:

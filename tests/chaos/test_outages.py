@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from silkline.model.job import Status
-from silkline.store import jobs, urls
+from silkline.model.job import NewJob, Status
+from silkline.store import jobs, results, urls
 from tests.chaos.test_kills import all_done_once, end_and_count
 from tests.conftest import ROOT
+from tests.crawl.harness import SyntheticWeb, closing
 from tests.support.postgres import PostgresServer
 from tests.support.small_disk import NAMESPACE, NONE, can_mount, run_in_namespace, small_disk
 from tests.support.supervisors import ENDLESS, STALE_LATER, Yard, eventually, yard
@@ -84,6 +85,30 @@ def test_the_disk_fills_up_while_recording_and_logging(tmp_path: Path, figure: l
 
 
 FULL_DISK = test_the_disk_fills_up_while_recording_and_logging.__name__
+
+
+@pytest.mark.parametrize("fetchers", [1, 2])
+def test_the_disk_fills_up_while_answers_are_archived(
+    own_postgres: PostgresServer, tmp_path: Path, fetchers: int
+) -> None:
+    """The database has space, the data directory has not: neither the leader nor its fetchers count it as a crash."""
+    if not can_mount(tmp_path):
+        pytest.skip(NONE)
+    with (
+        closing(SyntheticWeb(hosts=6, pages=20)) as web,
+        small_disk(tmp_path / "disk", mebibytes=8) as disk,
+        yard(own_postgres.create_database(), disk) as place,
+    ):
+        place.ready(place.start(disk_free_min=0, fetchers=fetchers))
+        filler = disk / "filler"
+        fill(filler, leave=40_000)
+        payload = {"url": web.start, "scope": "any", "speed": "max", "allow_private": ["127.0.0.0/8"], "warc": True}
+        job, _ = jobs.enqueue(place.database, NewJob("site", payload, max_retries=0))
+        eventually("the job waits for space", lambda: reason(place, job.id) == "disk_full")
+        filler.unlink()
+        ended = place.wait_for(job.id, Status.COMPLETED, Status.FAILED)
+        assert (ended.status, ended.crash_count, ended.retry_count) == (Status.COMPLETED, 0, 0), ended
+        assert {each.final_url for each in results.every(place.database, job.id)} == web.reachable()
 
 
 def fill_up_and_go_on(disk: Path) -> None:

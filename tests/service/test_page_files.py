@@ -1,5 +1,6 @@
 """Screenshots and PDFs of rendered pages: what they show, their limits, and what a kill leaves of them."""
 
+import errno
 import io
 import os
 import signal
@@ -119,6 +120,31 @@ def rendered(**bodies: bytes) -> Fetched:
 
 def names(data: Path, job_id: str = "j") -> set[str]:
     return {path.name for path in folder_of(data, job_id).iterdir()}
+
+
+def test_a_file_that_the_result_does_not_mean_is_not_shown(tmp_path: Path) -> None:
+    """An attempt on this machine died. The next one, on another machine, gave the id of its page to another URL."""
+    files = PageFiles(FilePlace(str(tmp_path), "j", 1))
+    files.keep(7, rendered(screenshot=b"of another page"))
+    about = {"files": {"screenshot": {"type": "image/png", "bytes": 5, "host": "another"}}}
+    assert page_files.stored_files(tmp_path, "j", 7, about) == {}
+    files.keep(7, rendered(screenshot=b"12345"))
+    assert list(page_files.stored_files(tmp_path, "j", 7, about)) == ["screenshot"]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_does_not_cost_a_page_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """The attempt ends, and the page is fetched again when there is space."""
+    files = PageFiles(FilePlace(str(tmp_path), "j", 1))
+
+    def full(*arguments: object, **words: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(page_files, "whole_file", full)
+    with pytest.raises(OSError, match=os.strerror(number)):
+        files.keep(7, rendered(screenshot=b"one"))
 
 
 def test_a_page_that_is_rendered_again_replaces_its_file(tmp_path: Path) -> None:

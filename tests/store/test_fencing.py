@@ -9,7 +9,7 @@ import pytest
 
 from silkline.errors import LeaseLost
 from silkline.model.database import Database
-from silkline.model.job import NewJob, Status
+from silkline.model.job import NewJob, Status, Verb
 from silkline.model.ledger import Checkpoint, Counts
 from silkline.store import jobs, results, urls, workers
 from tests.store.given import queued, rescued, result, running, settled, url
@@ -186,6 +186,16 @@ def test_two_who_requeue_at_once_take_turns(postgres_database: Database, migrate
         transaction.rows("urls.requeued", job_id=job.id, urls=5, now=postgres_database.now())
     assert second.result() == 0
     assert urls.counts(postgres_database, job.id).queued == 5
+
+
+def test_a_resume_waits_for_who_requeues(postgres_database: Database, migrated_postgres_url: str) -> None:
+    job = queued(postgres_database)
+    paused = jobs.wish(postgres_database, job.id, Verb.PAUSE)
+    with postgres_database.transaction() as transaction:
+        urls.check_status(transaction, paused)
+        resume = Thread(lambda: jobs.wish(postgres_database, job.id, Verb.RESUME))
+        wait_until_somebody_waits(migrated_postgres_url)
+    assert resume.result().status is Status.QUEUED
 
 
 def test_heartbeats_are_heap_only_updates(fresh_postgres: Database, postgres_url: str) -> None:

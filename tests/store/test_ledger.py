@@ -4,9 +4,10 @@ import threading
 
 import pytest
 
-from silkline.errors import LeaseLost, StoreError
+from silkline.api.requeue import requeue
+from silkline.errors import LeaseLost, Refused, StoreError
 from silkline.model.database import Database
-from silkline.model.job import End, Job, Status
+from silkline.model.job import End, Job, Status, Verb
 from silkline.model.ledger import STATES, Checkpoint, Counts, NewUrl
 from silkline.store import jobs, results, urls
 from tests.store.given import NOWHERE, finished, queued, rescued, result, running, settled, url
@@ -379,3 +380,23 @@ def test_the_results_of_each_sitemap_are_counted(database: Database) -> None:
     ends = [settled(1, "skipped", reason="sitemap"), settled(3), settled(4), settled(5, "skipped", reason="over_limit")]
     urls.record(database, job, Checkpoint(found, ends, [result(3), result(4)]))
     assert urls.listed(database, job.id) == [(found[0].url, "for-a.example", 2)]
+
+
+def test_a_job_that_was_resumed_meanwhile_is_not_requeued(database: Database) -> None:
+    """The running attempt would not learn of these URLs."""
+    job, failed = running(database), [settled(id, "failed", reason="timeout") for id in range(1, 6)]
+    urls.record(database, job, Checkpoint([url(each.id) for each in failed], failed))
+    jobs.wish(database, job.id, Verb.PAUSE)
+    finished(database, job, End.PAUSED)
+    paused = jobs.get(database, job.id)
+    jobs.wish(database, job.id, Verb.RESUME)
+    with pytest.raises(Refused, match="queued now"):
+        requeue(database, paused, "timeout")
+    job = jobs.claim_one(database, "w1", "h", job.id)
+    with pytest.raises(Refused, match="running now"):
+        requeue(database, paused, "timeout")
+    assert adds_up(database, job).queued == 0
+    jobs.wish(database, job.id, Verb.PAUSE)
+    finished(database, job, End.PAUSED)
+    requeue(database, paused, "timeout")
+    assert adds_up(database, job).queued == 5

@@ -243,7 +243,7 @@ class Shards(RuleBasedStateMachine):
         checkpoint = memory.checkpoint()
         assert checkpoint.shard is not None
         urls.write(transaction, memory.job.id, checkpoint, self.database.now())
-        shard_links.write(transaction, memory.job, checkpoint.shard)
+        shard_links.write(transaction, memory.job, checkpoint.shard, self.database.now())
         self.late[shard] = (stack, transaction, memory.job)
 
     def commit_late(self, shard: int) -> None:

@@ -198,7 +198,8 @@ def test_cursors_never_move_back(postgres_database: Database) -> None:
 def test_links_that_were_taken_in_are_removed_at_the_end(postgres_database: Database) -> None:
     parent, (first, second) = crawl(postgres_database)
     urls.record(postgres_database, first, sending(1))
-    urls.record(postgres_database, second, Checkpoint(shard=ShardProgress(taken=[(0, 1)])))
+    (row,) = shard_links.arrived(postgres_database, second, {0: 0}, most=9)
+    urls.record(postgres_database, second, Checkpoint(shard=ShardProgress(taken=[(0, row.number)])))
     assert len(shard_links.arrived(postgres_database, second, {0: 0}, most=9)) == 1, "too few to be removed before"
     assert decide(postgres_database, parent) == FINISHED
     for job in (first, second):

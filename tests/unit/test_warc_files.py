@@ -2,6 +2,7 @@
 
 import gzip
 import logging
+import os
 import random
 import tempfile
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from silkline.model.fetched import Fetched
-from silkline.warc_files import Archive, records
+from silkline.warc_files import Archive, folder_of, newest_records, records
 
 
 def answer(body: bytes = b"<p>words", url: str = "https://a.example/", **headers: str) -> Fetched:
@@ -98,3 +99,17 @@ def test_a_record_that_is_not_ours_ends_only_its_file(tmp_path: Path, broken: by
     (tmp_path / "warc" / "job" / "000002-000-1.warc.gz").write_bytes(gzip.compress(broken))
     found = [(each.url_id, each.record.payload) for each in records(tmp_path, "job")]
     assert found == [(1, b"<p>words"), (3, b"<p>words")]
+
+
+def test_of_a_page_that_was_fetched_twice_the_last_answer_counts(tmp_path: Path) -> None:
+    """Attempts in their order, then files in the order of writing, whatever the number of the process."""
+    folder = folder_of(tmp_path, "job")
+    for lease, process, written, body in ((2, 9, 10, b"old"), (2, 8, 20, b"new"), (1, 7, 30, b"first")):
+        archive = Archive(tmp_path, "job", lease)
+        archive.add(1, answer(body))
+        archive.add(1, answer(body + b" again"))
+        archive.close()
+        file = next(folder.glob(f"*-{os.getpid()}.warc.gz")).rename(folder / f"{lease:06d}-000-{process}.warc.gz")
+        os.utime(file, (written, written))
+    assert [found.record.payload for found in newest_records(tmp_path, "job")] == [b"new again"]
+    assert len(list(records(tmp_path, "job"))) == 6

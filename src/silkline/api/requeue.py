@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from silkline.errors import Refused
@@ -21,13 +22,14 @@ def requeue(database: Database, job: Job, reason: str) -> Job:
     """
     if job.shard is not None:
         raise Refused(f"cannot retry job {job.id}: it is shard {job.shard} of the crawl {job.parent_id}")
+    unchanged = partial(urls.check_status, job=job)
     match job.status:
         case Status.PAUSED:
-            urls.requeue(database, job.id, reason)
+            urls.requeue(database, job.id, reason, check=unchanged)
             return jobs.outline(database, job.id)
         case Status.FAILED | Status.STOPPED:
             jobs.check_dedupe_key(database, job)
-            urls.requeue(database, job.id, reason)
+            urls.requeue(database, job.id, reason, check=unchanged)
             return jobs.wish(database, job.id, Verb.RETRY)
         case Status.COMPLETED:
             return _again(database, jobs.get(database, job.id), reason)

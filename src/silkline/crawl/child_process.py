@@ -35,10 +35,11 @@ from silkline.crawl.messages import (
     to_fetcher,
 )
 from silkline.crawl.parser import Parser, ParserPool
-from silkline.crawl.process_end import die_with
+from silkline.crawl.process_end import EXIT_DISK_FULL, die_with
 from silkline.crawl.reading_memory import MemorySize, limit_memory
 from silkline.crawl.suspects import Suspects
 from silkline.metrics.process import inherit
+from silkline.private_files import is_disk_full
 from silkline.reading_marks import ReadingMarks
 
 
@@ -142,9 +143,9 @@ class Process:
 
 
 def _crash(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """An unexpected error: exit at once. The leader starts another process instead."""
+    """An unexpected error: exit at once. The leader starts another process instead, unless the disk is full."""
     loop.default_exception_handler(context)
-    os._exit(70)
+    os._exit(EXIT_DISK_FULL if is_disk_full(context.get("exception")) else 70)
 
 
 async def serve(role: str, wire: socket.socket, door: socket.socket, marks: ReadingMarks) -> None:

@@ -60,7 +60,7 @@ from silkline.crawl.shard_part import ShardPart
 from silkline.crawl.shard_traffic import OpenParcel
 from silkline.crawl.suspects import Suspects
 from silkline.crawl.traps import CLOSE_LOOK, ROW_BYTES
-from silkline.errors import StoreError
+from silkline.errors import DiskFull, StoreError
 from silkline.metrics.instruments import LINK_BATCHES
 from silkline.model.host_wait import Wait
 from silkline.model.job import End
@@ -237,6 +237,8 @@ class Leader:
 
     async def _replace(self, seat: Seat) -> None:
         """Start a new fetcher in place of a dead one, with the state from the ledger."""
+        if await seat.filled_disk():
+            raise DiskFull("there is no space left in the data directory")
         self._deaths[seat.index] += not seat.blamed
         deaths = self._deaths[seat.index]
         self._log.warning("fetcher %d died; starting another", seat.index)

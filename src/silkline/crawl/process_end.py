@@ -7,6 +7,7 @@ import os
 import signal
 from typing import Final
 
+EXIT_DISK_FULL: Final = 74
 _PR_SET_PDEATHSIG: Final = 1
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 

@@ -22,6 +22,7 @@ from silkline.crawl.fetcher import Fetcher
 from silkline.crawl.messages import FromFetcher, Ping, Pong, StartFetcher, from_fetcher
 from silkline.crawl.parser import ParserPool
 from silkline.crawl.plan import Plan
+from silkline.crawl.process_end import EXIT_DISK_FULL
 from silkline.fetch.descriptors import EXHAUSTED, WAIT
 from silkline.metrics.instruments import PROCESS_DEATHS
 from silkline.metrics.process import claim_for_child
@@ -47,6 +48,10 @@ class Seat(Protocol):
     """It died while it read an input, and that input was blamed."""
 
     def send(self, message: Any) -> None: ...
+    async def filled_disk(self) -> bool:
+        """Whether it has ended because the disk was full."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -62,6 +67,9 @@ class LocalSeat:
 
     def send(self, message: Any) -> None:
         self.fetcher.receive(message)
+
+    async def filled_disk(self) -> bool:
+        return False  # it ends with the leader
 
     def close(self) -> None:
         self.fetcher.close()
@@ -137,6 +145,9 @@ class CrawlProcess:
             socket.send_fds(self.door, [number.to_bytes(4, "big")], [end.fileno()])
         except OSError:  # it is dead; its replacement gets new sockets
             return
+
+    async def filled_disk(self) -> bool:
+        return await asyncio.get_running_loop().run_in_executor(None, self.process.wait) == EXIT_DISK_FULL
 
     def close(self) -> None:
         self.closed = True

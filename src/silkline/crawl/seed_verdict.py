@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from functools import partial
 
 from silkline.errors import SeedsFailed
 from silkline.model.kind import Progress
 from silkline.model.ledger import REDIRECTED, SKIPPED
 from silkline.model.seed_ends import SEEDS, told, verdict
 from silkline.store import urls
+from silkline.store.jobs import fence
 
 
 def check_seeds(progress: Progress, log: logging.Logger, vias: Collection[str] | None = SEEDS) -> None:
@@ -38,4 +40,4 @@ def try_failed_seeds_again(progress: Progress) -> bool:
     counts = urls.counts(database, id)
     if counts.done or counts.unchanged or counts.queued or counts.in_flight or not counts.failed:
         return False
-    return urls.requeue_failed_roots(database, id) > 0
+    return urls.requeue_failed_roots(database, id, partial(fence, job=progress.job)) > 0

@@ -12,7 +12,7 @@ from silkline.errors import UsageError
 from silkline.export.rows import Filter
 from silkline.model.database import Database
 from silkline.store import results
-from silkline.warc_files import folder_of, records, response_record
+from silkline.warc_files import folder_of, newest_records, response_record
 
 
 def load() -> Any:
@@ -25,7 +25,7 @@ def load() -> Any:
 
 
 def write_warc(database: Database, data: Path, job_id: str, wanted: Filter, stream: BinaryIO) -> int:
-    """Write the file and return the number of pages. If two attempts fetched a page, only the first copy is written."""
+    """Write the file and return the number of pages. If two attempts fetched a page, only the last copy is written."""
     return sum(written_records(database, data, job_id, wanted, stream))
 
 
@@ -39,16 +39,13 @@ def written_records(
         )
     writer = load()(stream, gzip=True)
     writer.write_record(writer.create_warcinfo_record(None, {"software": f"Silkline {__version__}", "job": job_id}))
-    written: set[int] = set()
-    for url_id, record in records(data, job_id):
-        result = results.by_url_id(database, job_id, url_id) if url_id not in written else None
-        if result is None or not wanted.wants(result):
+    for found in newest_records(data, job_id):
+        result = results.by_url_id(database, job_id, found.url_id)
+        if result is None or found.url != result.final_url or not wanted.wants(result):
             yield False
             continue
-        written.add(url_id)
-        headers = record.rec_headers
+        headers = found.record.rec_headers
         about = {name: headers.get_header(name) for name in ("WARC-Date", "WARC-IP-Address", "WARC-Record-ID")}
         about = {name: value for name, value in about.items() if value}
-        url = headers.get_header("WARC-Target-URI")
-        stream.write(response_record(url, record.http_headers, record.payload, about))
+        stream.write(response_record(found.url, found.record.http_headers, found.record.payload, about))
         yield True

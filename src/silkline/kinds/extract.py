@@ -35,7 +35,7 @@ from silkline.reading_marks import ReadingMarks
 from silkline.store import html, jobs, results, urls
 from silkline.store.page_cache import HIDDEN_KEYS
 from silkline.store.results import Result
-from silkline.warc_files import folder_of, records
+from silkline.warc_files import folder_of, newest_records
 
 BATCH: Final = 20
 _ROWS: Final = 5_000
@@ -49,10 +49,14 @@ _encode = msgspec.json.Encoder().encode
 
 
 class StoredPage(NamedTuple):
-    """A page of the other job: its id in the ledger, and the page, or why it cannot be read."""
+    """A page of the other job: its id in the ledger, and the page, or why it cannot be read.
+
+    `url`: the URL of a page from an archive, where another URL may have the same id (`warc_files.Record`).
+    """
 
     url_id: int
     page: KeptPage | str
+    url: str | None = None
 
 
 def run(context: Context[ExtractSpec]) -> End | None:
@@ -97,17 +101,17 @@ def stored_pages(database: Database, data: Path, job_id: str, after: int = 0) ->
 
 
 def _archived(data: Path, job_id: str, after: int) -> Iterator[StoredPage]:
-    """If two attempts fetched a page, its first record is used."""
-    seen: set[int] = set()
-    for url_id, record in records(data, job_id):
-        if url_id > after and url_id not in seen:
-            seen.add(url_id)
+    """If two attempts fetched a page, its last record is used."""
+    for found in newest_records(data, job_id):
+        if found.url_id > after:
+            record = found.record
             headers = {name.lower(): value for name, value in record.http_headers.headers}
             kind, _, charset = headers.get("content-type", "").partition(";")
             named = charset.partition("charset=")[2].split(";")[0].strip().strip("\"'").lower()
             tag = headers.get("x-robots-tag", "")
             shown = public_headers(headers)
-            yield StoredPage(url_id, KeptPage(kind.strip().lower(), named, tag, "", shown, record.payload))
+            page = KeptPage(kind.strip().lower(), named, tag, "", shown, record.payload)
+            yield StoredPage(found.url_id, page, found.url)
 
 
 class _Extract:
@@ -172,9 +176,9 @@ class _Extract:
             return
         found: list[NewUrl] = []
         stored: list[NewResult] = []
-        for url_id, page in batch:
+        for url_id, page, url in batch:
             old = results.by_url_id(self._database, self._source, url_id)
-            if old is None:  # it was fetched, but not stored
+            if old is None or url not in (None, old.final_url):  # it was fetched, but not stored
                 continue
             reading = await _read(reader, self._plan, old, page)
             state = DONE if reading.reason is None else FAILED

@@ -10,6 +10,7 @@ import traceback
 from pathlib import Path
 
 from silkline.errors import (
+    CommitsLost,
     DiskFull,
     LeaseLost,
     NothingToDo,
@@ -25,6 +26,7 @@ from silkline.metrics.process import attach
 from silkline.model.job import End
 from silkline.model.kind import Context
 from silkline.model.sharding import IDLE
+from silkline.private_files import is_disk_full
 from silkline.runner import protocol
 from silkline.runner.context import Channel, ChannelLog, JobProgress
 from silkline.store import jobs
@@ -57,9 +59,11 @@ def _run(start: protocol.StartAttempt, channel_socket: socket.socket, marks: str
         return protocol.EXIT_LEASE_LOST
     except NothingToDo as error:
         return _end(channel, End.RELEASED, reason=IDLE, message=str(error), wait=LONGEST_IDLE)
+    except CommitsLost as error:
+        log.warning("%s; starting again from the ledger", error)
+        return _end(channel, End.RELEASED, reason="commits_lost", message=str(error))
     except DiskFull as error:
-        log.error("%s; waiting for space", error)
-        return _end(channel, End.RELEASED, reason="disk_full", message=str(error), wait=DATABASE_WAIT)
+        return _wait_for_space(channel, log, error)
     except Unavailable as error:
         # This is not a failure of the job, so no retry is counted.
         log.error("%s; waiting for the database", error)
@@ -69,6 +73,8 @@ def _run(start: protocol.StartAttempt, channel_socket: socket.socket, marks: str
     except Temporary as error:
         return _fail(channel, log, End.TEMPORARY, error, protocol.EXIT_TEMPORARY)
     except Exception as error:
+        if is_disk_full(error):  # of the data directory
+            return _wait_for_space(channel, log, error)
         traceback.print_exc(file=sys.stderr)
         channel.end(End.CRASHED, reason=f"crashed ({type(error).__name__})", message=_describe(error))
         return 1
@@ -92,6 +98,11 @@ def _end(channel: Channel, end: End, *, reason: str = "", message: str = "", wai
     """Report an end that is not a failure. If the report fails, the exit code must not mean that the job is done."""
     told = channel.end(end, reason=reason, message=message, wait=wait)
     return protocol.EXIT_DONE if told or end is End.COMPLETED else protocol.EXIT_UNTOLD
+
+
+def _wait_for_space(channel: Channel, log: logging.Logger, error: Exception) -> int:
+    log.error("%s; waiting for space", error)
+    return _end(channel, End.RELEASED, reason="disk_full", message=str(error), wait=DATABASE_WAIT)
 
 
 def _fail(channel: Channel, log: logging.Logger, end: End, error: SilklineError, code: int) -> int:

@@ -85,7 +85,7 @@ class JobProgress:
         self.database = database
         self.job = job
         self._channel = channel
-        self._checkpoints: int | None = None
+        self._checkpoints = urls.counts(database, job.id).checkpoints
 
     def record(self, checkpoint: Checkpoint) -> Counts:
         for result in checkpoint.results:
@@ -101,15 +101,13 @@ class JobProgress:
         in_doubt = False
         while True:
             try:
-                if self._checkpoints is None:
-                    self._checkpoints = urls.counts(self.database, self.job.id).checkpoints
                 if in_doubt:
                     # The answer to a commit was lost. Only this attempt writes checkpoints of the job, so their number
                     # tells whether the commit happened.
                     counts = urls.counts(self.database, self.job.id)
                     if counts.checkpoints > self._checkpoints:
                         return counts
-                return urls.record(self.database, self.job, checkpoint)
+                return urls.record(self.database, self.job, checkpoint, self._checkpoints)
             except Unavailable:
                 # The checkpoint is still in memory: try again. After an order to end, give up: the ledger is unchanged.
                 in_doubt = True

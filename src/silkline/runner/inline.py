@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from silkline.config import Settings
-from silkline.errors import LeaseLost, Permanent, SpecError, Temporary, Unavailable
+from silkline.errors import LeaseLost, Permanent, SpecError, Temporary, Unavailable, UrlsLeft
 from silkline.kinds import registry, specs
 from silkline.log import hide, in_every_line
 from silkline.metrics.instruments import tell_cpu
@@ -84,9 +84,11 @@ class DirectProgress:
         self.database = database
         self.job = job
         self._watcher = watcher
+        self._checkpoints = urls.counts(database, job.id).checkpoints
 
     def record(self, checkpoint: Checkpoint) -> Counts:
-        counts = urls.record(self.database, self.job, checkpoint)
+        counts = urls.record(self.database, self.job, checkpoint, self._checkpoints)
+        self._checkpoints = counts.checkpoints
         tell_cpu()
         self._watcher.recorded(checkpoint)
         return counts
@@ -146,7 +148,10 @@ def _run_as(
         raise
     finally:
         control.close()
-    _finish(database, settings, job, ended)
+    try:
+        _finish(database, settings, job, ended)
+    except UrlsLeft as error:
+        _finish(database, settings, job, AttemptEnd(End.PERMANENT, "urls left", str(error)))
     watcher.end()
     return jobs.get(database, job.id)
 

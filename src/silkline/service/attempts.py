@@ -13,7 +13,7 @@ from datetime import timedelta
 
 from silkline.config import Settings
 from silkline.confine.environment import of_database
-from silkline.errors import LeaseLost, StoreError
+from silkline.errors import LeaseLost, StoreError, UrlsLeft
 from silkline.kinds import registry
 from silkline.metrics.instruments import ATTEMPTS, CRASHES, crash_label
 from silkline.model.database import Database
@@ -85,6 +85,9 @@ class Attempts:
         if is_parent(job):
             self._start_shards(job)
             return
+        if self._is_held(job):
+            self._release(job, AttemptEnd(End.RELEASED, "claim lost", "the database lost a claim", LAUNCH_WAIT))
+            return
         try:
             child = self._launch(job)
         except (LaunchFailed, OSError) as error:
@@ -103,6 +106,15 @@ class Attempts:
             return
         except StoreError as error:
             log.warning("job %s: the start could not be stored: %s", job.id, error, extra=job.log_fields)
+
+    def _is_held(self, job: Job) -> bool:
+        """Whether an attempt of this job has not ended yet. Then the database lost the commit of its claim, and this
+        claim has the same lease: the lease alone would not stop the older attempt, so kill it."""
+        older = [child for child in self.children() if child.job.id == job.id]
+        for child in older:
+            child.lost = True
+            child.kill()
+        return bool(older)
 
     def _start_shards(self, job: Job) -> None:
         """A crawl in several shards needs no process of its own, and no slot."""
@@ -244,7 +256,7 @@ class Attempts:
         try:
             if ended.end is End.CRASHED and blames.blame(self._database, child.job, child.blamed):
                 ended = replace(ended, excused=True)
-            decision = jobs.finish(self._database, child.job, lambda job: self._decide(job, ended))
+            decision, ended = self._store_end(child.job, ended)
         except LeaseLost as error:
             log.warning("%s", error, extra=child.job.log_fields)
             child.output.say("warning", f"attempt {child.job.attempt}: {error}")
@@ -259,6 +271,13 @@ class Attempts:
         child.output.say("error" if failed else "info", line)
         level, first = logging.ERROR if failed else logging.INFO, child.output.clean(line.splitlines()[0])
         log.log(level, "job %s: %s", child.job.id, first, extra=child.job.log_fields)
+
+    def _store_end(self, job: Job, ended: AttemptEnd) -> tuple[Decision, AttemptEnd]:
+        try:
+            return jobs.finish(self._database, job, lambda job: self._decide(job, ended)), ended
+        except UrlsLeft as error:  # the runner did not know of them: the next attempt reads the ledger anew
+            left = AttemptEnd(End.TEMPORARY, "urls left", str(error))
+            return jobs.finish(self._database, job, lambda job: self._decide(job, left)), left
 
     def _release(self, job: Job, ended: AttemptEnd) -> None:
         try:

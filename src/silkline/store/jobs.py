@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from silkline.errors import DiskFull, LeaseLost, NotFound, Refused, StoreError, Unavailable, UsageError
+from silkline.errors import DiskFull, LeaseLost, NotFound, Refused, StoreError, Unavailable, UrlsLeft, UsageError
 from silkline.model.database import Database, Row, Transaction
 from silkline.model.ids import is_id, new_id
 from silkline.model.job import (
@@ -186,12 +186,15 @@ def wishes(database: Database, worker_id: str) -> list[Held]:
 
 
 def finish(database: Database, job: Job, decide: Callable[[Job], Decision]) -> Decision:
-    """End an attempt: store what `decide` returns for the current job, with its current wish."""
+    """End an attempt: store what `decide` returns for the current job, with its current wish. A job with queued URLs is
+    not completed: raises `UrlsLeft`."""
     while True:
         decision = decide(job)
         if finish_many(database, [(job, decision)]):
             return decision
         job = owned_outline(database, job.id, job.run_lease, job.worker_id)  # its wish changed, or it is no longer ours
+        if decision.status is Status.COMPLETED and database.rows("urls.left", job_id=job.id):
+            raise UrlsLeft(f"URLs of job {job.id} are still queued")
 
 
 def finish_many(database: Database, ended: Sequence[tuple[Job, Decision]]) -> int:

@@ -69,6 +69,8 @@ _SIGNS = (
     ("does not exist", "there is no such database"),
 )
 
+_WAIT_FOR_DISK = "SET LOCAL synchronous_commit = on"
+
 Connection = psycopg.Connection[dict[str, Any]]
 
 
@@ -84,6 +86,8 @@ class PostgresDatabase:
         self._lock = threading.Lock()
         self._closed = False
         self._pooled: bool | None = None
+        self._lax = False
+        """`synchronous_commit = off`: commits are confirmed before they are on the disk."""
         self._clock: tuple[datetime, float] | None = None  # the server's time, and the machine's uptime at it
 
     def now(self) -> datetime:
@@ -108,23 +112,35 @@ class PostgresDatabase:
         return asked, uptime
 
     def rows(self, name: str, *, durable: bool = False, **parameters: Any) -> list[dict[str, Any]]:
-        with self._connection() as connection:
+        with self._connection() as connection, self._kept(connection, durable):
             return PostgresTransaction(connection).rows(name, **parameters)
 
     def many(
         self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, durable: bool = False, **shared: Any
     ) -> int:
-        with self._connection() as connection:
+        with self._connection() as connection, self._kept(connection, durable):
             return PostgresTransaction(connection).many(name, columns, rows, **shared)
 
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[PostgresTransaction]:
         with self._connection() as connection, connection.transaction():
+            if durable and self._lax:
+                connection.execute(_WAIT_FOR_DISK)
             yield PostgresTransaction(connection)
 
     @contextmanager
+    def _kept(self, connection: Connection, durable: bool) -> Iterator[None]:
+        """For a statement that is a transaction of its own."""
+        if not (durable and self._lax):
+            yield
+            return
+        with connection.transaction():
+            connection.execute(_WAIT_FOR_DISK)
+            yield
+
+    @contextmanager
     def exclusive(self) -> Iterator[PostgresTransaction]:
-        with self.transaction() as transaction:
+        with self.transaction(durable=True) as transaction:
             transaction.script(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
             yield transaction
 
@@ -198,7 +214,7 @@ class PostgresDatabase:
         # Ids and JSON stay text, as with SQLite; callers decode JSON.
         for name in ("uuid", "json", "jsonb"):
             connection.adapters.register_loader(name, TextLoader)
-        self._pooled = _is_pooled(connection)
+        self._pooled, self._lax = _pooled_and_lax(connection)
         if self._pooled:
             # Each transaction may get another server connection: nothing may be prepared or set for a session. Poolers
             # keep the time zone for each client.
@@ -353,10 +369,12 @@ def _why_not_connected(error: psycopg.Error) -> str:
     return next((words for sign, words in _SIGNS if sign in said), "the connection failed")
 
 
-def _is_pooled(connection: Connection) -> bool:
-    """Whether a pooler such as PgBouncer is in between: it tells its clients process ids of its own."""
-    rows = connection.execute("SELECT pg_backend_pid() AS pid").fetchall()
-    return bool(rows[0]["pid"] != connection.info.backend_pid)
+def _pooled_and_lax(connection: Connection) -> tuple[bool, bool]:
+    """Whether a pooler such as PgBouncer is in between: it tells its clients process ids of its own. And whether the
+    server confirms commits before they are on the disk."""
+    asked = "SELECT pg_backend_pid() AS pid, current_setting('synchronous_commit') = 'off' AS lax"
+    row = connection.execute(asked).fetchall()[0]
+    return bool(row["pid"] != connection.info.backend_pid), bool(row["lax"])
 
 
 def _has_news(connection: Connection) -> bool:

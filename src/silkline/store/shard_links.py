@@ -4,6 +4,9 @@ A checkpoint of the sender writes one row for each receiver, with a number that 
 moves its cursor, at the earliest in the transaction that stores the URLs which the rows became. Both are fenced by the
 lease. So each link arrives once, whichever process dies: a row whose URLs are stored, but whose cursor has not
 moved, is read again, and the receiver already knows its URLs. `store.urls.record` calls `write`.
+
+The number of a row is at least the time in microseconds. So if the database loses the commit of a row, no later row
+gets its number: a receiver that has read the lost row would skip it.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from silkline.errors import StoreError
@@ -45,9 +49,10 @@ class Outlook:
     all_quiet: bool = False
 
 
-def write(transaction: Transaction, job: Job, progress: ShardProgress) -> None:
+def write(transaction: Transaction, job: Job, progress: ShardProgress, now: datetime) -> None:
     """The part of a checkpoint that only shards have."""
-    state: dict[str, Any] = {"sends": int(bool(progress.sent)), "lowest": progress.lowest, "quiet": progress.quiet}
+    state: dict[str, Any] = {"lowest": progress.lowest, "quiet": progress.quiet}
+    state |= {"sends": bool(progress.sent), "micros": int(now.timestamp() * 1e6)}
     number = transaction.rows("shard_links.advance", job_id=job.id, **state)[0]["sent"]
     if progress.sent:
         _send(transaction, str(job.parent_id), job.shard or 0, number, progress.sent)

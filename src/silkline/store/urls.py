@@ -10,12 +10,12 @@ import itertools
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
-from silkline.errors import StoreError
+from silkline.errors import CommitsLost, Refused, StoreError
 from silkline.metrics.instruments import CHECKPOINT_SECONDS
 from silkline.model.database import Database, Transaction
 from silkline.model.job import Job
@@ -44,19 +44,25 @@ from silkline.store.jobs import fence
 from silkline.store.shard_members import by_member, family, from_cursor, member_of, members
 from silkline.store.text import clean, clean_json, to_json
 
+Check = Callable[[Transaction], None]
 INDEX_CHUNK = 200_000
 MOST_HOSTS = 100
 _ALL_IDS = 2**62
 
 
-def record(database: Database, job: Job, checkpoint: Checkpoint) -> Counts:
-    """One checkpoint: results, ledger and counters in one transaction, fenced by the lease of `job`."""
+def record(database: Database, job: Job, checkpoint: Checkpoint, known: int | None = None) -> Counts:
+    """One checkpoint: results, ledger and counters in one transaction, fenced by the lease of `job`.
+
+    `known`: how many checkpoints the attempt knows of. If the ledger has another number, the database lost commits (a
+    failover, or a crash with `synchronous_commit = off`), and what the attempt has in memory does not fit any more.
+    """
     began = time.perf_counter()
     with database.transaction() as transaction:
         fence(transaction, job, lock=False)
-        counts = write(transaction, job.id, checkpoint, database.now())
+        now = database.now()
+        counts = write(transaction, job.id, checkpoint, now, known)
         if checkpoint.shard is not None:
-            shard_links.write(transaction, job, checkpoint.shard)
+            shard_links.write(transaction, job, checkpoint.shard, now)
         fence(transaction, job)
     CHECKPOINT_SECONDS.observe(time.perf_counter() - began)
     if checkpoint.shard is not None:
@@ -70,11 +76,13 @@ def seed(database: Database, job_id: str, found: Sequence[NewUrl]) -> None:
         write(transaction, job_id, Checkpoint(found=found), database.now())
 
 
-def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: datetime) -> Counts:
+def write(
+    transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: datetime, known: int | None = None
+) -> Counts:
     """The writes of a checkpoint. Only `record` and `seed` call this."""
     found = checkpoint.found if isinstance(checkpoint.found, NewUrls) else NewUrls(checkpoint.found)
     settled, results = _last_word(job_id, checkpoint.settled), checkpoint.results
-    ledger = _opened(transaction, job_id, now)
+    ledger = _opened(transaction, job_id, now, known)
     if found:
         transaction.columns("urls.append", _clean_columns(found), ledger=ledger)
     if settled and transaction.many("urls.settle", Settled._fields, settled, ledger=ledger) != len(settled):
@@ -103,28 +111,40 @@ def write(transaction: Transaction, job_id: str, checkpoint: Checkpoint, now: da
         live=to_json(checkpoint.live),
         now=now,
     )[0]
+    _check_commits(job_id, known, row["checkpoints"] - 1)  # now the row is locked
     count_history.take(transaction, job_id, age=row["seconds"], now=now)
     added = {"discovered": len(found), "bytes": checkpoint.bytes, "results": len(results), "checkpoints": 1}
     checkpoint_counts.add(transaction, now, **moved_to, **added)
     return _counts(row)
 
 
-def _opened(transaction: Transaction, job_id: str, now: datetime) -> Any:
+def _opened(transaction: Transaction, job_id: str, now: datetime, known: int | None) -> Any:
     """What the rows of a job begin with in the ledger. URLs that were left over get their state first, because the
     checkpoint may queue others."""
-    ledger, leftover = _ledger(transaction, job_id)
+    ledger, leftover, checkpoints = _ledger(transaction, job_id)
+    _check_commits(job_id, known, checkpoints)
     if ledger is None:
         transaction.rows("urls.open_state", job_id=job_id, now=now)
-        ledger, leftover = _ledger(transaction, job_id)
+        ledger, leftover, _ = _ledger(transaction, job_id)
     if leftover is not None:
         _rewrite_some_leftovers(transaction, job_id, 0, _ALL_IDS, now)
     return ledger
 
 
-def _ledger(transaction: Transaction, job_id: str) -> tuple[Any, str | None]:
-    """What the rows of a job begin with, and the reason of the URLs that were left over. None: it has no ledger."""
+def _ledger(transaction: Transaction, job_id: str) -> tuple[Any, str | None, int]:
+    """What the rows of a job begin with, the reason of the URLs that were left over, and the number of checkpoints.
+    None: it has no ledger."""
     found = transaction.rows("urls.ledger", job_id=job_id)
-    return (found[0]["ledger"], found[0]["leftover"]) if found else (None, None)
+    return (found[0]["ledger"], found[0]["leftover"], found[0]["checkpoints"]) if found else (None, None, 0)
+
+
+def _check_commits(job_id: str, known: int | None, found: int) -> None:
+    if known is not None and found != known:
+        raise CommitsLost(
+            f"the ledger of job {job_id} has {found} checkpoints, not {known}: the database lost commits"
+            if found < known
+            else f"the ledger of job {job_id} has {found} checkpoints, not {known}: another process wrote it"
+        )
 
 
 def _clean_columns(found: NewUrls) -> dict[str, list[Any]]:
@@ -348,7 +368,7 @@ def _rewrite_some_leftovers(transaction: Transaction, job_id: str, after: int, u
     """Rewrite a range of ids; the last one ends with `_ALL_IDS`. Whoever does so takes the counters first. Returns
     whether there was something to do."""
     transaction.rows("urls.lock_counts", job_id=job_id, now=now)
-    ledger, leftover = _ledger(transaction, job_id)
+    ledger, leftover, _ = _ledger(transaction, job_id)
     if leftover is None:
         return False
     transaction.rows("urls.rewrite_leftovers", ledger=ledger, after=after, upto=upto, reason=leftover)
@@ -357,10 +377,11 @@ def _rewrite_some_leftovers(transaction: Transaction, job_id: str, after: int, u
     return True
 
 
-def requeue_failed_roots(database: Database, job_id: str) -> int:
-    """Queue the URLs of depth 0 again that failed, and all others with the same reasons. Returns how many."""
+def requeue_failed_roots(database: Database, job_id: str, check: Check | None = None) -> int:
+    """Queue the URLs of depth 0 again that failed, and all others with the same reasons. Returns how many. `check` as
+    in `requeue`."""
     reasons = {end.reason for end in root_ends(database, job_id) if end.state == FAILED and end.reason}
-    return sum(requeue(database, job_id, reason) for reason in sorted(reasons))
+    return sum(requeue(database, job_id, reason, check=check) for reason in sorted(reasons))
 
 
 def queued_depths(database: Database, job_id: str) -> dict[int, int]:
@@ -443,18 +464,24 @@ def _ranges(database: Database, job_id: str, chunk: int) -> Iterator[tuple[int, 
         yield first, after
 
 
-def requeue(database: Database, job_id: str, reason: str, *, chunk: int = 2_000) -> int:
-    """Queue the URLs again that failed for one reason. Returns their number."""
-    return sum(_requeue(database, member, reason, chunk) for member in members(database, job_id))
+def requeue(database: Database, job_id: str, reason: str, *, chunk: int = 2_000, check: Check | None = None) -> int:
+    """Queue the URLs again that failed for one reason. Returns their number.
+
+    `check` is called in each transaction, and raises an error if the ledger must not change any more: an attempt that
+    runs would not learn of these URLs.
+    """
+    return sum(_requeue(database, member, reason, chunk, check) for member in members(database, job_id))
 
 
-def _requeue(database: Database, job_id: str, reason: str, chunk: int) -> int:
+def _requeue(database: Database, job_id: str, reason: str, chunk: int, check: Check | None) -> int:
     _rewrite_leftovers(database, job_id)
     total = 0
     while True:
         with database.transaction() as transaction:
             # Serialize concurrent requeues: each takes the row of the counters first, so they cannot deadlock.
             transaction.rows("urls.requeued", job_id=job_id, urls=0, now=database.now())
+            if check is not None:
+                check(transaction)
             ids = [row["id"] for row in transaction.rows("urls.requeue", job_id=job_id, reason=reason, wanted=chunk)]
             moved = len(ids)
             for name in ("results.withdraw", "pages.withdraw"):
@@ -464,3 +491,10 @@ def _requeue(database: Database, job_id: str, reason: str, chunk: int) -> int:
         total += moved
         if moved < chunk:
             return total
+
+
+def check_status(transaction: Transaction, job: Job) -> None:
+    """Raise `Refused` unless the job still has this status, and keep it so until the commit."""
+    for row in transaction.rows("urls.hold_status", id=job.id):
+        if row["status"] != job.status:
+            raise Refused(f"job {job.id} is {row['status']} now: try again")

@@ -173,12 +173,15 @@ RETURNING desired;
 SELECT id, run_lease, desired FROM crawl_jobs WHERE worker_id = :worker_id AND status = 'running';
 
 -- name: finish [sqlite]
--- End an attempt. The decision depends on the wish, so the wish must not have changed since it was read.
+-- End an attempt. The decision depends on the wish, so the wish must not have changed since it was read. A job with
+-- queued URLs is not completed: the database may have lost the last checkpoint.
 UPDATE crawl_jobs
 SET status = :status, desired = :desired, run_at = :run_at, retry_count = :retry_count, crash_count = :crash_count,
     exit_reason = :exit_reason, error_message = :error_message, worker_id = NULL, pid = NULL, deadline_at = NULL,
     finished_at = :finished_at, updated_at = :now
-WHERE id = :id AND status = 'running' AND run_lease = :run_lease AND worker_id = :worker_id AND desired = :seen;
+WHERE id = :id AND status = 'running' AND run_lease = :run_lease AND worker_id = :worker_id AND desired = :seen
+  AND (:status <> 'completed' OR NOT EXISTS (
+    SELECT 1 FROM crawl_states WHERE crawl_states.job_id = crawl_jobs.id AND crawl_states.total_pending > 0));
 
 -- name: finish [postgres]
 -- The same for many at once, as columns.
@@ -191,7 +194,9 @@ FROM unnest(:status::text[], :desired::text[], :run_at::timestamptz[], :retry_co
             :seen::text[])
     AS new (status, desired, run_at, retry_count, crash_count, exit_reason, error_message, finished_at, id, run_lease, seen)
 WHERE crawl_jobs.id = new.id AND crawl_jobs.status = 'running' AND crawl_jobs.run_lease = new.run_lease
-  AND crawl_jobs.worker_id = :worker_id AND crawl_jobs.desired = new.seen;
+  AND crawl_jobs.worker_id = :worker_id AND crawl_jobs.desired = new.seen
+  AND (new.status <> 'completed' OR NOT EXISTS (
+    SELECT 1 FROM crawl_states WHERE crawl_states.job_id = crawl_jobs.id AND crawl_states.total_pending > 0));
 
 -- name: rescue
 -- Give a running job whose owner is dead the status that `decide` returned. The lease is raised, so that the old owner

@@ -3,7 +3,7 @@
 -- name: advance [postgres]
 -- The progress of a shard. Its rows for other shards get the number that this returns. The row of a shard is locked until
 -- the commit, so the numbers become visible in order: who sees a number has seen all smaller ones.
-UPDATE crawl_shards SET sent = sent + :sends, lowest = :lowest, quiet = :quiet WHERE job_id = :job_id RETURNING sent;
+UPDATE crawl_shards SET sent = CASE WHEN :sends THEN greatest(sent + 1, :micros) ELSE sent END, lowest = :lowest, quiet = :quiet WHERE job_id = :job_id RETURNING sent;
 
 -- name: send [postgres]
 -- One row for each receiver.

@@ -51,11 +51,11 @@ VALUES (:job_id, :now, (SELECT coalesce(max(key), 0) + 1 FROM crawl_states)) ON 
 INSERT INTO crawl_states (job_id, updated_at) VALUES (:job_id, :now) ON CONFLICT (job_id) DO NOTHING;
 
 -- name: ledger [sqlite]
--- What the rows of a job begin with, and the reason of its URLs that were left over.
-SELECT key AS ledger, leftover FROM crawl_states WHERE job_id = :job_id;
+-- What the rows of a job begin with, the reason of its URLs that were left over, and the number of its checkpoints.
+SELECT key AS ledger, leftover, checkpoints FROM crawl_states WHERE job_id = :job_id;
 
 -- name: ledger [postgres]
-SELECT job_id AS ledger, leftover FROM crawl_states WHERE job_id = :job_id;
+SELECT job_id AS ledger, leftover, checkpoints FROM crawl_states WHERE job_id = :job_id;
 
 -- name: count
 -- Change the counters by the URLs that this checkpoint appended and settled.
@@ -207,6 +207,10 @@ SELECT ends.found_via, ends.state, ends.reason, ends.urls, u.url, u.detail FROM 
 JOIN crawl_urls u ON u.job_id = :job_id AND u.id = ends.first
 ORDER BY ends.urls DESC, ends.first;
 
+-- name: left
+-- Whether URLs of a job are still queued.
+SELECT job_id FROM crawl_states WHERE job_id = :job_id AND total_pending > 0;
+
 -- name: lock_counts
 -- Take the counters of a job, so that nobody else changes them before the commit.
 UPDATE crawl_states SET updated_at = :now WHERE job_id = :job_id RETURNING total_pending;
@@ -276,6 +280,13 @@ ON CONFLICT (job, url_key, id) DO NOTHING;
 INSERT INTO crawl_url_keys (job_id, url_key, id)
 SELECT job_id, url_key, id FROM crawl_ledger WHERE job_id = :job_id AND id > :after AND id <= :upto ORDER BY url_key
 ON CONFLICT (job_id, url_key, id) DO NOTHING;
+
+-- name: hold_status [sqlite]
+-- The status of a job, which cannot change before the commit. SQLite has one writer.
+SELECT status FROM crawl_jobs WHERE id = :id;
+
+-- name: hold_status [postgres]
+SELECT status FROM crawl_jobs WHERE id = :id FOR SHARE;
 
 -- name: requeue [sqlite]
 -- Queue failed URLs again: those of one reason, a bounded number at a time.
