@@ -88,16 +88,24 @@ FULL_DISK = test_the_disk_fills_up_while_recording_and_logging.__name__
 
 
 @pytest.mark.parametrize("fetchers", [1, 2])
-def test_the_disk_fills_up_while_answers_are_archived(
-    own_postgres: PostgresServer, tmp_path: Path, fetchers: int
-) -> None:
+def test_the_disk_fills_up_while_answers_are_archived(tmp_path: Path, fetchers: int) -> None:
     """The database has space, the data directory has not: neither the leader nor its fetchers count it as a crash."""
-    if not can_mount(tmp_path):
+    if can_mount(tmp_path):
+        with small_disk(tmp_path / "disk", mebibytes=8) as disk:
+            fill_up_and_archive(disk, tmp_path, fetchers)
+    elif can_mount(tmp_path, inside=NAMESPACE):
+        run_in_namespace(f"{__file__}::{FULL_ARCHIVE}[{fetchers}]", ROOT, tmp_path)
+    else:
         pytest.skip(NONE)
+
+
+FULL_ARCHIVE = test_the_disk_fills_up_while_answers_are_archived.__name__
+
+
+def fill_up_and_archive(disk: Path, roomy: Path, fetchers: int) -> None:
     with (
         closing(SyntheticWeb(hosts=6, pages=20)) as web,
-        small_disk(tmp_path / "disk", mebibytes=8) as disk,
-        yard(own_postgres.create_database(), disk) as place,
+        yard(f"sqlite:///{roomy / 'silkline.db'}", disk) as place,
     ):
         place.ready(place.start(disk_free_min=0, fetchers=fetchers))
         filler = disk / "filler"
