@@ -43,7 +43,12 @@ def test_an_attempt_that_lost_its_job_keeps_nothing(database: Database) -> None:
 
 def test_html_goes_with_its_job(database: Database) -> None:
     job = given.running(database)
-    checkpoint = Checkpoint(found=[given.url(1)], html=[NewHtml(1, 5, 1, b"x")], dictionaries=[NewDictionary(5, b"d")])
+    checkpoint = Checkpoint(
+        found=[given.url(1)],
+        settled=[given.settled(1)],
+        html=[NewHtml(1, 5, 1, b"x")],
+        dictionaries=[NewDictionary(5, b"d")],
+    )
     urls.record(database, job, checkpoint)
     given.finished(database, job)
     job_removal.delete(database, job.id)

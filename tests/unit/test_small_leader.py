@@ -56,6 +56,9 @@ class Planned:
     async def begin(self, fetcher: Fetcher) -> None:
         await self._plant()
 
+    async def search(self) -> None:
+        pass
+
     async def select(self, rows: list[QueuedUrl]) -> list[QueuedUrl]:
         return rows
 
