@@ -2,6 +2,7 @@
 
 from functools import partial
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from silkline.crawl.endings import Endings
 from silkline.crawl.frontier import Frontier
 from silkline.crawl.plan import Pace, Tuning
 from silkline.crawl.reading_turns import sender_of
+from silkline.crawl.robots_cache import RobotsCache
 from silkline.crawl.robots_room import SMALL, RobotsRoom
 from silkline.crawl.url_queue import FrontierUrl
+from silkline.fetch import robots_matching
 from silkline.fetch.robots import DISALLOW_ALL, Robots
 from silkline.model import host_wait
 from tests.support.effort import examples
@@ -164,3 +167,17 @@ def test_every_url_ends_with_less_room_than_the_rules_need(part: int, monkeypatc
         run = crawl(sites, reader, simulation.NEVER)
         assert run.left == {}, (part, seed)
         assert set(run.ended.values()) == {None}, "every page is stored"
+
+
+def test_the_size_of_rules_is_in_bytes_of_memory() -> None:
+    """Rules that are not ASCII take up to four bytes for each character."""
+    narrow, wide = (f"-/{letter * 10_000} x\n" for letter in ("a", "\N{GRINNING FACE}"))
+    assert robots_matching._compiled_bytes(wide) > 3 * robots_matching._compiled_bytes(narrow)
+    added: list[int] = []
+    cache: Any = object.__new__(RobotsCache)
+    cache._rules, cache._failures = {}, {}
+    cache._drop = lambda _: None
+    cache._room = SimpleNamespace(add=lambda _, size: added.append(size) or True)
+    for group in (narrow, wide):
+        cache._loaded("https://a.example", Robots(group, 0.0))
+    assert added[1] > 3 * added[0] >= 30_000

@@ -21,11 +21,17 @@ LINEAR = [
     "//p[@class='a//b']/span[1]",
     "//p[contains(., '..')]",
     "count(//p)",
-    "/html/body/*[.//a]",
     "//div[@id='a']/ul/li[2]/a/@href",
     "//p[a/b]",
     "//p[*/b and ./c]",
     "//p[last()]",
+    "//a[contains(@class,'x')]/@href",
+    "normalize-space(//h1)",
+    "//table//tr[td[1]='Price']/td[2]",
+    "//li[position()<3]",
+    "concat(//h1, ' ', //h2)",
+    "//p[contains(translate(., 'A', 'a'), 'x')]",
+    "//p[string-length(normalize-space()) > 20 and position() mod 2 = 1]",
 ]
 LOOKS = [
     "//p[preceding-sibling::h1]",
@@ -35,7 +41,31 @@ LOOKS = [
     "//p/parent::*/p",
 ]
 WHOLE = ["//h2/following::p[1]", "//p[. = /html/body/p]", "//p[. = //q]", "//p[preceding :: h1]"]
-NESTED = ["//div[.//div[.//div[.//x]]]"]
+ANCESTORS = [
+    "//a[not(ancestor::nav)]",
+    "//a[ancestor::div[contains(@class,'x')]]/@href",
+    "//dt[.='Price']/ancestor::div[1]//a",
+]
+NESTED = ["/html/body/*[.//a]", "//div[.//div[.//div[.//x]]]"]
+UNBOUNDED = [
+    "//*[@id=//label/@for]",
+    "//p[contains(string(/), 'zz')]",
+    "//p[id('x')]",
+    "//p[lang('en')]",
+    "//p[count(//q) = 3]",
+    "//p[. * //q]",
+    "//p[a = b]",
+    "//p[* < *]",
+    "//a/@href = //b/@href",
+    "//p[contains(., ../h1)]",
+    "//p[translate(., ., .)]",
+    "//p[ancestor::body//q]",
+    "//p[(ancestor::body)//q]",
+    "//p[ancestor::body[contains(., 'x')]]",
+    "//p[ancestor::body[normalize-space( ) = 'x']]",
+    "//p/ancestor::body[q]",
+    "//p[unknown(.)]",
+]
 
 PART = "<div><h3>Part</h3><dl><dt>Price</dt><dd>7</dd></dl><p>Some <a href=/x>words</a> of it.</p></div>\n"
 ORDINARY = f"<!doctype html><title>T</title><body><h1>H</h1><ul>{'<li><a href=/x>y</a>' * 150}</ul>{PART * 250}"
@@ -43,6 +73,7 @@ TABLE = f"<!doctype html><table>{'<tr><td>1<td>2<td>3' * 400}</table>"
 FLAT = "<!doctype html><body>" + "<p>a" * 100_000
 SMALL = "<!doctype html><body>" + "<p>a" * 2_000
 """8 KB: `count(preceding-sibling::p)` takes 11 s."""
+LONG = f"<!doctype html><body class={'x' * 1_000_000}>{'<p>a</p>' * 10_000}"
 DEEP = "<!doctype html><body>" + "<div>" * 400
 
 
@@ -57,7 +88,7 @@ def test_an_xpath_that_goes_down_once_needs_no_check(path: str) -> None:
 
 
 @pytest.mark.parametrize("page", [ORDINARY, TABLE], ids=["ordinary", "table"])
-@pytest.mark.parametrize("path", [*LOOKS, *NESTED])
+@pytest.mark.parametrize("path", [*LOOKS, *NESTED, *ANCESTORS])
 def test_ordinary_pages_are_not_too_much(path: str, page: str) -> None:
     assert XPathCost([path])
     assert not too_much(path, page)
@@ -68,13 +99,23 @@ def test_ordinary_pages_are_not_too_much(path: str, page: str) -> None:
     [
         *((path, page) for path in LOOKS for page in (FLAT, SMALL)),
         *((path, FLAT) for path in WHOLE),
-        *((path, DEEP) for path in NESTED),
+        (NESTED[-1], DEEP),
+        *((path, LONG) for path in ANCESTORS[1:2]),
+        ("//b/ancestor::div", "<div>" * 500 + "<b></b>" * 5_000),
+        ("//p[contains(.., 'zz')]", f"<!doctype html><body>{'<p>a</p>' * 250}{'word ' * 4_000_000}"),
         ("//p[following-sibling::p[following-sibling::p[following-sibling::p]]]", TABLE),
         ("//text()[preceding-sibling::text()]", "<p>" + "a<!---->" * 3_000),
     ],
 )
 def test_a_page_with_very_many_siblings_or_levels_is_too_much(path: str, page: str) -> None:
     assert too_much(path, page)
+
+
+@pytest.mark.parametrize("path", UNBOUNDED)
+def test_an_xpath_without_a_known_bound_is_too_much_for_every_page(path: str) -> None:
+    """`//*[@id=//label/@for]` took 8 s on a page of 120 KB that passed the check."""
+    assert too_much(path, "<p>")
+    assert too_much(f"//h1 | {path}" if "/@href =" not in path else path, ORDINARY)
 
 
 def test_the_costs_of_all_xpaths_count() -> None:

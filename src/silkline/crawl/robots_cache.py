@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -118,7 +119,7 @@ class RobotsCache:
 
     def _loaded(self, origin: str, rules: Robots) -> tuple[Robots, int]:
         self._drop(origin)
-        if not self._room.add(origin, len(rules.group)):
+        if not self._room.add(origin, sys.getsizeof(rules.group)):
             return msgspec.structs.replace(rules, group=DISALLOW_ALL, reason=ROBOTS_NO_ROOM), self._failed(origin)
         self._failures.pop(origin, None)
         self._rules[origin] = msgspec.structs.replace(rules, sitemaps=())  # the caller has them now

@@ -11,6 +11,7 @@ too long to compare with them: those beyond the work that one URL may cost (`MAX
 from __future__ import annotations
 
 import re
+import sys
 from collections import OrderedDict
 from collections.abc import Iterable
 from functools import lru_cache
@@ -244,7 +245,7 @@ class _CompiledGroups:
 
 def _compiled_bytes(group: str) -> int:
     """About what a compiled group takes, with its text."""
-    return 2 * len(group) + 250 * group.count("\n")
+    return 2 * sys.getsizeof(group) + 250 * group.count("\n")
 
 
 _LARGE_GROUPS: Final = _CompiledGroups(64 << 20)

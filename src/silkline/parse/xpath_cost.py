@@ -1,59 +1,70 @@
 """Whether the XPaths of a job may take too long on a page. No call of an XPath can be interrupted.
 
-Most XPaths go down through a page once: their time is linear. Others look at siblings, parents or further elements for
-each element that they find. Their time depends on the page: how many nodes it has, how many of them are siblings, and
-how deep they are. Ordinary pages have few siblings and are not deep, so only odd ones are too much.
+Most XPaths go down through a page once: their time is linear. Others look at siblings, parents, ancestors or further
+elements for each element that they find. Their time depends on the page: how many nodes it has, how many of them are
+siblings, and how deep they are. Ordinary pages have few siblings and are not deep, so only odd ones are too much.
+
+For all other XPaths (`xpath_shape.py`), every page is too much.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
 from turbohtml import Document, XPath
 
+from silkline.parse.xpath_shape import XPathShape, shape_of
+
 MOST_STEPS: Final = 1_000_000_000
 """About 1.5 s. `count(preceding-sibling::p)` for each of `n` siblings takes `n` to the power of 3 such steps."""
-_WITHOUT_TEXTS: Final = re.compile(r"\"[^\"]*\"|'[^']*'")
-_SIBLINGS: Final = re.compile(r"\.\.|parent|following|preceding")
-_DOWN: Final = re.compile(r"//|descendant|ancestor")
-# Axes over the whole document, and a path from its root for each element: after a name, `/` only goes on.
-_WHOLE: Final = re.compile(r"(?:following|preceding)\s*::")
-_FROM_THE_ROOT: Final = re.compile(r"(?<![\w)*.\]/])/")
-_NO_ELEMENT: Final = re.compile(r"::\s*(?:text|node|comment|processing)|\.\.")
+_LETTERS: Final = 4
+"""How many letters of the HTML, which contain the attributes too, are read in one step."""
 _NODES: Final = XPath("count(//node())")
-_MOST_LEVELS: Final = 500
+_LEVELS: Final = (8, 16, 32, 64, 128, 256)
+_MOST_LEVELS: Final = 512
+"""The parser makes no more."""
+_ORDINARY_LEVELS: Final = 64
+"""Below this, the levels do not count for bringing the found nodes into their order."""
 
 
 class XPathCost:
     """Knows the XPaths of a job. It is false if their time is linear."""
 
     def __init__(self, paths: Iterable[str]) -> None:
-        bare = [_WITHOUT_TEXTS.sub("''", path) for path in paths]
-        predicates = [path.partition("[")[2] for path in bare]
-        # In predicates, each look may be one for each sibling that another one finds.
-        looks = max((len(_SIBLINGS.findall(predicate)) for predicate in predicates), default=0)
-        self._looks = max(looks, 1) if any(map(_SIBLINGS.search, bare)) else 0
-        self._kind = "node()" if any(map(_NO_ELEMENT.search, bare)) else "*"
-        self._power = 3 if any(map(_WHOLE.search, bare)) else 2 if any(map(_FROM_THE_ROOT.search, predicates)) else 1
-        self._walks = max((len(_DOWN.findall(path)) for path in bare), default=0)
+        self._shapes = {shape for path in paths if not (shape := shape_of(path)).linear}
 
     def __bool__(self) -> bool:
-        return self._looks > 0 or self._power > 1 or self._walks > 1
+        return bool(self._shapes)
 
     def is_too_much(self, document: Document) -> bool:
         """Whether some XPath may take more than the most steps. Takes linear time itself."""
+        if not all(shape.bounded for shape in self._shapes):
+            return True
         counted = _NODES(document)
         nodes = max(1.0, counted) if isinstance(counted, float) else 1.0
-        if self._power > 1 and nodes**self._power > MOST_STEPS:
-            return True
-        room = MOST_STEPS / nodes
-        if self._looks and _finds(f"//{self._kind}[{int(room ** (1 / (self._looks + 1))) + 1}]", document):
-            return True
-        levels = int(room ** (1 / (self._walks - 1))) + 1 if self._walks > 1 else _MOST_LEVELS
-        return levels < _MOST_LEVELS and _finds("/*" * levels, document)
+        letters = len(document.html) / _LETTERS
+        levels = next((most for most in _LEVELS if not _finds("/*" * (most + 1), document)), _MOST_LEVELS)
+        return any(_is_too_much(shape, nodes, letters, levels, document) for shape in self._shapes)
+
+
+def _is_too_much(shape: XPathShape, nodes: float, letters: float, levels: int, document: Document) -> bool:
+    """Whether the page is too large or too deep for the XPath, or has too many siblings for one of this size."""
+    walked = levels**shape.walks
+    # Each node that is found is compared and brought into its order; then its text or its attributes may be read.
+    finding = nodes * walked * max(1, levels // _ORDINARY_LEVELS)
+    reading = letters * walked * levels
+    if shape.ancestors:
+        finding *= levels**2
+    if shape.their_attributes:
+        reading *= nodes / levels
+    if max(finding, reading) > MOST_STEPS:
+        return True
+    if not shape.looks:
+        return False
+    most = min((MOST_STEPS / finding) ** (1 / (shape.looks + 1)), (MOST_STEPS / reading) ** (1 / shape.looks))
+    return _finds(f"//{shape.kind}[{int(most) + 1}]", document)
 
 
 def _finds(path: str, document: Document) -> bool:
