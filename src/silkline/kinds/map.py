@@ -48,7 +48,7 @@ from silkline.fetch.robots import Robots
 from silkline.kinds import site
 from silkline.kinds.page import plan_for
 from silkline.kinds.reader_limits import reader_for
-from silkline.model.fetched import Fetched
+from silkline.model.fetched import Fetched, is_temporary
 from silkline.model.job import End
 from silkline.model.kind import Context
 from silkline.model.ledger import DONE, FAILED, QUEUED, SKIPPED, NewResult, QueuedUrl, Settled
@@ -121,8 +121,9 @@ class MapJob:
         """Python's hash of each URL. It has a secret seed, so no sitemap can list a URL that hides another one."""
         self._seeds = [url for url in map(canonical, spec.all_urls()) if url is not None]
         self._domains = {domain_of(host_of(url)) for url in self._seeds}
-        self._unread = dict.fromkeys(map(origin_of, self._seeds))
-        """Origins whose robots.txt was not read yet. A new attempt also reads those again that may have been read."""
+        self._unread = dict.fromkeys(map(origin_of, self._seeds), True)
+        """Origins whose robots.txt was not read yet, and whether it was not even asked for. A new attempt also reads
+        those again that may have been read."""
         self._found: Callable[[list[FoundUrl]], None]
         self._gate: HostGate
         self._loop = asyncio.get_running_loop()
@@ -165,25 +166,30 @@ class MapJob:
             if self.over or origin not in self._unread:
                 return
             rules = await self._gate.load_rules(f"{origin}/")
+            if self._plan.ignore_robots and is_temporary(rules.reason):  # otherwise the fetcher asks again
+                rules = await self._gate.load_rules(f"{origin}/")
         self._use(origin, rules)
 
     def _use(self, origin: str, rules: Robots) -> None:
         """Add what is known of an origin, all at once: an attempt that is killed has stored all of it or nothing."""
         if origin not in self._unread:
             return
-        del self._unread[origin]
-        owner = owner_of(origin)
+        is_first, owner = self._unread.pop(origin), owner_of(origin)
         found = self._sitemaps_of(origin, rules)
         named = [url for url in self._seeds if origin_of(url) == origin and _looks_like_a_sitemap(url)]
         self._found(found + self._rows(named, "seed", 0, owner))
         if rules.reason is None:
             self._shares.read(owner, self._loop.time())
-        self._shares.ended(owner)
+        if is_temporary(rules.reason):  # it is asked for again before the first guess, and may name other sitemaps
+            self._unread[origin] = False
+        if is_first:
+            self._shares.ended(owner)
 
     async def select(self, rows: list[QueuedUrl]) -> list[QueuedUrl]:
         return rows
 
     def _remember(self) -> None:
+        origins = set(self._unread)
         for rows in urls.every(self._progress.database, self._progress.job.id):
             self._seen.update(hash(url) for url, _, _ in rows)
             for url, _, via in rows:
@@ -195,6 +201,8 @@ class MapJob:
         after = 0
         while rows_queued := urls.queued(self._progress.database, self._progress.job.id, after=after):
             self._shares.waiting.update(owner_of(row.url, row.chain or "") for row in rows_queued)
+            tried = {origin_of(row.url) for row in rows_queued if row.found_via in _OWN_VIAS}
+            self._unread.update(dict.fromkeys(tried & origins, True))
             after = rows_queued[-1].id
 
     def _sitemaps_of(self, origin: str, rules: Robots) -> list[FoundUrl]:
