@@ -110,6 +110,38 @@ def test_a_site_cannot_hide_the_sitemaps_of_another_one(
     assert sum("junk" in path for path in sites.servers[1].requests) == 2
 
 
+def test_a_site_cannot_make_the_sitemaps_of_another_one_too_deep(
+    inline: Inline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names the index of the other one at the greatest depth, before that one does."""
+    monkeypatch.setattr(mapping, "MOST_NESTED", 1)
+    index_was_read = threading.Event()
+
+    def victim(target: str, origin: str) -> SampleAnswer:
+        match target:
+            case "/robots.txt":
+                index_was_read.wait(PATIENCE)
+            case "/sitemap.xml":
+                return listing("sitemapindex", "sitemap", [f"{origin}/0.xml"])
+            case "/0.xml":
+                return listing("urlset", "url", [f"{origin}/page"])
+        return SampleAnswer(404, XML, b"")
+
+    with SampleServer(respond=victim) as second:
+
+        def attacker(target: str, origin: str) -> SampleAnswer:
+            if target == "/sitemap.xml":
+                return listing("sitemapindex", "sitemap", [f"{second.url}sitemap.xml", f"{origin}/last.xml"])
+            if target == "/last.xml":
+                index_was_read.set()
+            return SampleAnswer(404, XML, b"")
+
+        with SampleServer(respond=attacker) as first:
+            seeds = [first.url, second.url]
+            found = inline.run("map", urls=seeds, speed="max", allow_private=["127.0.0.0/8"])
+            assert [each.final_url for each in found] == [f"{second.url}page"]
+
+
 @pytest.mark.parametrize(("listed", "expected"), [(15, (10, 10)), (4, (16, 4))])
 def test_sites_share_the_limit_and_what_one_leaves_over_is_for_the_other(
     sites: Sites, inline: Inline, listed: int, expected: tuple[int, int]

@@ -220,12 +220,14 @@ class MapJob:
 
     def _rows(self, sitemaps: list[str], via: str, depth: int, owner: str) -> list[FoundUrl]:
         """The sitemaps that are not known yet, and that a domain may name. Those that must not be read are skipped with
-        the reason. But if the domain may not name one of another seed, it stays unknown: that domain may name it."""
+        the reason. But if the domain may not name one of another seed, it stays unknown: that domain may name it. One
+        that it may name has no depth from it: nothing below it is too deep because of who named it first."""
         rows: list[FoundUrl] = []
         for url in sitemaps:
             host = host_of(url)
             of_other = domain_of(host) != owner and self._is_ours(url)
-            fits = depth <= MOST_NESTED and self._named[owner] < MOST_SITEMAPS
+            level = 0 if of_other else depth
+            fits = level <= MOST_NESTED and self._named[owner] < MOST_SITEMAPS
             if of_other and not (fits and self._named_for_others[owner] < MOST_NAMED_FOR_OTHERS):
                 continue
             if self._named[owner] < MOST_SITEMAPS + _NOTED and self._is_new(url):
@@ -235,7 +237,7 @@ class MapJob:
                 reason = OVER_LIMIT if not fits else OUT_OF_SCOPE if foreign else None
                 state, detail = SKIPPED if reason else QUEUED, FOREIGN_SITEMAP if reason == OUT_OF_SCOPE else None
                 chain = None if self._is_ours(url) else chain_for(owner)
-                rows.append(FoundUrl(url_key(url), url, host, depth, state, reason, detail, None, via, chain))
+                rows.append(FoundUrl(url_key(url), url, host, level, state, reason, detail, None, via, chain))
                 if state == QUEUED:
                     self._shares.waiting[owner_of(url, chain or "")] += 1
         return rows
