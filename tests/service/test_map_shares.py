@@ -170,6 +170,50 @@ def test_urls_that_a_site_lists_for_another_one_count_as_its_own(sites: Sites, i
     assert len(others) == 10
 
 
+def test_empty_sitemaps_do_not_hold_up_other_sites(inline: Inline, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(url_shares, "PATIENCE", 1.0)
+    many = 10_000
+
+    def empty(target: str, origin: str) -> SampleAnswer:
+        if target == "/sitemap.xml":
+            return listing("sitemapindex", "sitemap", [f"{origin}/{number}.xml" for number in range(many)])
+        return listing("urlset", "url", []) if target[1].isdigit() else SampleAnswer(404, XML, b"")
+
+    def honest(target: str, origin: str) -> SampleAnswer:
+        pages = listing("urlset", "url", [f"{origin}/{page}" for page in range(30)])
+        return pages if target == "/sitemap.xml" else SampleAnswer(404, XML, b"")
+
+    with SampleServer(respond=empty) as first, SampleServer(respond=honest) as second:
+        seeds = [first.url, second.url]
+        found = inline.run("map", urls=seeds, speed="max", allow_private=["127.0.0.0/8"], limit=20)
+        assert len(first.requests) < many
+    assert len(found) == 20
+
+
+def test_a_site_that_asks_for_a_crawl_delay_keeps_its_share(inline: Inline, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The delay is longer than others would wait for a site that does not answer."""
+    monkeypatch.setattr(url_shares, "PATIENCE", 4.0)
+
+    def greedy(target: str, origin: str) -> SampleAnswer:
+        pages = listing("urlset", "url", [f"{origin}/{page}" for page in range(60)])
+        return pages if target == "/sitemap.xml" else SampleAnswer(404, XML, b"")
+
+    def polite(target: str, origin: str) -> SampleAnswer:
+        match target:
+            case "/robots.txt":
+                rules = f"Sitemap: {origin}/all.xml\nUser-agent: *\nCrawl-delay: 7"
+                return SampleAnswer(200, "text/plain", rules.encode())
+            case "/all.xml":
+                return listing("sitemapindex", "sitemap", [f"{origin}/0.xml"])
+        return listing("urlset", "url", [f"{origin}/{page}" for page in range(10)])
+
+    with SampleServer(respond=greedy) as first, SampleServer(respond=polite) as second:
+        seeds = [first.url, second.url]
+        found = inline.run("map", urls=seeds, speed="max", allow_private=["127.0.0.0/8"], limit=20)
+        assert sum(each.final_url.startswith(second.url) for each in found) == 10
+    assert len(found) == 20
+
+
 class SlowRobots:
     """Two sites. The robots.txt of the second one arrives when the gate is opened, and that of the first one names a
     sitemap of the second one."""

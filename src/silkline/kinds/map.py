@@ -125,6 +125,7 @@ class MapJob:
         """Origins whose robots.txt was not read yet, and whether it was not even asked for. A new attempt also reads
         those again that may have been read."""
         self._found: Callable[[list[FoundUrl]], None]
+        self._next_at: Callable[[str], float]
         self._gate: HostGate
         self._loop = asyncio.get_running_loop()
         self._shares = UrlShares(spec.limit or MOST_URLS, self._domains, self._loop.time())
@@ -151,7 +152,7 @@ class MapJob:
         return self._named.total()
 
     async def begin(self, fetcher: Fetcher) -> None:
-        self._found, self._gate = fetcher.add, fetcher.gate
+        self._found, self._gate, self._next_at = fetcher.add, fetcher.gate, fetcher.next_at
         if self._recorder.next_id > 1:
             await self._recorder.ask(self._remember)
         self._shares.waiting.update(map(owner_of, self._unread))
@@ -179,7 +180,8 @@ class MapJob:
         named = [url for url in self._seeds if origin_of(url) == origin and _looks_like_a_sitemap(url)]
         self._found(found + self._rows(named, "seed", 0, owner))
         if rules.reason is None:
-            self._shares.read(owner, self._loop.time())
+            self._shares.came_further(owner, self._loop.time())
+        self._shares.sleeps(owner, self._loop.time(), self._next_at(host_of(origin)))
         if is_temporary(rules.reason):  # it is asked for again before the first guess, and may name other sitemaps
             self._unread[origin] = False
         if is_first:
@@ -196,7 +198,7 @@ class MapJob:
                 if via in _OWN_VIAS:
                     self._unread.pop(origin_of(url), None)
         for url, chain, number in urls.listed(self._progress.database, self._progress.job.id):
-            self._shares.add(owner_of(url, chain or ""), number)
+            self._shares.add(owner_of(url, chain or ""), number, self._loop.time())
         self._shares.total = self._recorder.stored
         after = 0
         while rows_queued := urls.queued(self._progress.database, self._progress.job.id, after=after):
@@ -273,12 +275,15 @@ class MapJob:
     def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> PageOutcome | Portions:
         tries, status, sitemap = entry.attempts + 1, fetched.status, reading.sitemap
         owner = owner_of(entry.url, entry.chain)
-        self._shares.read(owner, self._loop.time())
+        self._shares.sleeps(owner, self._loop.time(), self._next_at(host))
         if sitemap is None:
             return self._end(entry, Settled(entry.id, FAILED, reading.reason, reading.detail, tries, status))
         if sitemap.kind == "index":
             below = [listed.url for listed in sitemap.entries]
-            self._found(self._rows(below, "sitemap_index", entry.depth + 1, owner))
+            rows = self._rows(below, "sitemap_index", entry.depth + 1, owner)
+            self._found(rows)
+            if any(row.state == QUEUED for row in rows):
+                self._shares.came_further(owner, self._loop.time())
         if sitemap.kind == "unknown" and self._is_page(entry, fetched):
             return self._list_page(entry, tries, status)
         reason = NO_SITEMAP if sitemap.kind == "unknown" else SITEMAP
@@ -297,7 +302,7 @@ class MapJob:
     def _list_page(self, entry: FrontierUrl, tries: int, status: int) -> PageOutcome:
         if self.over:
             return self._end(entry, Settled(entry.id, SKIPPED, OVER_LIMIT, None, tries, status))
-        self._shares.add(owner_of(entry.url, entry.chain), 1)
+        self._shares.add(owner_of(entry.url, entry.chain), 1, self._loop.time())
         settled = Settled(entry.id, DONE, None, None, tries, status)
         return self._end(entry, settled, _hidden_result(entry.id, entry.url, "{}"))
 
@@ -341,7 +346,7 @@ class MapJob:
         ours = [listed for listed in fresh if self._is_ours(listed.url)]
         strangers = [listed for listed in fresh if not self._is_ours(listed.url)]
         taken, rest = ours[:room], ours[room:]
-        self._shares.add(owner, len(taken))
+        self._shares.add(owner, len(taken), self._loop.time())
         if self.over:
             self._recorder.append([_row(listed, entry, SKIPPED, OVER_LIMIT) for listed in rest])
         else:
