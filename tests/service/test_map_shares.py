@@ -110,6 +110,45 @@ def test_a_site_cannot_hide_the_sitemaps_of_another_one(
     assert sum("junk" in path for path in sites.servers[1].requests) == 2
 
 
+@pytest.mark.parametrize("kind", ["urlset", "sitemapindex"])
+def test_what_a_site_lists_hides_no_sitemap_of_another_one(inline: Inline, kind: str) -> None:
+    """It lists them as pages; or it names one on a third host, which only the robots.txt of the other one may name."""
+    was_read = threading.Event()
+
+    def third_host(target: str, origin: str) -> SampleAnswer:
+        return listing("sitemapindex", "sitemap", [f"{second.url}0.xml"])
+
+    def victim(target: str, origin: str) -> SampleAnswer:
+        if target == "/robots.txt":
+            was_read.wait(PATIENCE)
+            return SampleAnswer(200, "text/plain", f"Sitemap: {elsewhere}\nSitemap: {origin}/1.xml".encode())
+        return listing("urlset", "url", [f"{origin}/page{target}"])
+
+    def attacker(target: str, origin: str) -> SampleAnswer:
+        if target == "/robots.txt":
+            named = f"Sitemap: {origin}/a.xml\nSitemap: {origin}/b.xml\nUser-agent: *\nCrawl-delay: 1"
+            return SampleAnswer(200, "text/plain", named.encode())
+        if target == "/a.xml" and kind == "urlset":
+            return listing("urlset", "url", [f"{second.url}{name}.xml" for name in (0, 1)] + [elsewhere])
+        if target == "/a.xml":
+            return listing("sitemapindex", "sitemap", [elsewhere, f"{origin}/last.xml"])
+        if target == "/last.xml" or kind == "urlset":
+            was_read.set()
+        return SampleAnswer(404, XML, b"")
+
+    with (
+        SampleServer(respond=third_host) as third,
+        SampleServer(respond=victim) as second,
+        SampleServer(respond=attacker) as first,
+    ):
+        elsewhere = f"{third.url}index.xml"
+        seeds = [first.url, second.url]
+        found = inline.run("map", urls=seeds, speed="max", allow_private=["127.0.0.0/8"])
+        pages = {each.final_url for each in found}
+        assert {f"{second.url}page/{name}.xml" for name in (0, 1)} <= pages
+        assert len(pages) == len(found)
+
+
 def test_a_site_cannot_make_the_sitemaps_of_another_one_too_deep(
     inline: Inline, monkeypatch: pytest.MonkeyPatch
 ) -> None:

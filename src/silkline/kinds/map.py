@@ -58,13 +58,15 @@ from silkline.parse.sitemap import Sitemap
 from silkline.parse.sitemap import SitemapEntry as Listed
 from silkline.parse.sniff import sniff
 from silkline.portions import portions_of
-from silkline.store import urls
+from silkline.store import map_sitemaps, urls
 from silkline.store.page_cache import HIDDEN_KEYS
 
 GUESSES: Final = ("/sitemap.xml", "/sitemap_index.xml")
 MAX_BODY: Final = 52_428_800
 NO_SITEMAP: Final = "no_sitemap"
 _NOTED: Final = 1_000  # sitemaps beyond the limit that are in the ledger with that reason; more would only fill it
+_LISTED: Final = "sitemap"
+"""How the URLs were found that a sitemap lists."""
 _OWN_VIAS: Final = frozenset({"guess", "seed"})
 """How a sitemap was found that is at the origin whose robots.txt was read."""
 LONGEST_SITEMAP_URL: Final = 500
@@ -117,8 +119,11 @@ class MapJob:
         self._progress = context.progress
         self._plan = plan
         self._recorder = recorder
-        self._seen: set[int] = set()
-        """Python's hash of each URL. It has a secret seed, so no sitemap can list a URL that hides another one."""
+        self._pages: set[int] = set()
+        """Python's hash of each listed URL. It has a secret seed, so no URL can be made to hide another one."""
+        self._sitemaps: set[int] = set()
+        """The same for sitemaps, and for each that a domain must not name with this domain: a site that lists a sitemap
+        of another one as a page, or names it in vain, does not hide it."""
         self._seeds = [url for url in map(canonical, spec.all_urls()) if url is not None]
         self._domains = {domain_of(host_of(url)) for url in self._seeds}
         self._unread = dict.fromkeys(map(origin_of, self._seeds), True)
@@ -193,11 +198,12 @@ class MapJob:
     def _remember(self) -> None:
         origins = set(self._unread)
         for rows in urls.every(self._progress.database, self._progress.job.id):
-            self._seen.update(hash(url) for url, _, _ in rows)
-            for url, _, via in rows:
-                if via in _OWN_VIAS:
-                    self._unread.pop(origin_of(url), None)
-        for url, chain, number in urls.listed(self._progress.database, self._progress.job.id):
+            self._pages.update(hash(url) for url, _, via in rows if via == _LISTED)
+        for url, chain, via, reason in map_sitemaps.sitemaps(self._progress.database, self._progress.job.id):
+            self._sitemaps.add(_hash(url, owner_of(url, chain or ""), reason))
+            if via in _OWN_VIAS:
+                self._unread.pop(origin_of(url), None)
+        for url, chain, number in map_sitemaps.listed(self._progress.database, self._progress.job.id):
             self._shares.add(owner_of(url, chain or ""), number, self._loop.time())
         self._shares.total = self._recorder.stored
         after = 0
@@ -232,11 +238,13 @@ class MapJob:
             fits = level <= MOST_NESTED and self._named[owner] < MOST_SITEMAPS
             if of_other and not (fits and self._named_for_others[owner] < MOST_NAMED_FOR_OTHERS):
                 continue
-            if self._named[owner] < MOST_SITEMAPS + _NOTED and self._is_new(url):
+            foreign = via == "sitemap_index" and not self._is_ours(url)
+            reason = OVER_LIMIT if not fits else OUT_OF_SCOPE if foreign else None
+            known = {hash(url), hashed := _hash(url, owner, reason)}
+            if self._named[owner] < MOST_SITEMAPS + _NOTED and self._sitemaps.isdisjoint(known):
+                self._sitemaps.add(hashed)
                 self._named[owner] += 1
                 self._named_for_others[owner] += of_other
-                foreign = via == "sitemap_index" and not self._is_ours(url)
-                reason = OVER_LIMIT if not fits else OUT_OF_SCOPE if foreign else None
                 state, detail = SKIPPED if reason else QUEUED, FOREIGN_SITEMAP if reason == OUT_OF_SCOPE else None
                 chain = None if self._is_ours(url) else chain_for(owner)
                 rows.append(FoundUrl(url_key(url), url, host, level, state, reason, detail, None, via, chain))
@@ -248,10 +256,11 @@ class MapJob:
         return domain_of(host_of(url)) in self._domains
 
     def _is_new(self, url: str) -> bool:
+        """Whether the URL was neither listed nor is a sitemap. It is listed now."""
         hashed = hash(url)
-        if hashed in self._seen:
+        if hashed in self._pages or hashed in self._sitemaps:
             return False
-        self._seen.add(hashed)
+        self._pages.add(hashed)
         return True
 
     # How answers are used. Implements `Purpose`.
@@ -295,7 +304,7 @@ class MapJob:
     def _is_page(self, entry: FrontierUrl, fetched: Fetched) -> bool:
         """Whether what was named as a sitemap is a page of the site. `sitemap.xml` with HTML is an error message."""
         named = entry.via in SITEMAP_VIAS and not entry.chain and not _looks_like_a_sitemap(entry.url)
-        if not named or not self._is_ours(entry.url):
+        if not named or not self._is_ours(entry.url) or hash(entry.url) in self._pages:
             return False
         return sniff(fetched.body, fetched.content_type, fetched.charset) in ("html", "pdf")
 
@@ -350,12 +359,17 @@ class MapJob:
         if self.over:
             self._recorder.append([_row(listed, entry, SKIPPED, OVER_LIMIT) for listed in rest])
         else:
-            self._seen.difference_update(hash(listed.url) for listed in rest)
+            self._pages.difference_update(hash(listed.url) for listed in rest)
         self._recorder.append([_row(listed, entry, SKIPPED, OUT_OF_SCOPE) for listed in strangers])
         first = self._recorder.append([_row(listed, entry, QUEUED, None) for listed in taken])
         for id, listed in enumerate(taken, first):
             self._recorder.end(Settled(id, DONE, None, None, 0, None), _result(id, listed, entry))
         return self.over or not rest
+
+
+def _hash(url: str, owner: str, reason: str | None) -> int:
+    """What is remembered of a sitemap that a domain names. One that it must not name may be named by another one."""
+    return hash(f"{owner} {url}" if reason in (OVER_LIMIT, OUT_OF_SCOPE) else url)
 
 
 def _looks_like_a_sitemap(url: str) -> bool:
@@ -368,7 +382,7 @@ def _size(listed: Listed) -> int:
 
 def _row(listed: Listed, entry: FrontierUrl, state: str, reason: str | None) -> FoundUrl:
     url = listed.url
-    return FoundUrl(url_key(url), url, host_of(url), entry.depth + 1, state, reason, None, entry.id, "sitemap")
+    return FoundUrl(url_key(url), url, host_of(url), entry.depth + 1, state, reason, None, entry.id, _LISTED)
 
 
 def _result(id: int, listed: Listed, entry: FrontierUrl) -> NewResult:
