@@ -242,3 +242,66 @@ def test_what_is_beyond_the_limit_of_a_job_is_only_counted(inline: Inline, monke
     assert len(found) == 15
     (sitemap,) = (row for row in inline.ledger() if row.reason == "sitemap")
     assert sitemap.detail == "urlset with 100 entries; 80 of them are beyond the limit of the job"
+
+
+class RobotsThatFail:
+    """A site whose robots.txt fails once, waits for the gate then, and names a sitemap at an unusual address."""
+
+    def __init__(self, named: str) -> None:
+        self.gate = threading.Event()
+        self.asked_again = threading.Event()
+        self._named = named
+        self._failed = False
+        self.server = SampleServer(respond=self._respond)
+
+    def _respond(self, target: str, origin: str) -> SampleAnswer:
+        if target == "/robots.txt":
+            if not self._failed:
+                self._failed = True
+                return SampleAnswer(503, XML, b"")
+            self.asked_again.set()
+            self.gate.wait(120)
+            return SampleAnswer(200, "text/plain", f"Sitemap: {origin}{self._named}".encode())
+        if target == self._named:
+            return listing("urlset", "url", [f"{origin}/{page}" for page in range(EACH)])
+        return SampleAnswer(404, XML, b"")
+
+
+@pytest.mark.parametrize(("named", "ignores"), [("/odd/all.xml", False), ("/sitemap.xml", False), ("/odd", True)])
+def test_the_sitemaps_of_a_robots_txt_that_failed_once_are_read(inline: Inline, named: str, ignores: bool) -> None:
+    site = RobotsThatFail(named)
+    site.gate.set()
+    asked: dict[str, object] = {"speed": "max", "allow_private": ["127.0.0.0/8"], "ignore_robots": ignores}
+    with site.server:
+        found = inline.run("map", url=site.server.url, **asked)
+    assert len({each.final_url for each in found}) == len(found) == EACH
+    assert inline.job.status == "completed"
+
+
+def test_a_map_that_was_paused_asks_again_for_a_robots_txt_that_failed(yard: Yard) -> None:
+    """What it guessed meanwhile does not mean that it knows the sitemaps."""
+    site = RobotsThatFail("/odd/all.xml")
+    with site.server:
+        asked = {"url": site.server.url, "speed": "max", "allow_private": ["127.0.0.0/8"]}
+        (id,) = jobs.enqueue_many(yard.database, [NewJob("map", asked, max_retries=5)])
+        yard.start(fence_after=60.0, stale_after=90.0)
+        assert site.asked_again.wait(120)
+        jobs.wish(yard.database, id, Verb.PAUSE)
+        yard.wait_for(id, Status.PAUSED)
+        assert {row.found_via for row in urls.queued(yard.database, id)} == {"guess"}
+        site.gate.set()
+        jobs.wish(yard.database, id, Verb.RESUME)
+        yard.wait_for(id, Status.COMPLETED)
+        assert len(list(results.every(yard.database, id))) == EACH
+    assert yard.adds_up(id)
+
+
+def test_a_map_ends_whose_robots_txt_never_comes(inline: Inline) -> None:
+    def respond(target: str, origin: str) -> SampleAnswer:
+        return SampleAnswer(503, XML, b"")
+
+    with SampleServer(respond=respond) as site:
+        found = inline.run("map", url=site.url, speed="max", allow_private=["127.0.0.0/8"])
+        assert set(site.requests) == {"/robots.txt"}
+    assert found == []
+    assert {row.reason for row in inline.ledger()} == {"robots_unavailable"}

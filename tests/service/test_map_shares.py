@@ -110,6 +110,77 @@ def test_a_site_cannot_hide_the_sitemaps_of_another_one(
     assert sum("junk" in path for path in sites.servers[1].requests) == 2
 
 
+@pytest.mark.parametrize("kind", ["urlset", "sitemapindex"])
+def test_what_a_site_lists_hides_no_sitemap_of_another_one(inline: Inline, kind: str) -> None:
+    """It lists them as pages; or it names one on a third host, which only the robots.txt of the other one may name."""
+    was_read = threading.Event()
+
+    def third_host(target: str, origin: str) -> SampleAnswer:
+        return listing("sitemapindex", "sitemap", [f"{second.url}0.xml"])
+
+    def victim(target: str, origin: str) -> SampleAnswer:
+        if target == "/robots.txt":
+            was_read.wait(PATIENCE)
+            return SampleAnswer(200, "text/plain", f"Sitemap: {elsewhere}\nSitemap: {origin}/1.xml".encode())
+        return listing("urlset", "url", [f"{origin}/page{target}"])
+
+    def attacker(target: str, origin: str) -> SampleAnswer:
+        if target == "/robots.txt":
+            named = f"Sitemap: {origin}/a.xml\nSitemap: {origin}/b.xml\nUser-agent: *\nCrawl-delay: 1"
+            return SampleAnswer(200, "text/plain", named.encode())
+        if target == "/a.xml" and kind == "urlset":
+            return listing("urlset", "url", [f"{second.url}{name}.xml" for name in (0, 1)] + [elsewhere])
+        if target == "/a.xml":
+            return listing("sitemapindex", "sitemap", [elsewhere, f"{origin}/last.xml"])
+        if target == "/last.xml" or kind == "urlset":
+            was_read.set()
+        return SampleAnswer(404, XML, b"")
+
+    with (
+        SampleServer(respond=third_host) as third,
+        SampleServer(respond=victim) as second,
+        SampleServer(respond=attacker) as first,
+    ):
+        elsewhere = f"{third.url}index.xml"
+        seeds = [first.url, second.url]
+        found = inline.run("map", urls=seeds, speed="max", allow_private=["127.0.0.0/8"])
+        pages = {each.final_url for each in found}
+        assert {f"{second.url}page/{name}.xml" for name in (0, 1)} <= pages
+        assert len(pages) == len(found)
+
+
+def test_a_site_cannot_make_the_sitemaps_of_another_one_too_deep(
+    inline: Inline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names the index of the other one at the greatest depth, before that one does."""
+    monkeypatch.setattr(mapping, "MOST_NESTED", 1)
+    index_was_read = threading.Event()
+
+    def victim(target: str, origin: str) -> SampleAnswer:
+        match target:
+            case "/robots.txt":
+                index_was_read.wait(PATIENCE)
+            case "/sitemap.xml":
+                return listing("sitemapindex", "sitemap", [f"{origin}/0.xml"])
+            case "/0.xml":
+                return listing("urlset", "url", [f"{origin}/page"])
+        return SampleAnswer(404, XML, b"")
+
+    with SampleServer(respond=victim) as second:
+
+        def attacker(target: str, origin: str) -> SampleAnswer:
+            if target == "/sitemap.xml":
+                return listing("sitemapindex", "sitemap", [f"{second.url}sitemap.xml", f"{origin}/last.xml"])
+            if target == "/last.xml":
+                index_was_read.set()
+            return SampleAnswer(404, XML, b"")
+
+        with SampleServer(respond=attacker) as first:
+            seeds = [first.url, second.url]
+            found = inline.run("map", urls=seeds, speed="max", allow_private=["127.0.0.0/8"])
+            assert [each.final_url for each in found] == [f"{second.url}page"]
+
+
 @pytest.mark.parametrize(("listed", "expected"), [(15, (10, 10)), (4, (16, 4))])
 def test_sites_share_the_limit_and_what_one_leaves_over_is_for_the_other(
     sites: Sites, inline: Inline, listed: int, expected: tuple[int, int]
@@ -136,6 +207,50 @@ def test_urls_that_a_site_lists_for_another_one_count_as_its_own(sites: Sites, i
     _, others = sites.map(inline, limit=10)
     assert sites.url(1, "page") in others
     assert len(others) == 10
+
+
+def test_empty_sitemaps_do_not_hold_up_other_sites(inline: Inline, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(url_shares, "PATIENCE", 1.0)
+    many = 10_000
+
+    def empty(target: str, origin: str) -> SampleAnswer:
+        if target == "/sitemap.xml":
+            return listing("sitemapindex", "sitemap", [f"{origin}/{number}.xml" for number in range(many)])
+        return listing("urlset", "url", []) if target[1].isdigit() else SampleAnswer(404, XML, b"")
+
+    def honest(target: str, origin: str) -> SampleAnswer:
+        pages = listing("urlset", "url", [f"{origin}/{page}" for page in range(30)])
+        return pages if target == "/sitemap.xml" else SampleAnswer(404, XML, b"")
+
+    with SampleServer(respond=empty) as first, SampleServer(respond=honest) as second:
+        seeds = [first.url, second.url]
+        found = inline.run("map", urls=seeds, speed="max", allow_private=["127.0.0.0/8"], limit=20)
+        assert len(first.requests) < many
+    assert len(found) == 20
+
+
+def test_a_site_that_asks_for_a_crawl_delay_keeps_its_share(inline: Inline, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The delay is longer than others would wait for a site that does not answer."""
+    monkeypatch.setattr(url_shares, "PATIENCE", 4.0)
+
+    def greedy(target: str, origin: str) -> SampleAnswer:
+        pages = listing("urlset", "url", [f"{origin}/{page}" for page in range(60)])
+        return pages if target == "/sitemap.xml" else SampleAnswer(404, XML, b"")
+
+    def polite(target: str, origin: str) -> SampleAnswer:
+        match target:
+            case "/robots.txt":
+                rules = f"Sitemap: {origin}/all.xml\nUser-agent: *\nCrawl-delay: 7"
+                return SampleAnswer(200, "text/plain", rules.encode())
+            case "/all.xml":
+                return listing("sitemapindex", "sitemap", [f"{origin}/0.xml"])
+        return listing("urlset", "url", [f"{origin}/{page}" for page in range(10)])
+
+    with SampleServer(respond=greedy) as first, SampleServer(respond=polite) as second:
+        seeds = [first.url, second.url]
+        found = inline.run("map", urls=seeds, speed="max", allow_private=["127.0.0.0/8"], limit=20)
+        assert sum(each.final_url.startswith(second.url) for each in found) == 10
+    assert len(found) == 20
 
 
 class SlowRobots:

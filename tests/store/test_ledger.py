@@ -9,7 +9,7 @@ from silkline.errors import LeaseLost, Refused, StoreError
 from silkline.model.database import Database
 from silkline.model.job import End, Job, Status, Verb
 from silkline.model.ledger import STATES, Checkpoint, Counts, NewUrl
-from silkline.store import jobs, results, urls
+from silkline.store import jobs, map_sitemaps, results, urls
 from tests.store.given import NOWHERE, finished, queued, rescued, result, running, settled, url
 
 
@@ -379,7 +379,7 @@ def test_the_results_of_each_sitemap_are_counted(database: Database) -> None:
     ]
     ends = [settled(1, "skipped", reason="sitemap"), settled(3), settled(4), settled(5, "skipped", reason="over_limit")]
     urls.record(database, job, Checkpoint(found, ends, [result(3), result(4)]))
-    assert urls.listed(database, job.id) == [(found[0].url, "for-a.example", 2)]
+    assert map_sitemaps.listed(database, job.id) == [(found[0].url, "for-a.example", 2)]
 
 
 def test_a_job_that_was_resumed_meanwhile_is_not_requeued(database: Database) -> None:

@@ -102,6 +102,11 @@ class Fetcher:
         self._outbox.found += found
         self._reporter.flush()
 
+    def next_at(self, host: str) -> float:
+        """When the clock of a host allows its next request."""
+        known = self._frontier.hosts.get(host)
+        return known.clock.next_at if known is not None else 0.0
+
     def close(self) -> None:
         self._running = False
         self._pump.close()

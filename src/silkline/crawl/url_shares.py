@@ -11,6 +11,11 @@ from collections.abc import Iterable
 from typing import Final
 
 PATIENCE: Final = 30.0
+"""So long a domain holds up others without anything new. The time in which we let it wait does not count."""
+MOST_HELD: Final = 120.0
+"""So long it holds up others in all."""
+EARNED: Final = 0.01
+"""Each URL that it lists allows so many seconds more: a large site needs its time, and a slow trickle earns little."""
 _LOOK_AGAIN: Final = 1.0
 
 
@@ -21,7 +26,9 @@ class UrlShares:
         self._most = most
         self._share = max(1, most // (len(set(domains)) or 1))
         self._began = now
-        self._read_at: dict[str, float] = {}
+        self._patient_until: dict[str, float] = {}
+        self._asleep_until: dict[str, float] = {}
+        self._holds_since: dict[str, float] = {}
         self._held_until: dict[str, float] = {}
         self.waiting: Counter[str] = Counter()
         self.listed: Counter[str] = Counter()
@@ -31,14 +38,23 @@ class UrlShares:
     def over(self) -> bool:
         return self.total >= self._most
 
-    def add(self, domain: str, number: int) -> None:
-        """The domain lists more URLs."""
+    def add(self, domain: str, number: int, now: float) -> None:
+        """The domain lists so many new URLs, or none."""
         self.listed[domain] += number
         self.total += number
+        if number:
+            self.came_further(domain, now)
 
-    def read(self, domain: str, now: float) -> None:
-        """A sitemap or the robots.txt of the domain was read."""
-        self._read_at[domain] = now
+    def came_further(self, domain: str, now: float) -> None:
+        """The domain listed new URLs, or named new sitemaps."""
+        self._patient_until[domain] = max(now, self._asleep_until.get(domain, now)) + PATIENCE
+
+    def sleeps(self, domain: str, now: float, until: float) -> None:
+        """A host of the domain gets no request until then, because its clock says so."""
+        known = max(now, self._asleep_until.get(domain, now))
+        if until > known:
+            self._patient_until[domain] = self._patience(domain) + until - known
+            self._asleep_until[domain] = until
 
     def ended(self, domain: str) -> None:
         self.waiting[domain] -= 1
@@ -58,8 +74,18 @@ class UrlShares:
         if self.listed[domain] < self._share or self.over or self.room(domain, now):
             return False
         self._held_until[domain] = now + _LOOK_AGAIN
+        for other in self._others(domain, now):
+            if self.listed[other] < self._share:
+                self._holds_since.setdefault(other, now)
         return True
 
     def _others(self, domain: str, now: float) -> list[str]:
-        read_at, began = self._read_at, self._began
-        return [each for each in self.waiting if each != domain and now - read_at.get(each, began) < PATIENCE]
+        return [each for each in self.waiting if each != domain and self._may_hold(each, now)]
+
+    def _may_hold(self, domain: str, now: float) -> bool:
+        """Whether it may still hold up others."""
+        in_all = self._holds_since.get(domain, now) + MOST_HELD + EARNED * self.listed[domain]
+        return now < min(self._patience(domain), in_all)
+
+    def _patience(self, domain: str) -> float:
+        return self._patient_until.get(domain, self._began + PATIENCE)

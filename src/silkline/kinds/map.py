@@ -48,7 +48,7 @@ from silkline.fetch.robots import Robots
 from silkline.kinds import site
 from silkline.kinds.page import plan_for
 from silkline.kinds.reader_limits import reader_for
-from silkline.model.fetched import Fetched
+from silkline.model.fetched import Fetched, is_temporary
 from silkline.model.job import End
 from silkline.model.kind import Context
 from silkline.model.ledger import DONE, FAILED, QUEUED, SKIPPED, NewResult, QueuedUrl, Settled
@@ -58,13 +58,15 @@ from silkline.parse.sitemap import Sitemap
 from silkline.parse.sitemap import SitemapEntry as Listed
 from silkline.parse.sniff import sniff
 from silkline.portions import portions_of
-from silkline.store import urls
+from silkline.store import map_sitemaps, urls
 from silkline.store.page_cache import HIDDEN_KEYS
 
 GUESSES: Final = ("/sitemap.xml", "/sitemap_index.xml")
 MAX_BODY: Final = 52_428_800
 NO_SITEMAP: Final = "no_sitemap"
 _NOTED: Final = 1_000  # sitemaps beyond the limit that are in the ledger with that reason; more would only fill it
+_LISTED: Final = "sitemap"
+"""How the URLs were found that a sitemap lists."""
 _OWN_VIAS: Final = frozenset({"guess", "seed"})
 """How a sitemap was found that is at the origin whose robots.txt was read."""
 LONGEST_SITEMAP_URL: Final = 500
@@ -117,13 +119,18 @@ class MapJob:
         self._progress = context.progress
         self._plan = plan
         self._recorder = recorder
-        self._seen: set[int] = set()
-        """Python's hash of each URL. It has a secret seed, so no sitemap can list a URL that hides another one."""
+        self._pages: set[int] = set()
+        """Python's hash of each listed URL. It has a secret seed, so no URL can be made to hide another one."""
+        self._sitemaps: set[int] = set()
+        """The same for sitemaps, and for each that a domain must not name with this domain: a site that lists a sitemap
+        of another one as a page, or names it in vain, does not hide it."""
         self._seeds = [url for url in map(canonical, spec.all_urls()) if url is not None]
         self._domains = {domain_of(host_of(url)) for url in self._seeds}
-        self._unread = dict.fromkeys(map(origin_of, self._seeds))
-        """Origins whose robots.txt was not read yet. A new attempt also reads those again that may have been read."""
+        self._unread = dict.fromkeys(map(origin_of, self._seeds), True)
+        """Origins whose robots.txt was not read yet, and whether it was not even asked for. A new attempt also reads
+        those again that may have been read."""
         self._found: Callable[[list[FoundUrl]], None]
+        self._next_at: Callable[[str], float]
         self._gate: HostGate
         self._loop = asyncio.get_running_loop()
         self._shares = UrlShares(spec.limit or MOST_URLS, self._domains, self._loop.time())
@@ -150,7 +157,7 @@ class MapJob:
         return self._named.total()
 
     async def begin(self, fetcher: Fetcher) -> None:
-        self._found, self._gate = fetcher.add, fetcher.gate
+        self._found, self._gate, self._next_at = fetcher.add, fetcher.gate, fetcher.next_at
         if self._recorder.next_id > 1:
             await self._recorder.ask(self._remember)
         self._shares.waiting.update(map(owner_of, self._unread))
@@ -165,36 +172,45 @@ class MapJob:
             if self.over or origin not in self._unread:
                 return
             rules = await self._gate.load_rules(f"{origin}/")
+            if self._plan.ignore_robots and is_temporary(rules.reason):  # otherwise the fetcher asks again
+                rules = await self._gate.load_rules(f"{origin}/")
         self._use(origin, rules)
 
     def _use(self, origin: str, rules: Robots) -> None:
         """Add what is known of an origin, all at once: an attempt that is killed has stored all of it or nothing."""
         if origin not in self._unread:
             return
-        del self._unread[origin]
-        owner = owner_of(origin)
+        is_first, owner = self._unread.pop(origin), owner_of(origin)
         found = self._sitemaps_of(origin, rules)
         named = [url for url in self._seeds if origin_of(url) == origin and _looks_like_a_sitemap(url)]
         self._found(found + self._rows(named, "seed", 0, owner))
         if rules.reason is None:
-            self._shares.read(owner, self._loop.time())
-        self._shares.ended(owner)
+            self._shares.came_further(owner, self._loop.time())
+        self._shares.sleeps(owner, self._loop.time(), self._next_at(host_of(origin)))
+        if is_temporary(rules.reason):  # it is asked for again before the first guess, and may name other sitemaps
+            self._unread[origin] = False
+        if is_first:
+            self._shares.ended(owner)
 
     async def select(self, rows: list[QueuedUrl]) -> list[QueuedUrl]:
         return rows
 
     def _remember(self) -> None:
+        origins = set(self._unread)
         for rows in urls.every(self._progress.database, self._progress.job.id):
-            self._seen.update(hash(url) for url, _, _ in rows)
-            for url, _, via in rows:
-                if via in _OWN_VIAS:
-                    self._unread.pop(origin_of(url), None)
-        for url, chain, number in urls.listed(self._progress.database, self._progress.job.id):
-            self._shares.add(owner_of(url, chain or ""), number)
+            self._pages.update(hash(url) for url, _, via in rows if via == _LISTED)
+        for url, chain, via, reason in map_sitemaps.sitemaps(self._progress.database, self._progress.job.id):
+            self._sitemaps.add(_hash(url, owner_of(url, chain or ""), reason))
+            if via in _OWN_VIAS:
+                self._unread.pop(origin_of(url), None)
+        for url, chain, number in map_sitemaps.listed(self._progress.database, self._progress.job.id):
+            self._shares.add(owner_of(url, chain or ""), number, self._loop.time())
         self._shares.total = self._recorder.stored
         after = 0
         while rows_queued := urls.queued(self._progress.database, self._progress.job.id, after=after):
             self._shares.waiting.update(owner_of(row.url, row.chain or "") for row in rows_queued)
+            tried = {origin_of(row.url) for row in rows_queued if row.found_via in _OWN_VIAS}
+            self._unread.update(dict.fromkeys(tried & origins, True))
             after = rows_queued[-1].id
 
     def _sitemaps_of(self, origin: str, rules: Robots) -> list[FoundUrl]:
@@ -212,22 +228,26 @@ class MapJob:
 
     def _rows(self, sitemaps: list[str], via: str, depth: int, owner: str) -> list[FoundUrl]:
         """The sitemaps that are not known yet, and that a domain may name. Those that must not be read are skipped with
-        the reason. But if the domain may not name one of another seed, it stays unknown: that domain may name it."""
+        the reason. But if the domain may not name one of another seed, it stays unknown: that domain may name it. One
+        that it may name has no depth from it: nothing below it is too deep because of who named it first."""
         rows: list[FoundUrl] = []
         for url in sitemaps:
             host = host_of(url)
             of_other = domain_of(host) != owner and self._is_ours(url)
-            fits = depth <= MOST_NESTED and self._named[owner] < MOST_SITEMAPS
+            level = 0 if of_other else depth
+            fits = level <= MOST_NESTED and self._named[owner] < MOST_SITEMAPS
             if of_other and not (fits and self._named_for_others[owner] < MOST_NAMED_FOR_OTHERS):
                 continue
-            if self._named[owner] < MOST_SITEMAPS + _NOTED and self._is_new(url):
+            foreign = via == "sitemap_index" and not self._is_ours(url)
+            reason = OVER_LIMIT if not fits else OUT_OF_SCOPE if foreign else None
+            known = {hash(url), hashed := _hash(url, owner, reason)}
+            if self._named[owner] < MOST_SITEMAPS + _NOTED and self._sitemaps.isdisjoint(known):
+                self._sitemaps.add(hashed)
                 self._named[owner] += 1
                 self._named_for_others[owner] += of_other
-                foreign = via == "sitemap_index" and not self._is_ours(url)
-                reason = OVER_LIMIT if not fits else OUT_OF_SCOPE if foreign else None
                 state, detail = SKIPPED if reason else QUEUED, FOREIGN_SITEMAP if reason == OUT_OF_SCOPE else None
                 chain = None if self._is_ours(url) else chain_for(owner)
-                rows.append(FoundUrl(url_key(url), url, host, depth, state, reason, detail, None, via, chain))
+                rows.append(FoundUrl(url_key(url), url, host, level, state, reason, detail, None, via, chain))
                 if state == QUEUED:
                     self._shares.waiting[owner_of(url, chain or "")] += 1
         return rows
@@ -236,10 +256,11 @@ class MapJob:
         return domain_of(host_of(url)) in self._domains
 
     def _is_new(self, url: str) -> bool:
+        """Whether the URL was neither listed nor is a sitemap. It is listed now."""
         hashed = hash(url)
-        if hashed in self._seen:
+        if hashed in self._pages or hashed in self._sitemaps:
             return False
-        self._seen.add(hashed)
+        self._pages.add(hashed)
         return True
 
     # How answers are used. Implements `Purpose`.
@@ -263,12 +284,15 @@ class MapJob:
     def read(self, host: str, entry: FrontierUrl, fetched: Fetched, reading: Reading) -> PageOutcome | Portions:
         tries, status, sitemap = entry.attempts + 1, fetched.status, reading.sitemap
         owner = owner_of(entry.url, entry.chain)
-        self._shares.read(owner, self._loop.time())
+        self._shares.sleeps(owner, self._loop.time(), self._next_at(host))
         if sitemap is None:
             return self._end(entry, Settled(entry.id, FAILED, reading.reason, reading.detail, tries, status))
         if sitemap.kind == "index":
             below = [listed.url for listed in sitemap.entries]
-            self._found(self._rows(below, "sitemap_index", entry.depth + 1, owner))
+            rows = self._rows(below, "sitemap_index", entry.depth + 1, owner)
+            self._found(rows)
+            if any(row.state == QUEUED for row in rows):
+                self._shares.came_further(owner, self._loop.time())
         if sitemap.kind == "unknown" and self._is_page(entry, fetched):
             return self._list_page(entry, tries, status)
         reason = NO_SITEMAP if sitemap.kind == "unknown" else SITEMAP
@@ -280,14 +304,14 @@ class MapJob:
     def _is_page(self, entry: FrontierUrl, fetched: Fetched) -> bool:
         """Whether what was named as a sitemap is a page of the site. `sitemap.xml` with HTML is an error message."""
         named = entry.via in SITEMAP_VIAS and not entry.chain and not _looks_like_a_sitemap(entry.url)
-        if not named or not self._is_ours(entry.url):
+        if not named or not self._is_ours(entry.url) or hash(entry.url) in self._pages:
             return False
         return sniff(fetched.body, fetched.content_type, fetched.charset) in ("html", "pdf")
 
     def _list_page(self, entry: FrontierUrl, tries: int, status: int) -> PageOutcome:
         if self.over:
             return self._end(entry, Settled(entry.id, SKIPPED, OVER_LIMIT, None, tries, status))
-        self._shares.add(owner_of(entry.url, entry.chain), 1)
+        self._shares.add(owner_of(entry.url, entry.chain), 1, self._loop.time())
         settled = Settled(entry.id, DONE, None, None, tries, status)
         return self._end(entry, settled, _hidden_result(entry.id, entry.url, "{}"))
 
@@ -331,16 +355,21 @@ class MapJob:
         ours = [listed for listed in fresh if self._is_ours(listed.url)]
         strangers = [listed for listed in fresh if not self._is_ours(listed.url)]
         taken, rest = ours[:room], ours[room:]
-        self._shares.add(owner, len(taken))
+        self._shares.add(owner, len(taken), self._loop.time())
         if self.over:
             self._recorder.append([_row(listed, entry, SKIPPED, OVER_LIMIT) for listed in rest])
         else:
-            self._seen.difference_update(hash(listed.url) for listed in rest)
+            self._pages.difference_update(hash(listed.url) for listed in rest)
         self._recorder.append([_row(listed, entry, SKIPPED, OUT_OF_SCOPE) for listed in strangers])
         first = self._recorder.append([_row(listed, entry, QUEUED, None) for listed in taken])
         for id, listed in enumerate(taken, first):
             self._recorder.end(Settled(id, DONE, None, None, 0, None), _result(id, listed, entry))
         return self.over or not rest
+
+
+def _hash(url: str, owner: str, reason: str | None) -> int:
+    """What is remembered of a sitemap that a domain names. One that it must not name may be named by another one."""
+    return hash(f"{owner} {url}" if reason in (OVER_LIMIT, OUT_OF_SCOPE) else url)
 
 
 def _looks_like_a_sitemap(url: str) -> bool:
@@ -353,7 +382,7 @@ def _size(listed: Listed) -> int:
 
 def _row(listed: Listed, entry: FrontierUrl, state: str, reason: str | None) -> FoundUrl:
     url = listed.url
-    return FoundUrl(url_key(url), url, host_of(url), entry.depth + 1, state, reason, None, entry.id, "sitemap")
+    return FoundUrl(url_key(url), url, host_of(url), entry.depth + 1, state, reason, None, entry.id, _LISTED)
 
 
 def _result(id: int, listed: Listed, entry: FrontierUrl) -> NewResult:

@@ -397,13 +397,6 @@ def every(database: Database, job_id: str, *, chunk: int = 5_000) -> Iterator[li
         yield [(row["url"], row["host"], row["found_via"]) for row in rows]
 
 
-def listed(database: Database, job_id: str) -> list[tuple[str, str | None, int]]:
-    """The URL and chain of each sitemap of a `map` job, and how many of its URLs have a result. Reads the whole
-    ledger of the job."""
-    rows = database.rows("urls.listed", job_id=job_id)
-    return [(row["url"], row["chain"], row["urls"]) for row in rows]
-
-
 def last_id(database: Database, job_id: str) -> int:
     return int(database.rows("urls.last_id", job_id=job_id)[0]["id"])
 

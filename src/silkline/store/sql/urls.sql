@@ -168,6 +168,10 @@ SELECT depth, count(*) AS urls FROM crawl_urls WHERE job_id = :job_id AND state 
 -- Every URL ever seen, to rebuild the seen-set.
 SELECT id, url, host, found_via FROM crawl_urls WHERE job_id = :job_id AND id > :after ORDER BY id LIMIT :wanted;
 
+-- name: sitemaps
+-- The sitemaps of a `map` job.
+SELECT url, chain, found_via, reason FROM crawl_urls WHERE job_id = :job_id AND found_via <> 'sitemap';
+
 -- name: listed
 -- The sitemaps of a `map` job, each with the number of its URLs that have a result.
 SELECT s.url, s.chain, count(*) AS urls
