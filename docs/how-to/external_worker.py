@@ -6,6 +6,7 @@ It uses only the standard library. A browser extension sends the same requests w
 private address, such as http://192.168.1.5/, unless it is started with `--allow-private`.
 """
 
+import http.client
 import ipaddress
 import json
 import os
@@ -17,6 +18,16 @@ import urllib.parse
 import urllib.request
 
 ENDS = {"pause": "paused", "stop": "stopped", "cancel": "cancelled"}
+REFUSED = (400, 413, 422)  # what the server answers to a page that it never takes, however often it is sent
+MOST_DELIVERY = 16_000_000  # bytes; the server refuses more, and may close the connection before all is sent
+MOST_BYTES = 2_000_000  # of a page: even with every byte escaped, the delivery is not too large
+METADATA_NAMES = (
+    "metadata",
+    "metadata.google.internal",
+    "metadata.goog",
+    "instance-data",
+    "instance-data.ec2.internal",
+)
 
 
 class LeaseLost(Exception):
@@ -43,7 +54,7 @@ def is_private(url):
     try:
         found = socket.getaddrinfo(host, None, flags=socket.AI_NUMERICHOST)
     except (OSError, UnicodeError):  # a name
-        return host == "localhost" or host.endswith(".localhost")
+        return host == "localhost" or host.endswith(".localhost") or host in METADATA_NAMES
     return not all(ipaddress.ip_address(address[0]).is_global for *_, address in found)
 
 
@@ -51,13 +62,28 @@ def page(url):
     """Fetch one page. Replace this function with your own code: a browser, a login, another program."""
     try:
         with urllib.request.urlopen(url, timeout=60) as answer:
-            text = answer.read().decode("utf-8", "replace")
-            data = {"title": text.partition("<title>")[2].partition("</title>")[0], "markdown": text}
+            text = answer.read(MOST_BYTES).decode("utf-8", "replace")
+            data = {"title": text.partition("<title>")[2].partition("</title>")[0][:10_000], "markdown": text}
             return {"url": url, "final_url": answer.url, "http_status": answer.status, "data": data}
     except urllib.error.HTTPError as error:
         return {"url": url, "success": False, "http_status": error.code, "error": f"http_{error.code}"}
     except OSError:  # no such host, no connection, or no response in time
         return {"url": url, "success": False, "error": "connect_failed"}
+    except (http.client.HTTPException, ValueError):  # no valid response, or a redirect to an invalid address
+        return {"url": url, "success": False, "error": "bad_response"}
+
+
+def deliver(base, here, found, lease):
+    """Deliver one page. A page that the server refuses must not end the job: its URL is settled as failed."""
+    for each in (found, {"url": found["url"], "success": False, "error": "not_deliverable"}):
+        if len(json.dumps(each)) > MOST_DELIVERY:
+            continue
+        try:
+            ask(base, f"{here}/results", {"pages": [each]}, lease)
+            return
+        except urllib.error.HTTPError as error:
+            if error.code not in REFUSED:
+                raise
 
 
 def work_on(base, job, lease, allow_private):
@@ -73,7 +99,7 @@ def work_on(base, job, lease, allow_private):
         found = page(url) if allow_private or not is_private(url) else blocked
         if not allow_private and is_private(found.get("final_url", url)):  # it was redirected there
             found = blocked
-        ask(base, f"{here}/results", {"pages": [found]}, lease)
+        deliver(base, here, found, lease)
     ask(base, f"{here}/finish", {"end": "completed"}, lease)
 
 

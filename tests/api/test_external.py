@@ -113,20 +113,31 @@ def test_what_an_external_worker_delivered_answers_for_nobody_else(client: Clien
         assert answer.status == 202 or not answer.json.get("cached"), answer
 
 
-@pytest.mark.parametrize("landed", ["http://127.0.0.9/secret", "http://[fd00::1]/", "http://localhost:8080/"])
-def test_a_page_with_a_private_address_is_not_stored(client: Client, landed: str) -> None:
-    """The page that a worker opened may have led it there."""
-    asked = f"https://a.test/{uuid.uuid4()}"
-    id = posted(client, asked)
-    body = {"pages": [page(asked, final_url=landed, data={"text": "SECRET"}, metadata={"detail": "SECRET"})]}
-    assert client.post(f"/v1/jobs/{id}/results", body, Silkline_Lease=claim(client, id)).json["recorded"] == 1
+PRIVATE = [
+    *("http://127.0.0.9/secret", "http://[fd00::1]/", "http://localhost:8080/", "http://127.0.0.1:0/"),
+    *("http://[::1]:0/", "http://localhost:0/", "http://u:0@127.0.0.1:0/", "http://metadata.google.internal/"),
+    *("http://METADATA:8080/x", "http://instance-data./"),
+]
+INVALID = ["", "file:///etc/passwd", "http://", f"http://127.0.0.1/?{'a' * 9000}", f"https://a.test/{'a' * 70_000}"]
+
+
+@pytest.mark.parametrize("landed", [*PRIVATE, *INVALID])
+def test_a_page_with_a_private_or_invalid_address_is_not_stored(client: Client, landed: str) -> None:
+    """The page that a worker opened may have led it there. The other pages of the delivery are stored."""
+    asked, other = f"https://a.test/{uuid.uuid4()}", "https://b.test/"
+    id = posted(client, asked, other)
+    led = page(asked, final_url=landed, data={"text": "SECRET"}, metadata={"detail": "SECRET"})
+    body = {"pages": [led, page(other, final_url=f"{other}landed")]}
+    assert client.post(f"/v1/jobs/{id}/results", body, Silkline_Lease=claim(client, id)).json["recorded"] == 2
     answer = client.get(f"/v1/jobs/{id}/results")
-    (stored,) = answer.json["items"]
-    assert (stored["success"], stored["metadata"]["error"]) == (False, "address_blocked")
+    stored, good = answer.json["items"]
+    error = "address_blocked" if landed in PRIVATE else "bad_redirect"
+    assert (stored["success"], stored["metadata"]["error"]) == (False, error)
     assert (stored["final_url"], stored["data"]) == (asked, {})
     assert b"SECRET" not in answer.body
-    (url,) = client.get(f"/v1/jobs/{id}/urls").json["items"]
-    assert (url["state"], url["reason"]) == ("failed", "address_blocked")
+    assert (good["success"], good["final_url"]) == (True, f"{other}landed")
+    url = client.get(f"/v1/jobs/{id}/urls").json["items"][0]
+    assert (url["state"], url["reason"]) == ("failed", error)
 
 
 def test_a_token_for_workers_may_work_and_nothing_else(client: Client) -> None:

@@ -1,6 +1,7 @@
 """Jobs that an external worker does: docs/how-to/external_worker.py, that very file, against a real server."""
 
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -124,6 +125,42 @@ def test_a_host_that_cannot_be_reached_is_delivered_as_failed(served: Client, da
     found = {each.original_url: each for each in results.every(database, id)}
     assert (found[asked[0]].success, found[asked[0]].metadata["error"]) == (False, "connect_failed")
     assert found[asked[1]].success is True
+
+
+def difficult(target: str, origin: str) -> SampleAnswer:
+    """Pages that the server or the library of the worker refuses."""
+    if target in ("/long", "/port"):
+        return SampleAnswer(302, "text/html", b"", f"/x?{'a' * 8300}" if target == "/long" else "http://a.test:x/")
+    body = b"\xff" * 17_000_000 if target == "/large" else b"<title>" + b"t" * 20_000
+    return SampleAnswer(200, "text/html", body)
+
+
+def test_no_page_ends_a_job(served: Client, database: Database) -> None:
+    with SampleServer(respond=difficult) as site:
+        names = ["long", "port", "large", "good"]
+        id = served.job(kind="extension", urls=[site.url + name for name in names])
+        work(served, "--allow-private")
+    assert served.get(f"/v1/jobs/{id}").json["status"] == "completed"
+    found = {(each.original_url or "").removeprefix(site.url): each for each in results.every(database, id)}
+    errors = {name: each.metadata["error"] for name, each in found.items()}
+    assert errors == {"long": "bad_redirect", "port": "bad_response", "large": None, "good": None}
+    assert len(found["large"].data["markdown"]) == 2_000_000
+    assert len(found["good"].data["title"]) <= 10_000
+
+
+def test_a_page_that_the_server_refuses_is_delivered_as_failed(
+    served: Client, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = runpy.run_path(str(SCRIPT))
+    found = {"title": 7}, {"markdown": "x" * 17_000_000}, {"title": "good"}
+    pages = iter(found)
+    monkeypatch.setitem(worker["main"].__globals__, "page", lambda url: {"url": url, "data": next(pages)})
+    asked = [f"https://a.test/{number}" for number in range(len(found))]
+    id = served.job(kind="extension", urls=asked)
+    worker["main"](f"http://127.0.0.1:{served.port}", forever=False)
+    assert served.get(f"/v1/jobs/{id}").json["status"] == "completed"
+    errors = [each.metadata["error"] for each in results.every(database, id)]
+    assert errors == ["not_deliverable", "not_deliverable", None]
 
 
 def test_a_private_address_is_not_asked_unless_it_is_allowed(served: Client, database: Database) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Playwright, Worker
 
@@ -116,6 +117,76 @@ def test_no_page_leads_the_browser_to_a_private_address(playwright: Playwright, 
         found = client.get(f"/v1/jobs/{again}/results").json["items"]
         assert [each["metadata"]["error"] for each in found] == ["address_blocked"] * 2
         assert "SECRET" not in json.dumps(found)
+
+
+def hostile(target: str, origin: str) -> SampleAnswer:
+    """Pages that never end, and pages that are too large to be delivered."""
+    link = "const each = document.createElement('a'); each.href = `https://e.example/${number}?${'a'.repeat(LENGTH)}`"
+    links = f"for (let number = 0; number < 2000; number++) {{ {link}; document.body.append(each) }}"
+    scripts = {
+        "/spin": "onload = () => setTimeout(() => { for (;;); }, 150)",
+        "/dialog": "onbeforeunload = () => 1; onload = () => setTimeout(() => { for (;;) alert(1) }, 150)",
+        "/address": "history.replaceState(null, '', '/address?' + 'a'.repeat(9000))",
+        "/title": "document.title = 't'.repeat(17000000)",
+        "/links": links.replace("LENGTH", "8000"),
+        "/long-links": links.replace("LENGTH", "9000"),
+    }
+    return SampleAnswer(200, "text/html", f"<body>public<script>{scripts.get(target, '')}</script>".encode())
+
+
+def test_no_page_holds_or_ends_a_job(playwright: Playwright, chromium: Path, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'silkline.db'}"
+    served = Served(url, tmp_path / "data", slots=0, api_token=TOKEN, heartbeat_interval=1.0)
+    with closing(served) as server, SampleServer(respond=hostile) as site:
+        client = server.ready().with_token(TOKEN)
+        worker_token = client.post("/v1/tokens", {"name": "browser", "scope": "worker"}).json["token"]
+        public = site.url.replace("127.0.0.1", PUBLIC)
+        wanted = {"server": f"http://127.0.0.1:{client.port}", "token": worker_token, "enabled": True}
+
+        def add(*names: str) -> str:
+            asked = {"kind": "extension", "urls": [public + name for name in names], "max_retries": 0}
+            id: str = client.post("/v1/jobs", asked).json["id"]
+            worker.evaluate("void look()")
+            return id
+
+        def found(id: str) -> dict[str, dict[str, Any]]:
+            items, cursor = [], ""
+            while cursor is not None:
+                answer = client.get(f"/v1/jobs/{id}/results?{cursor and 'cursor='}{cursor}").json
+                items, cursor = [*items, *answer["items"]], answer["next_cursor"]
+            return {each["original_url"].removeprefix(public): each for each in items}
+
+        resolve = f"--host-resolver-rules=MAP {PUBLIC} 127.0.0.1"
+        with extension_worker(playwright, chromium, tmp_path / "profile", resolve) as worker:
+            worker.evaluate(f"chrome.storage.local.set({json.dumps(wanted)})")
+            large = add("address", "title", "links", "long-links", "good")
+            assert client.wait_for(large, "completed", "failed")["status"] == "completed"
+            worker.evaluate("void (LIMITS.page = 4000, LIMITS.close = 2000)")
+            endless = add("spin", "dialog", "good")
+            assert client.wait_for(endless, "completed", "failed")["status"] == "completed"
+            # Only the wish of the user ends this page.
+            worker.evaluate("void (LIMITS.page = 3600000)")
+            held = add("spin?again", "spin", "good")
+            eventually("the page is open", lambda: [*site.requests].count("/spin") == 2)
+            client.post(f"/v1/jobs/{held}/cancel")
+            client.wait_for(held, "cancelled")
+            eventually("the extension is free", lambda: worker.evaluate("!busy"))
+            tabs = worker.evaluate("chrome.tabs.query({}).then((tabs) => tabs.map((tab) => tab.url))")
+            assert not [each for each in tabs if PUBLIC in each], tabs
+            worker.evaluate("readPage = () => ({ url: location.href, title: 7 })")
+            refused = add("good", "good?2")
+            assert client.wait_for(refused, "completed", "failed")["status"] == "completed"
+        pages = found(large)
+        errors = {name: each["metadata"]["error"] for name, each in pages.items()}
+        expected = {"address": "bad_redirect", "title": None, "links": None, "long-links": None, "good": None}
+        assert errors == expected
+        assert len(pages["title"]["data"]["title"]) == 10_000
+        assert 0 < len(pages["links"]["data"]["links"]) < 200
+        assert pages["long-links"]["data"]["links"] == []
+        errors = {name: each["metadata"]["error"] for name, each in found(endless).items()}
+        assert errors == {"spin": "timeout", "dialog": "timeout", "good": None}
+        assert list(found(held)) == ["spin?again"]
+        assert [each["metadata"]["error"] for each in found(refused).values()] == ["not_deliverable"] * 2
 
 
 def addresses() -> Iterator[IPv4Address | IPv6Address]:

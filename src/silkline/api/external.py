@@ -23,7 +23,7 @@ from silkline.config import Settings
 from silkline.errors import SpecError, StoreError, Unavailable
 from silkline.kinds import registry
 from silkline.model.database import Database
-from silkline.model.fetched import ADDRESS_BLOCKED
+from silkline.model.fetched import ADDRESS_BLOCKED, BAD_REDIRECT
 from silkline.model.job import AttemptEnd, Backoff, Decision, End, Job, Wish, decide
 from silkline.model.ledger import DONE, FAILED, QUEUED, SKIPPED, Checkpoint, Counts, NewResult, NewUrl, Settled
 from silkline.model.url import canonical, host_of, parse, url_key
@@ -168,8 +168,10 @@ class ExternalWorkers:
                 raise SpecError(f"{address[:200]!r} is not one of the URLs of this job; nothing was stored")
             if address in results or row.state != QUEUED:
                 continue
-            if foreign_private_url(address, _landed(address, page), self._settings):
-                page = _blocked(page)
+            if page["final_url"] is not None and canonical(page["final_url"]) is None:
+                page = _without_content(page, BAD_REDIRECT)
+            elif foreign_private_url(address, _landed(address, page), self._settings):
+                page = _without_content(page, ADDRESS_BLOCKED)
             settled.append(_end(row.id, page))
             results[address] = _result(row.id, address, page)
         counts = urls.record(self._database, job, Checkpoint(settled=settled, results=[*results.values()]))
@@ -215,9 +217,9 @@ def _landed(address: str, page: dict[str, Any]) -> str:
     return canonical(page["final_url"] or "") or address
 
 
-def _blocked(page: dict[str, Any]) -> dict[str, Any]:
-    """What is left of a page with a private address: a worker may have been led there by the page that it opened."""
-    return {**page, "final_url": None, "success": False, "error": ADDRESS_BLOCKED, "data": {}, "metadata": {}}
+def _without_content(page: dict[str, Any], error: str) -> dict[str, Any]:
+    """What is left of a page with a private or invalid address: the page that a worker opened may have led it there."""
+    return {**page, "final_url": None, "success": False, "error": error, "data": {}, "metadata": {}}
 
 
 def _conflict() -> Problem:

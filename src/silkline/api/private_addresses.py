@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from silkline.config import Settings
 from silkline.errors import SpecError, UsageError
-from silkline.fetch.guard import Guard, parse_exemption
+from silkline.fetch.guard import METADATA_NAMES, Guard, parse_exemption
 from silkline.fetch.origin import locate
 from silkline.model.fetched import ADDRESS_BLOCKED
 from silkline.model.url import canonical_base
@@ -23,8 +23,11 @@ OPERATOR_CAN = (
 )
 ASK_OPERATOR = f"{OPERATOR_CAN}. Then list the address in allow_private"
 NAME_IT = "List the address in allow_private, such as 10.0.0.0/8 or 192.168.1.5:8080"
-_MAY_BE_PRIVATE = re.compile(r"https?://(\[|[0-9]|([^/:]+\.)?localhost[:/])")  # of a canonical URL
+_NAMES = "|".join(map(re.escape, sorted(METADATA_NAMES)))
+_MAY_BE_PRIVATE = re.compile(rf"https?://(\[|[0-9]|(([^/:]+\.)?localhost|{_NAMES})[:/])")  # of a canonical URL
+_PORT_0 = re.compile(r"(?<=[^/:]):0(?=/)")
 _LOCALHOST = ("127.0.0.1", "::1")
+_METADATA = ("169.254.169.254",)
 
 
 def remedy(settings: Settings) -> str:
@@ -45,15 +48,21 @@ def private_url(urls: Iterable[str], allowed: Iterable[str] = ()) -> str | None:
         if not _MAY_BE_PRIVATE.match(address):
             continue
         guard = guard or Guard(map(parse_exemption, allowed))
-        target = locate(address)
+        target = locate(_PORT_0.sub("", address, count=1))  # nothing is fetched from port 0, so it is no target
         if isinstance(target, str):
             continue
         origin = target.origin
-        own = f".{origin.host}".endswith(".localhost")  # browsers look up no name under localhost
-        addresses = (origin.literal,) if origin.literal else _LOCALHOST if own else ()
+        addresses = (origin.literal,) if origin.literal else _meant_by(origin.host)
         if addresses and all(guard.check(address, origin.port) for address in addresses):
             return url
     return None
+
+
+def _meant_by(name: str) -> tuple[str, ...]:
+    """The private addresses that a name means everywhere."""
+    if f".{name}".endswith(".localhost"):  # browsers look up no name under localhost
+        return _LOCALHOST
+    return _METADATA if name in METADATA_NAMES else ()
 
 
 def foreign_private_url(asked: str, landed: str, settings: Settings) -> bool:

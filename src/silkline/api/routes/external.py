@@ -43,7 +43,7 @@ class ClaimBody(RequestBody):
 
 class PageBody(RequestBody):
     url: WebUrl
-    final_url: WebUrl | None = None
+    final_url: str | None = None  # a page chooses its address: an invalid one makes this page fail, not the delivery
     success: bool = True
     http_status: int | None = Field(None, ge=100, le=599)
     error: str | None = Field(None, max_length=60, pattern=TITLE)
