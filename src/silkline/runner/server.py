@@ -24,7 +24,7 @@ import msgspec
 from silkline.confine.roles import confine_fork_server, confine_runner
 from silkline.metrics.instruments import tell_cpu
 from silkline.metrics.process import attach
-from silkline.model.spec import PageSpec, SiteSpec
+from silkline.model.spec import DiagnosticSpec, MapSpec, PageSpec, SiteSpec
 from silkline.reading_marks import path_of
 from silkline.runner import protocol
 from silkline.runner.process import Orphaned, die_with_parent, name_process, settle
@@ -47,7 +47,7 @@ def serve(channel: socket.socket, *, postgres: bool) -> None:
         # A broken module makes only the jobs of its own kind fail, with the reason.
         with contextlib.suppress(Exception):
             importlib.import_module(name)
-    for spec in (PageSpec, SiteSpec):  # or each runner would build the validator of its own
+    for spec in (PageSpec, SiteSpec, MapSpec, DiagnosticSpec):  # or each runner would build the validator of its own
         spec.model_rebuild()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor handles Ctrl-C
     confine_fork_server()
