@@ -7,10 +7,12 @@ import zipfile
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from silkline.export.download import PIECE, GivenAway, MarkdownZip, download
+from silkline.export.large_rows import LARGE, LargeRow
 from silkline.export.open import to_path
 from silkline.export.rows import Filter, stream
 from silkline.export.table import columns_in
@@ -33,7 +35,7 @@ def test_a_large_file_is_given_away_in_small_pieces(tmp_path: Path, form: str) -
         stored = [result(id, data=json.dumps({"markdown": TEXT, f"of {id}": id})) for id in ids]
         urls.record(database, job, Checkpoint([url(id) for id in ids], [settled(id) for id in ids], stored))
         finished(database, job)
-        pieces = list(download(database, tmp_path, job.id, form, "folder"))
+        pieces = [piece for piece in download(database, tmp_path, job.id, form, "folder") if isinstance(piece, bytes)]
         assert max(map(len, pieces)) < PIECE + 2 * len(TEXT)
         columns = columns_in(stream(database, job.id, Filter()))
         with to_path(form, tmp_path / f"file.{form}", columns=columns) as writer:
@@ -41,6 +43,34 @@ def test_a_large_file_is_given_away_in_small_pieces(tmp_path: Path, form: str) -
                 writer.write(each)
         assert b"".join(pieces) == (tmp_path / f"file.{form}").read_bytes()
         assert sum(map(len, pieces)) > 10 * PIECE
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "md", "parquet"])
+def test_a_large_result_is_announced_and_dropped_before_it_is_sent(tmp_path: Path, form: str) -> None:
+    """One emoji makes each character of its text take four bytes. Letters without order do not get small as a zip."""
+    text = "\U0001f600" + "".join(Random(1).choices("abcdefghijklmnopqrstuvwxyz", k=2_000_000))
+    with closing(open_database(f"sqlite:///{tmp_path / 'silkline.db'}")) as database:
+        job, ids = running(database, kind="extension"), range(1, 3)
+        stored = [result(id, data=json.dumps({"markdown": text}), final_url=f"https://a.test/{id}") for id in ids]
+        urls.record(database, job, Checkpoint([url(id) for id in ids], [settled(id) for id in ids], stored))
+        finished(database, job)
+        list(download(database, tmp_path, job.id, form, "folder"))  # everything is loaded
+        tracemalloc.start()
+        try:
+            large, held = list[LargeRow](), list[int]()
+            for piece in download(database, tmp_path, job.id, form, "folder"):
+                if isinstance(piece, LargeRow):
+                    assert piece.memory >= 4 * 2_000_000
+                    assert tracemalloc.get_traced_memory()[0] < 1 << 20, "the row is not read yet"
+                    large.append(piece)
+                elif len(piece) > LARGE:
+                    assert large[-1].memory == 0
+                    held.append(tracemalloc.get_traced_memory()[0] - len(piece))
+        finally:
+            tracemalloc.stop()
+        assert len(large) == (4 if form == "csv" else 2)
+        assert len(held) == 2
+        assert max(held) < 1 << 20
 
 
 def test_a_table_is_not_kept_on_the_disk_before_it_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +84,8 @@ def test_a_table_is_not_kept_on_the_disk_before_it_is_sent(tmp_path: Path, monke
         urls.record(database, job, Checkpoint([url(1)], [settled(1)], [result(1, data=json.dumps(rows))]))
         finished(database, job)
         before = set(tmp_path.iterdir())
-        pieces = download(database, tmp_path, job.id, "csv", "folder")
+        found = download(database, tmp_path, job.id, "csv", "folder")
+        pieces = (piece for piece in found if isinstance(piece, bytes))
         first = next(piece for piece in pieces if piece)
         assert len(first) < 2 * PIECE
         assert set(tmp_path.iterdir()) == before

@@ -1,4 +1,4 @@
-"""A download whose job is removed: a problem document before its first bytes, and an incomplete answer after them."""
+"""A download or an event stream whose job is removed: a problem document before its first bytes, else an early end."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from starlette.types import Message
 from silkline.api.auth import Caller
 from silkline.api.caller_turns import GIVE_BACK, CallerTurns
 from silkline.api.downloads import Downloads
+from silkline.api.events import RETRY, Hub
 from silkline.errors import NotFound
 from silkline.export.download import download
 from silkline.model.ledger import Checkpoint
 from silkline.store import job_removal, urls
 from silkline.store.opening import open_database
 from tests.store.given import finished, result, running, settled, url
+from tests.support.supervisors import PATIENCE
 
 
 def sent_of(pieces: Generator[bytes, None, None], spec_version: str) -> list[Message]:
@@ -107,3 +109,27 @@ def test_a_file_that_was_removed_with_the_job_is_no_error_of_its_own(
             monkeypatch.setattr("silkline.export.download.stored_files", files)
             with pytest.raises(error):
                 list(download(database, tmp_path, job.id, "md", "folder"))
+
+
+def test_an_event_stream_ends_if_its_job_is_removed_while_it_starts(tmp_path: Path) -> None:
+    """Its first events are read after the answer began: an error would only be a traceback in the log."""
+
+    async def main(hub: Hub, id: str) -> list[bytes]:
+        async def still_valid() -> bool:
+            return True
+
+        frames = []
+        async for frame in hub.follow(id, None, still_valid, "one"):
+            if not frames:
+                feed = hub._feeds[id] = hub._new_feed(id)  # the first look sees the job, the next one does not
+                await feed.first_look()
+                job_removal.delete(database, id)
+            frames.append(frame)
+        return frames
+
+    with closing(open_database(f"sqlite:///{tmp_path / 'silkline.db'}")) as database:
+        job = running(database, kind="extension")
+        finished(database, job)
+        frames = asyncio.run(asyncio.wait_for(main(Hub(database), job.id), PATIENCE))
+    assert frames[0] == RETRY
+    assert not any(b"event: status" in frame for frame in frames)

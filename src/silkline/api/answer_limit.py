@@ -63,6 +63,12 @@ class AnswerRoom:
         self._held[caller] += size
         return answer
 
+    def resize(self, answer: HeldAnswer, size: int) -> None:
+        """An answer has become smaller or larger. Nothing is refused."""
+        if answer in self._answers:
+            self._held[answer.caller] += size - answer.size
+            answer.size = size
+
     def check(self, caller: str, size: int) -> None:
         """Raise a `Problem` if there is no room for an answer of this size now. For answers that take long to make."""
         self._in_the_way(caller, size)

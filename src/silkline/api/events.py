@@ -22,7 +22,7 @@ from silkline.api.caller_turns import CallerTurns
 from silkline.api.event_sources import Cursor, JobSource, OverviewSource, StreamEvent, catch_up
 from silkline.api.read_turns import read_turns
 from silkline.api.valid_callers import RegularCheck, StillValid
-from silkline.errors import StoreError
+from silkline.errors import NotFound, StoreError
 from silkline.model.database import Database
 from silkline.model.job import Status
 
@@ -246,7 +246,11 @@ class Hub:
 
 
 def _next(events: Iterator[StreamEvent]) -> StreamEvent | None:
-    return next(events, None)
+    """The next event. None after the last one, and when the job was removed meanwhile."""
+    try:
+        return next(events, None)
+    except NotFound:
+        return None
 
 
 async def _frames(queue: Listener, check: RegularCheck) -> AsyncIterator[bytes]:

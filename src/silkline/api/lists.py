@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import TypeVar
 
 from silkline.api.answer_models import to_json
+from silkline.export.large_rows import LargeRow
 from silkline.export.limited_reads import CHUNK_BYTES, limited_reads
 from silkline.model.field_filter import Condition, has_all
 from silkline.store.url_view import ResultView
@@ -23,6 +24,12 @@ Item = TypeVar("Item")
 # From a cursor and a number: items, each with its cursor. Fewer, if they are large; none, after the last one.
 Read = Callable[[int, int], list[tuple[int, Item]]]
 Clock = Callable[[], float]
+Announce = Callable[[int], LargeRow | None]
+"""From a cursor: the announcement of the next item, if it is large."""
+
+
+def none_is_large(_after: int) -> None:
+    """Announces nothing."""
 
 
 def chosen_from(
@@ -53,14 +60,23 @@ def chosen_from(
 
 
 def chosen_lines(
-    read: Read[ResultView], after: int, conditions: Sequence[Condition], limit: int = CHUNK_BYTES
-) -> Generator[bytes, None, None]:
+    read: Read[ResultView],
+    after: int,
+    conditions: Sequence[Condition],
+    limit: int = CHUNK_BYTES,
+    announce: Announce = none_is_large,
+) -> Generator[bytes | LargeRow, None, None]:
     """The results with these conditions as JSON lines. Yields after each result, with nothing if there is nothing yet.
 
     Results that were read but do not fit are dropped before the client gets the others, and read again later.
     """
     number = FIRST
-    while found := read(after, number):
+    while True:
+        if (large := announce(after)) is not None:
+            yield large
+            number = 1  # the others would stay in memory with it
+        if not (found := read(after, number)):
+            return
         found.reverse()
         lines: list[bytes] = []
         size = 0
@@ -72,18 +88,37 @@ def chosen_lines(
             del item
             yield b""
         found.clear()
-        yield b"".join(lines)
+        if large is not None:
+            large.is_dropped()
+        piece = b"".join(lines)
+        lines.clear()
+        yield piece
         number = CHUNK if size < limit else FIRST
 
 
-def lines(read: Read[Item], after: int, first: int, most: int, limit: int) -> Generator[bytes, None, None]:
+def lines(
+    read: Read[Item], after: int, first: int, most: int, limit: int, announce: Announce = none_is_large
+) -> Generator[bytes | LargeRow, None, None]:
     """All items after the cursor as JSON lines. One chunk at a time is in memory."""
 
-    def encoded(after: int, number: int) -> list[tuple[int, bytes]]:
+    def encoded(after: int, number: int) -> list[tuple[int, bytes | LargeRow]]:
         return [(cursor, to_json(item) + b"\n") for cursor, item in read(after, number)]
 
-    for chunk in limited_reads(encoded, len, after=after, first=first, most=most, limit=limit):
-        yield b"".join(chunk)
+    def size_of(line: bytes | LargeRow) -> int:
+        return len(line) if isinstance(line, bytes) else 0
+
+    large: LargeRow | None = None
+    for chunk in limited_reads(encoded, size_of, after=after, first=first, most=most, limit=limit, announce=announce):
+        if isinstance(chunk[0], LargeRow):
+            large = chunk[0]
+            yield large
+            continue
+        if large is not None:
+            large.is_dropped()
+            large = None
+        piece = b"".join(line for line in chunk if isinstance(line, bytes))
+        chunk.clear()
+        yield piece
 
 
 def page_of(

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
+from silkline.export.large_rows import LargeRow
 from silkline.export.markdown_chunks import Heading, chunks_of
 from silkline.export.row_files import Columns
-from silkline.export.rows import Filter, content_of, stream
+from silkline.export.rows import Filter, announced, content_of
 from silkline.model.database import Database
 from silkline.store.results import Result
 
@@ -42,9 +43,12 @@ class ChunkRow(NamedTuple):
 COLUMNS: Final = Columns(ChunkRow._fields, frozenset({"position", "start"}), frozenset({"headings"}))
 
 
-def chunk_rows(database: Database, job_id: str, wanted: Filter, size: int) -> Iterator[ChunkRow | None]:
+def chunk_rows(database: Database, job_id: str, wanted: Filter, size: int) -> Iterator[ChunkRow | LargeRow | None]:
     """The chunks of every wanted result of a job, page after page. None after a while without a chunk."""
-    for result in stream(database, job_id, wanted):
+    for result in announced(database, job_id, wanted):
+        if isinstance(result, LargeRow):
+            yield result
+            continue
         found: ChunkRow | None = None
         for found in chunks_of_result(result, size) if result.success else ():
             yield found

@@ -5,19 +5,21 @@ from __future__ import annotations
 import functools
 import importlib.util
 import io
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Final, NamedTuple
 
 from silkline.export.field_columns import columns_of
 from silkline.export.folder import document, place_of
+from silkline.export.large_rows import LargeRow, announcement_of_bytes
 from silkline.export.markdown_chunks import CHUNK_SIZE
 from silkline.export.open import TABLES, to_stream
-from silkline.export.other_tables import table_of
+from silkline.export.other_tables import announced_table
 from silkline.export.parquet import Parquet
-from silkline.export.row_files import row_pieces
-from silkline.export.rows import Filter, Writer, stream
+from silkline.export.row_files import row_pieces, stopping
+from silkline.export.rows import Filter, announced
 from silkline.export.table import COLUMNS, DataColumns, Table
 from silkline.export.zip_stream import DEFLATED, STORED, ZipStream
 from silkline.model.database import Database
@@ -72,6 +74,14 @@ class GivenAway(io.RawIOBase):
         return taken
 
 
+class PageFileToAdd(NamedTuple):
+    """A screenshot or a PDF, and its place in the zip file."""
+
+    place: PurePosixPath
+    path: Path
+    moment: datetime
+
+
 class MarkdownZip:
     """The folder of Markdown files as a zip file. All files are in one top folder, which unpacking creates."""
 
@@ -81,9 +91,10 @@ class MarkdownZip:
         self._folder = folder
         self._written: set[int] = set()  # keys of names, which take less memory
 
-    def write(self, result: Result) -> None:
+    def write(self, result: Result) -> list[PageFileToAdd]:
+        """Write the page. Returns its other files, which may be large."""
         if not result.success:
-            return
+            return []
         place = PurePosixPath(self._folder, place_of(result.final_url))
         if url_key(str(place)) in self._written:  # for example if http and https both have the page
             place = place.with_name(f"{place.stem}-{url_key(result.final_url) & 0xFFFFFFFF:08x}.md")
@@ -92,12 +103,11 @@ class MarkdownZip:
         self._written.add(url_key(str(place)))
         files = stored_files(self._data, result.job_id, result.url_id, result.metadata)
         names = {name: place.name.removesuffix(".md") + path.suffix for name, path in files.items()}
-        self._add(result, place, document(result, names).encode("utf-8", "replace"), DEFLATED)
-        for name, path in files.items():
-            self._add(result, place.with_name(names[name]), path.read_bytes(), STORED)
+        self._zip.add(str(place), result.created_at, document(result, names).encode("utf-8", "replace"), DEFLATED)
+        return [PageFileToAdd(place.with_name(names[name]), path, result.created_at) for name, path in files.items()]
 
-    def _add(self, result: Result, place: PurePosixPath, content: bytes, method: int) -> None:
-        self._zip.add(str(place), result.created_at, content, method)
+    def add(self, file: PageFileToAdd) -> None:
+        self._zip.add(str(file.place), file.moment, file.path.read_bytes(), STORED)
 
     def ending(self) -> Iterator[None]:
         """Write the list of the files, a part at a time."""
@@ -122,9 +132,11 @@ def _installed(library: str) -> bool:
 
 def download(
     database: Database, data: Path, job_id: str, form: str, name: str, *, chunk_size: int = CHUNK_SIZE
-) -> Generator[bytes, None, None]:
+) -> Generator[bytes | LargeRow, None, None]:
     """The results of a job in this format, in pieces; an empty one if there is nothing to send yet.
 
+    Announces each large row: it is read when the next piece is asked for, and dropped when it is written, if it can be
+    written at once.
     `name` is the folder inside an archive. Raises `NotFound` if the job is removed meanwhile.
     """
     try:
@@ -134,14 +146,34 @@ def download(
         raise
 
 
-def _whole(writer: Writer, result: Result) -> Iterator[None]:
-    writer.write(result)
-    yield
+def _at_once(database: Database, job_id: str, write: Callable[[Result], object]) -> Iterator[LargeRow | None]:
+    """Write each result. It is dropped before what was written is sent."""
+    large: LargeRow | None = None
+    for item in announced(database, job_id, Filter()):
+        if isinstance(item, LargeRow):
+            large = item
+            yield item
+            continue
+        write(item)
+        del item
+        if large is not None:
+            large.is_dropped()
+            large = None
+        yield None
+
+
+def _in_rows(database: Database, job_id: str, writer: Table | Parquet) -> Iterator[LargeRow | None]:
+    """Write each result a few rows at a time: all of them may be very much longer than the result."""
+    for item in announced(database, job_id, Filter()):
+        if isinstance(item, LargeRow):
+            yield item
+        else:
+            yield from writer.parts(item)
 
 
 def _pieces(
     database: Database, data: Path, job_id: str, form: str, name: str, chunk_size: int
-) -> Generator[bytes, None, None]:
+) -> Generator[bytes | LargeRow, None, None]:
     file = GivenAway()
     if form == "warc":
         from silkline.export.warc import written_records
@@ -150,24 +182,31 @@ def _pieces(
             yield file.take(PIECE)
     elif form == "md":
         with closing(MarkdownZip(file, name, data)) as packed:
-            for result in stream(database, job_id, Filter()):
-                packed.write(result)
-                yield file.take(PIECE)
+            files: list[PageFileToAdd] = []
+            for large in _at_once(database, job_id, lambda result: files.extend(packed.write(result))):
+                yield large or file.take(PIECE)
+                while files:
+                    yield announcement_of_bytes(files[0].path.stat().st_size) or b""
+                    packed.add(files.pop(0))
+                    yield file.take(PIECE)
             for _ in packed.ending():
                 yield file.take(PIECE)
     elif form in TABLES:
-        rows, columns = table_of(database, job_id, form, Filter(), chunk_size=chunk_size)
-        for _ in row_pieces(rows, columns, "jsonl", file):  # type: ignore[arg-type]
+        rows, columns = announced_table(database, job_id, form, Filter(), chunk_size=chunk_size)
+        announcements: list[LargeRow] = []
+        for _ in row_pieces(stopping(rows, announcements), columns, "jsonl", file):  # type: ignore[arg-type]
             yield file.take(PIECE)
+            while announcements:
+                yield announcements.pop()
     else:
         fields = columns_of(database, job_id, COLUMNS)
         others = DataColumns(fields)
-        for result in stream(database, job_id, Filter()) if form == "csv" else ():
-            others.see(result)
-            yield b""
+        for large in _at_once(database, job_id, others.see) if form == "csv" else ():
+            yield large or b""
         with to_stream(form, file, fields, others) as writer:  # type: ignore[arg-type]
-            for result in stream(database, job_id, Filter()):
-                for _ in writer.parts(result) if isinstance(writer, Table | Parquet) else _whole(writer, result):
-                    yield file.take(PIECE)
+            several = fields.rows and isinstance(writer, Table | Parquet)
+            written = _in_rows(database, job_id, writer) if several else _at_once(database, job_id, writer.write)  # type: ignore[arg-type]
+            for large in written:
+                yield large or file.take(PIECE)
     jobs.outline(database, job_id)  # without the job, the file is not complete
     yield file.take()

@@ -17,14 +17,18 @@ def limited_reads(
     first: int,
     most: int,
     limit: int = CHUNK_BYTES,
+    announce: Callable[[int], Row | None] = lambda _: None,
 ) -> Iterator[list[Row]]:
     """All rows after a cursor, in chunks of up to `limit` bytes; a larger row is a chunk of its own.
 
     `read` gets a cursor and a number, and returns rows, each with its cursor. The number of rows follows their size.
+    `announce` gets the cursor before each read. What it returns is a chunk of its own, before the others.
     Rows beyond the limit are dropped and read again later, so a reader that waits holds one chunk and nothing else.
     """
     wanted = first
     while True:
+        if (note := announce(after)) is not None:
+            yield [note]
         chunk: list[Row] = []
         size, complete = 0, True
         for cursor, row in read(after, wanted):

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from silkline.export.large_rows import LargeRow
 from silkline.export.row_files import Columns
-from silkline.export.rows import content_size, stored_results
+from silkline.export.rows import announced_results, content_size
 from silkline.model.database import Database
 from silkline.model.job import ENDED
 from silkline.model.ledger import Url
@@ -38,7 +39,7 @@ class LinkRow(NamedTuple):
 COLUMNS: Final = Columns(LinkRow._fields, frozenset({"status"}))
 
 
-def links_of(database: Database, job_id: str) -> Iterator[LinkRow | None]:
+def links_of(database: Database, job_id: str) -> Iterator[LinkRow | LargeRow | None]:
     """Every link of a job, page after page. None after some pages that have no links."""
     job = jobs.outline(database, job_id)
     if job.status in ENDED:
@@ -50,14 +51,17 @@ def links_of(database: Database, job_id: str) -> Iterator[LinkRow | None]:
         yield from _by_key(database, job_id)
 
 
-def _with_texts(database: Database, job_id: str) -> Iterator[LinkRow | None]:
-    for results in portions_of(stored_results(database, job_id), PAGES, _number, LINKS):
+def _with_texts(database: Database, job_id: str) -> Iterator[LinkRow | LargeRow | None]:
+    for results in portions_of(announced_results(database, job_id), PAGES, _number, LINKS):
         known = [
             (result.final_url, link)
             for result in results
+            if isinstance(result, Result)
             for link in _outlinks(result)
             if isinstance(link, Mapping) and isinstance(link.get("url"), str)
         ]
+        large = results[-1] if isinstance(results[-1], LargeRow) else None
+        results.clear()  # with the contents of the pages
         if not known:
             yield None
         for begin in range(0, len(known), LINKS):  # a single page may have more
@@ -66,6 +70,9 @@ def _with_texts(database: Database, job_id: str) -> Iterator[LinkRow | None]:
             for source, link in some:
                 state, status = _end(targets.get(url_key(link["url"])))
                 yield LinkRow(source, link["url"], _text(link.get("text")), _text(link.get("rel")), state, status)
+        if large is not None:
+            known.clear()
+            yield large
 
 
 def _by_key(database: Database, job_id: str) -> Iterator[LinkRow | None]:
@@ -79,8 +86,13 @@ def _by_key(database: Database, job_id: str) -> Iterator[LinkRow | None]:
                 yield LinkRow(sources[id].url, target.url, None, None, *_end(target))
 
 
-def _number(result: Result) -> int:
-    """Of the links of a result. Long links, and a page with much other data, count for more."""
+def _number(result: Result | LargeRow) -> int:
+    """Of the links of a result. Long links, and a page with much other data, count for more.
+
+    The links of other pages are written before the next large page is read.
+    """
+    if isinstance(result, LargeRow):
+        return LINKS
     return max(len(_outlinks(result)), content_size(result) // _SIZE_OF_LINK)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from silkline.export.large_rows import LargeRow
 from silkline.export.row_files import Columns
 from silkline.export.rows import Filter
 from silkline.model.database import Database
@@ -14,6 +15,18 @@ def table_of(
     database: Database, job_id: str, form: str, wanted: Filter, *, chunk_size: int
 ) -> tuple[Iterator[Any], Columns]:
     """The rows and the columns of a table. The links of a job are not filtered."""
+    rows, columns = announced_table(database, job_id, form, wanted, chunk_size=chunk_size)
+    return filter(_is_row, rows), columns
+
+
+def _is_row(row: Any) -> bool:
+    return not isinstance(row, LargeRow)
+
+
+def announced_table(
+    database: Database, job_id: str, form: str, wanted: Filter, *, chunk_size: int
+) -> tuple[Iterator[Any], Columns]:
+    """The same, with an announcement before each large result."""
     if form == "links":
         from silkline.export import links
 

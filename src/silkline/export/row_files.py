@@ -7,6 +7,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
+from silkline.export.large_rows import LargeRow
 from silkline.export.parquet import load
 from silkline.export.table import line_of
 from silkline.portions import portions_of
@@ -70,6 +71,16 @@ def _parquet(rows: Iterable[Any], columns: Columns, stream: BinaryIO) -> Iterato
             if found:
                 writer.write_table(pyarrow.Table.from_pylist(found, schema=schema))
             yield len(found)
+
+
+def stopping(rows: Iterable[Any], large: list[LargeRow]) -> Iterator[Any]:
+    """The rows; announcements go to `large`. After one, `row_pieces` yields before it asks for a further row."""
+    for row in rows:
+        if isinstance(row, LargeRow):
+            large.append(row)
+            yield from [None] * FEW
+        else:
+            yield row
 
 
 def _length(line: bytes) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -11,6 +12,7 @@ from typing import Any, Final, Protocol
 
 from silkline.errors import UsageError
 from silkline.export.failed_urls import ledger
+from silkline.export.large_rows import LargeRow, announcement
 from silkline.export.limited_reads import limited_reads
 from silkline.model.database import Database
 from silkline.model.field_filter import BadCondition, Condition, has_all, read_condition
@@ -100,8 +102,14 @@ def conditions_of(where: tuple[str, ...]) -> list[Condition]:
 
 def stream(database: Database, job_id: str, wanted: Filter, *, after: int = 0) -> Iterator[Result]:
     """The wanted results in order of discovery, and with some filters also URLs without a result."""
+    yield from filter(_is_result, announced(database, job_id, wanted, after=after))
+
+
+def announced(database: Database, job_id: str, wanted: Filter, *, after: int = 0) -> Iterator[Result | LargeRow]:
+    """The same, with an announcement before each large result. Nothing here keeps a result that was taken."""
     if not wanted.asks_ledger:
-        yield from filter(wanted.wants, stored_results(database, job_id, after))
+        found = announced_results(database, job_id, after)
+        yield from filter(lambda each: isinstance(each, LargeRow) or wanted.wants(each), found)
         return
     last = 0
     stored, others = stored_results(database, job_id, after), _without_page(database, job_id, after)
@@ -126,13 +134,45 @@ def _without_page(database: Database, job_id: str, after: int) -> Iterator[Resul
 
 def stored_results(database: Database, job_id: str, after: int = 0) -> Iterator[Result]:
     """Results in order of discovery. If pages are large, fewer rows are read at a time."""
+    yield from filter(_is_result, announced_results(database, job_id, after))
 
-    def read(after: int, wanted: int) -> list[tuple[int, Result]]:
+
+def _is_result(row: Result | LargeRow) -> bool:
+    return isinstance(row, Result)
+
+
+def announced_results(database: Database, job_id: str, after: int = 0) -> Iterator[Result | LargeRow]:
+    """The same, with an announcement before each large result."""
+
+    def read(after: int, wanted: int) -> list[tuple[int, Result | LargeRow]]:
         found = results.page_by_discovery(database, job_id, after=after, wanted=wanted)
         return [(result.url_id, result) for result in found]
 
-    for chunk in limited_reads(read, content_size, after=after, first=FIRST, most=MOST):
-        yield from map(with_right_types, chunk)
+    def announce(after: int) -> LargeRow | None:
+        return announcement(results.next_length_by_discovery(database, job_id, after=after))
+
+    large: LargeRow | None = None
+    for chunk in limited_reads(read, _row_size, after=after, first=FIRST, most=MOST, announce=announce):
+        chunk.reverse()
+        while chunk:  # what is taken is not kept here
+            if isinstance(chunk[-1], LargeRow):
+                large = chunk[-1]
+                yield chunk.pop()
+                continue
+            yield _taken(chunk)
+            if large is not None:
+                large.is_dropped()  # whoever took the row asks for the next one
+                large = None
+
+
+def _taken(chunk: list[Result | LargeRow]) -> Result:
+    row = chunk.pop()
+    assert isinstance(row, Result)  # noqa: S101 - for the type checker
+    return with_right_types(row)
+
+
+def _row_size(row: Result | LargeRow) -> int:
+    return content_size(row) if isinstance(row, Result) else 0
 
 
 def with_right_types(result: Result) -> Result:
@@ -164,9 +204,14 @@ def content_size(result: Result) -> int:
     left: list[Any] = [result.data]
     while left:
         value = left.pop()
-        size += len(value) if isinstance(value, str) else _SIZE_OF_VALUE
+        size += size_of_text(value) if isinstance(value, str) else _SIZE_OF_VALUE
         if isinstance(value, dict):
             left += value.values()
         elif isinstance(value, list):
             left += value
     return size
+
+
+def size_of_text(text: str) -> int:
+    """The bytes of a text in memory: one emoji makes all its characters four times as large."""
+    return len(text) if text.isascii() else sys.getsizeof(text)

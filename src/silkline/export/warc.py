@@ -44,8 +44,10 @@ def written_records(
         if result is None or found.url != result.final_url or not wanted.wants(result):
             yield False
             continue
+        del result  # a client that reads slowly holds no more than what was written
         headers = found.record.rec_headers
         about = {name: headers.get_header(name) for name in ("WARC-Date", "WARC-IP-Address", "WARC-Record-ID")}
         about = {name: value for name, value in about.items() if value}
         stream.write(response_record(found.url, found.record.http_headers, found.record.payload, about))
+        found.record.payload = b""
         yield True

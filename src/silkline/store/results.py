@@ -125,6 +125,27 @@ def page_by_discovery(database: Database, job_id: str, *, after: int = 0, wanted
     return []
 
 
+def next_length(database: Database, job_id: str, *, after: int) -> int:
+    """The length of the next result that `page` reads; 0 if there is none.
+
+    SQLite counts characters, PostgreSQL bytes.
+    """
+    sizes = [
+        (row["id"], row["size"])
+        for member in members(database, job_id)
+        for row in database.rows("results.sizes", job_id=member, after=after, wanted=1)
+    ]
+    return min(sizes)[1] if sizes else 0
+
+
+def next_length_by_discovery(database: Database, job_id: str, *, after: int) -> int:
+    """The same for `page_by_discovery`."""
+    for member in from_cursor(members(database, job_id), after):
+        for row in database.rows("results.sizes_by_discovery", job_id=member, after=after, wanted=1):
+            return int(row["size"])
+    return 0
+
+
 def every(database: Database, job_id: str, *, chunk: int = 500) -> Iterator[Result]:
     """All results of a job, in the order of discovery of their URLs, in constant memory."""
     after = 0

@@ -19,7 +19,18 @@ from silkline.api.answer_models import (
 )
 from silkline.api.downloads import Downloads, Pieces
 from silkline.api.ledger_counts import LedgerCounts
-from silkline.api.lists import CHUNK, FIRST, Item, Read, chosen_from, chosen_lines, lines, page_of
+from silkline.api.lists import (
+    CHUNK,
+    FIRST,
+    Announce,
+    Item,
+    Read,
+    chosen_from,
+    chosen_lines,
+    lines,
+    none_is_large,
+    page_of,
+)
 from silkline.api.problems import Problem
 from silkline.api.views import (
     host_view,
@@ -27,6 +38,7 @@ from silkline.api.views import (
     reason_views,
     wait_view,
 )
+from silkline.export.large_rows import LargeRow, announcement
 from silkline.export.limited_reads import CHUNK_BYTES
 from silkline.model.database import Database
 from silkline.model.field_filter import MOST, BadCondition, Condition, read_condition
@@ -135,10 +147,13 @@ class LedgerRoutes:
             found = results.page(self._database, job.id, after=after, wanted=wanted)
             return [(each.id, result_view(each, content=query.content)) for each in found]
 
+        def announce(after: int) -> LargeRow | None:
+            return announcement(results.next_length(self._database, job.id, after=after))
+
         if wants_lines(query, accept) and conditions:
-            return self._download(request, chosen_lines(read, query.cursor, conditions))
+            return self._download(request, chosen_lines(read, query.cursor, conditions, announce=announce))
         if wants_lines(query, accept):
-            return self._lines(request, read, query)
+            return self._lines(request, read, query, announce=announce)
         if conditions:
             return Answer(ListPage(*chosen_from(read, query.cursor, query.limit, conditions)))
         return Answer(ListPage(*page_of(read, query.cursor, query.limit)))
@@ -216,8 +231,9 @@ class LedgerRoutes:
         first: int = FIRST,
         most: int = CHUNK,
         limit: int = CHUNK_BYTES,
+        announce: Announce = none_is_large,
     ) -> StreamingResponse:
-        return self._download(request, lines(read, query.cursor, first, most, limit))
+        return self._download(request, lines(read, query.cursor, first, most, limit, announce))
 
     def _download(self, request: Request, pieces: Pieces) -> StreamingResponse:
         def whole() -> Pieces:
