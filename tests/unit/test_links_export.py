@@ -24,7 +24,7 @@ def looked_up(monkeypatch):
 
 
 def test_pages_with_very_many_links_are_looked_up_a_few_at_a_time(monkeypatch, looked_up):
-    monkeypatch.setattr(links, "stored_results", lambda _database, _job: (page(n, 5_000) for n in range(30)))
+    monkeypatch.setattr(links, "announced_results", lambda _database, _job: (page(n, 5_000) for n in range(30)))
     assert sum(1 for _ in links._with_texts(None, "job")) == 150_000
     monkeypatch.setattr(links.links, "every", lambda _database, _job: ((n, [n] * 5_000) for n in range(30)))
     monkeypatch.setattr(links.urls, "by_keys", lambda _database, _job, keys: looked_up.append(5_000 * len(keys)) or {})
@@ -33,12 +33,12 @@ def test_pages_with_very_many_links_are_looked_up_a_few_at_a_time(monkeypatch, l
 
 
 def test_pages_with_few_links_are_looked_up_together(monkeypatch, looked_up):
-    monkeypatch.setattr(links, "stored_results", lambda _database, _job: (page(n, 3) for n in range(links.PAGES + 1)))
+    monkeypatch.setattr(links, "announced_results", lambda _database, _job: (page(n, 3) for n in range(links.PAGES + 1)))
     assert sum(1 for _ in links._with_texts(None, "job")) == 3 * (links.PAGES + 1)
     assert looked_up == [3 * links.PAGES, 3]
 
 
 def test_the_links_of_one_page_are_looked_up_some_at_a_time(monkeypatch, looked_up):
-    monkeypatch.setattr(links, "stored_results", lambda _database, _job: [page(1, 3 * links.LINKS)])
+    monkeypatch.setattr(links, "announced_results", lambda _database, _job: [page(1, 3 * links.LINKS)])
     assert sum(1 for _ in links._with_texts(None, "job")) == 3 * links.LINKS
     assert looked_up == [links.LINKS] * 3
