@@ -33,7 +33,9 @@ def test_pages_with_very_many_links_are_looked_up_a_few_at_a_time(monkeypatch, l
 
 
 def test_pages_with_few_links_are_looked_up_together(monkeypatch, looked_up):
-    monkeypatch.setattr(links, "announced_results", lambda _database, _job: (page(n, 3) for n in range(links.PAGES + 1)))
+    monkeypatch.setattr(
+        links, "announced_results", lambda _database, _job: (page(n, 3) for n in range(links.PAGES + 1))
+    )
     assert sum(1 for _ in links._with_texts(None, "job")) == 3 * (links.PAGES + 1)
     assert looked_up == [3 * links.PAGES, 3]
 

@@ -28,9 +28,7 @@ _OF_ATTRIBUTES: Final = (
     rf"(?:@[\w:-]++|{_TEXT}|[=,()\s]|!=|\b(?:and|or)\b"
     r"|\b(?:contains|concat|normalize-space|starts-with|not)\s*\((?!\s*\)))+"
 )
-_ANCESTOR: Final = (
-    rf"ancestor(?:-or-self)?\s*::\s*[\w*][\w.-]*+(?:\s*\[(?:\s*(?:\d+|last\(\))\s*|{_OF_ATTRIBUTES})\])*"
-)
+_ANCESTOR: Final = rf"ancestor(?:-or-self)?\s*::\s*[\w*][\w.-]*+(?:\s*\[(?:\s*(?:\d+|last\(\))\s*|{_OF_ATTRIBUTES})\])*"
 _TOKEN: Final = re.compile(
     rf"\s*+(?:(?P<ancestor>{_ANCESTOR})|(?P<text>{_TEXT})|(?P<number>\d+(?:\.\d*)?|\.\d+)|(?P<name>[^\W\d][\w.-]*+)"
     r"|(?P<sign>//|::|\.\.|!=|<=|>=|[/.=<>+*|@,()\[\]-])|(?P<other>\S))"
